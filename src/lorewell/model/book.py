@@ -1,0 +1,69 @@
+"""A book as its author hands it in, and the hash that names its content (spec/native.md §3)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, field_validator
+
+from lorewell.model.base import Contract
+from lorewell.model.entry import Entry
+from lorewell.model.text import SourceObject, Text, canonical_json, fault, is_blank, pointer
+
+MAX_ENTRIES = 5_000
+
+# Fields of the first contract. Any other field counts in `content_hash` only when it holds something
+# else than its default, so that a field added later never changes the hash of an old book (§3.5).
+_HASHED_ALWAYS = frozenset(Entry.model_fields) - {"sillytavern", "replica"}
+
+
+def _check_name(name: str) -> str:
+    if is_blank(name):
+        raise fault("", "must not be blank")
+    return name
+
+
+class BookCreate(Contract):
+    """A whole book: what one revision holds. Every entry has an id afterwards."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=300), AfterValidator(_check_name)]
+    description: Annotated[Text, Field(max_length=10_000)] = ""
+    entries: Annotated[tuple[Entry, ...], Field(max_length=MAX_ENTRIES)] = ()
+    metadata: SourceObject = Field(default_factory=dict)
+
+    @field_validator("entries", mode="after")
+    @classmethod
+    def _name_entries(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        named = tuple(
+            entry if entry.id else entry.model_copy(update={"id": f"entry-{index}"})
+            for index, entry in enumerate(entries)
+        )
+        seen: dict[str, int] = {}
+        for index, entry in enumerate(named):
+            if entry.id in seen:
+                where = f"is already the id of entry {seen[entry.id]}"
+                raise fault(pointer(index, "id"), f"{entry.id!r} {where}")
+            seen[entry.id] = index
+        return named
+
+
+def _hashed_entry(entry: Entry) -> dict[str, Any]:
+    dumped = entry.model_dump(mode="json")
+    return {
+        name: value
+        for name, value in dumped.items()
+        if name in _HASHED_ALWAYS
+        or getattr(entry, name) != Entry.model_fields[name].get_default(call_default_factory=True)
+    }
+
+
+def content_hash(book: BookCreate) -> str:
+    """Return the lowercase hex SHA-256 of the book's canonical JSON. Source: spec/native.md §3.5."""
+    document = {
+        "name": book.name,
+        "description": book.description,
+        "metadata": book.metadata,
+        "entries": [_hashed_entry(entry) for entry in book.entries],
+    }
+    return hashlib.sha256(canonical_json(document)).hexdigest()

@@ -1,0 +1,104 @@
+"""From JSON bytes to a value, and from a value to a model, with every fault named by its place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
+from lorewell.model.text import MAX_NESTING, pointer
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is no JSON number"
+    raise ValueError(message)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in {float("inf"), float("-inf")}:
+        message = f"the number {digits} is too large"
+        raise ValueError(message)
+    return number
+
+
+def _nesting(text: str) -> int:
+    """Return how deep the brackets outside of strings nest, without recursion."""
+    deepest = depth = 0
+    in_string = escaped = False
+    for character in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                in_string = False
+        elif character == '"':
+            in_string = True
+        elif character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]}":
+            depth -= 1
+    return deepest
+
+
+def parse_json(data: bytes) -> Any:  # noqa: ANN401  a JSON document can be anything
+    """Return the JSON document in the bytes: UTF-8, with or without a byte order mark.
+
+    Raises:
+        MalformedJsonError: it is no JSON, holds NaN or a number out of range, or nests deeper
+            than 100.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"The text is not UTF-8 (byte {error.start})."
+        raise MalformedJsonError(message) from error
+    too_deep = f"The JSON nests deeper than {MAX_NESTING}."
+    # Counting brackets in Python is slow: it is done only where there are enough to matter.
+    if text.count("[") + text.count("{") > MAX_NESTING and _nesting(text) > MAX_NESTING:
+        raise MalformedJsonError(too_deep)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        message = f"The text is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
+        raise MalformedJsonError(message) from error
+    except ValueError as error:  # a constant, an infinite float, an integer of over 4,300 digits
+        message = f"The text is no JSON: {error}."
+        raise MalformedJsonError(message) from error
+
+
+def parse_model(model: type[Model], document: object) -> Model:
+    """Return the document as a model.
+
+    Raises:
+        ValidationFailedError: with every fault, each with its JSON pointer and the bound it broke.
+
+    >>> from lorewell import BookCreate
+    >>> parse_model(BookCreate, {"name": "Harbour", "entries": [{"content": 7}]})
+    Traceback (most recent call last):
+    lorewell.errors.ValidationFailedError: /entries/0/content: Input should be a valid string
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        faults = faults_of(error)
+        text = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults)
+        raise ValidationFailedError(text, faults=faults) from error
+
+
+def faults_of(error: ValidationError) -> tuple[Fault, ...]:
+    """Return the faults of a pydantic error, in document order."""
+    faults = []
+    for item in error.errors(include_url=False, include_input=False):
+        # Pydantic marks a fault in an object's member name by a last step "[key]".
+        steps = [step for step in item["loc"] if step != "[key]"]
+        below = str(item.get("ctx", {}).get("at", ""))
+        faults.append(Fault(pointer(*steps) + below, str(item["msg"])))
+    return tuple(faults)

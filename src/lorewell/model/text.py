@@ -1,0 +1,130 @@
+"""Checked text and free-form JSON: what every string and object of the contract must obey."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, WrapValidator
+from pydantic_core import PydanticCustomError
+
+MAX_NESTING = 100
+
+# Unicode White_Space and U+FEFF. `str.strip()` alone would also take U+001C-U+001F and leave U+FEFF.
+BLANK = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+
+
+def is_blank(text: str) -> bool:
+    """Return whether the text holds nothing but blanks. Source: spec/native.md §8.11."""
+    return not text.strip(BLANK)
+
+
+def fault(at: str, detail: str) -> PydanticCustomError:
+    """Return an error for a place below the value being validated; `at` is a JSON pointer from it."""
+    return PydanticCustomError("contract", "{detail}", {"detail": detail, "at": at})
+
+
+def text_flaw(text: str) -> str | None:
+    """Return what makes the text unfit for storage, or None."""
+    if "\x00" in text:
+        return "text must not hold U+0000"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"text must not hold a lone surrogate (at character {error.start})"
+    return None
+
+
+def _check_text(text: str) -> str:
+    flaw = text_flaw(text)
+    if flaw:
+        raise fault("", flaw)
+    return text
+
+
+def _check_identifier(text: str) -> str:
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        raise fault("", "must hold no control characters")
+    return text
+
+
+def _keep_integer(value: Any, handler: Any) -> Any:  # noqa: ANN401  a pydantic wrap validator sees anything
+    number = handler(value)
+    return value if isinstance(value, int) else number
+
+
+Text = Annotated[str, Field(strict=True), AfterValidator(_check_text)]
+Identifier = Annotated[Text, AfterValidator(_check_identifier)]
+Flag = Annotated[bool, Field(strict=True)]
+Integer = Annotated[int, Field(strict=True)]
+# Integer or decimal, kept in the form it was given, so that 100 is never stored as 100.0.
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False), WrapValidator(_keep_integer)]
+
+
+def pointer(*steps: str | int) -> str:
+    """Return the JSON pointer (RFC 6901) of a path."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def check_json(value: object, at: str = "", depth: int = 1) -> None:
+    """Raise a fault at the first place in a free-form value that is no storable JSON."""
+    match value:
+        case None | bool() | int():
+            return
+        case str():
+            flaw = text_flaw(value)
+        case float():
+            flaw = None if math.isfinite(value) else "number must be finite"
+        case dict() | list() if depth > MAX_NESTING:
+            flaw = f"nesting must be at most {MAX_NESTING}"
+        case dict():
+            flaw = None
+            for name, member in value.items():
+                name_flaw = text_flaw(name) if isinstance(name, str) else "member name must be text"
+                if name_flaw:
+                    raise fault(at, name_flaw)
+                check_json(member, at + pointer(name), depth + 1)
+        case list():
+            flaw = None
+            for index, member in enumerate(value):
+                check_json(member, at + pointer(index), depth + 1)
+        case _:
+            flaw = f"a {type(value).__name__} is no JSON value"
+    if flaw:
+        raise fault(at, flaw)
+
+
+def canonical_json(value: object) -> bytes:
+    """Return the one JSON form of a value that hashes are taken of.
+
+    Keys sorted, no spaces, UTF-8, non-ASCII unescaped. Source: spec/native.md §3.5.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def check_object(value: dict[str, Any], *, kib: int, uncounted: str | None = None) -> dict[str, Any]:
+    """Return a free-form object that is storable JSON of at most `kib` KiB.
+
+    Args:
+        value: the object; it is not changed.
+        kib: the bound on its compact JSON in UTF-8.
+        uncounted: a member that does not count towards the bound.
+    """
+    check_json(value)
+    size = len(canonical_json({k: v for k, v in value.items() if k != uncounted}))
+    if size > kib * 1024:
+        raise fault("", f"must be at most {kib} KiB as JSON, is {size} bytes")
+    return value
+
+
+def _up_to(kib: int, uncounted: str | None = None) -> AfterValidator:
+    return AfterValidator(lambda value: check_object(value, kib=kib, uncounted=uncounted))
+
+
+FreeObject = Annotated[dict[str, Any], _up_to(64)]
+SourceObject = Annotated[dict[str, Any], _up_to(64, uncounted="raw")]
+StateObject = Annotated[dict[str, Any], _up_to(256)]
