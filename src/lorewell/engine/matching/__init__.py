@@ -1,0 +1,1 @@
+"""Keyword matching that all policies share: folding, whole words, one automaton pass."""

@@ -1,0 +1,197 @@
+"""From a book to its compiled form: keys parsed, automata built, tokens counted, packages closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from lorewell.engine.compiled import Closure, CompiledBook, CompiledEntry, Diagnostic
+from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
+from lorewell.engine.matching.literal import LiteralIndex
+from lorewell.engine.render import SEPARATOR, find_template, wrap
+from lorewell.engine.tokens import TokenCounter, counter as token_counter
+from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
+from lorewell.model import BookCreate, Entry, content_hash
+from lorewell.model.select import is_uuid
+from lorewell.model.text import pointer
+
+MAX_PACKAGE_ENTRIES = 50  # spec/native.md §8.8
+MAX_PACKAGE_EDGES = 8
+
+
+def compile_book(
+    book: BookCreate,
+    *,
+    book_id: str | None = None,
+    revision: int = 1,
+    counter: TokenCounter | None = None,
+) -> CompiledBook:
+    """Return the book ready for selection.
+
+    Args:
+        book: one whole revision.
+        book_id: a UUID; without it one is derived from the content, so it is the same every time.
+        revision: 1 or more. Both are part of what a block costs in tokens.
+        counter: counts tokens; `cl100k_base` if not given.
+
+    Raises:
+        InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
+            circle.
+        ValidationFailedError: `book_id` is no UUID, or `revision` is below 1.
+
+    >>> from lorewell import BookCreate, Entry
+    >>> book = compile_book(BookCreate(name="Harbour", entries=[Entry(content="A lamp.")]))
+    >>> book.entry_count, book.entries[0].spec.id
+    (1, 'entry-0')
+    """
+    digest = content_hash(book)
+    identity = _check_identity(book_id or _uuid_of(digest), revision)
+    closures = _close_packages(book.entries)
+    counter = counter or token_counter()
+    keys = _KeyTable()
+    diagnostics: list[Diagnostic] = []
+    entries = []
+    for index, spec in enumerate(book.entries):
+        full_id = f"{identity}:{revision}:{spec.id}"
+        primary = keys.add(index, spec, spec.keys, diagnostics)
+        wanted = spec.secondary_keys if spec.selective else ()
+        secondary = keys.add(index, spec, wanted, diagnostics)
+        template = find_template(spec.content)
+        entries.append(
+            CompiledEntry(
+                index=index,
+                full_id=full_id,
+                spec=spec,
+                primary=primary,
+                secondary=secondary,
+                has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
+                template=template,
+                cost=None if template else cost_of(full_id, spec.title, spec.content, counter),
+                closure=closures[index],
+            )
+        )
+    return CompiledBook(
+        book_id=identity,
+        revision=revision,
+        name=book.name,
+        content_hash=digest,
+        counter=counter,
+        entries=tuple(entries),
+        by_id={entry.spec.id: entry for entry in entries},
+        folded=keys.index(case_sensitive=False),
+        exact=keys.index(case_sensitive=True),
+        always=tuple(e.index for e in entries if e.spec.required or e.spec.constant),
+        with_regex=tuple(e.index for e in entries if e.has_regex),
+        depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
+        content_chars=sum(len(spec.content) for spec in book.entries),
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def cost_of(full_id: str, title: str, content: str, counter: TokenCounter) -> int:
+    """Return the tokens that an entry takes in the context. Costs add up exactly (§8.8)."""
+    return counter.count(wrap(full_id, title, content) + SEPARATOR)
+
+
+def _check_identity(book_id: str, revision: int) -> str:
+    faults = []
+    if not is_uuid(book_id):
+        faults.append(Fault("/book_id", f"{book_id!r} is no UUID"))
+    if revision < 1:
+        faults.append(Fault("/revision", f"must be at least 1, is {revision}"))
+    if faults:
+        message = "; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults)
+        raise ValidationFailedError(message, faults=tuple(faults))
+    return book_id.lower()
+
+
+def _uuid_of(digest: str) -> str:
+    """Return a UUID of version 8 (RFC 9562) made of the first bits of a hash."""
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+
+
+def _close_packages(entries: Sequence[Entry]) -> Sequence[Closure]:
+    """Return the package of each entry, or refuse dependencies that can't be met (§3.2)."""
+    places = {entry.id: index for index, entry in enumerate(entries)}
+    faults = [
+        Fault(pointer("entries", index, "requires", at), why)
+        for index, entry in enumerate(entries)
+        for at, name in enumerate(entry.requires)
+        if (why := _flaw(entry.id, name, places))
+    ]
+    if faults:
+        raise _invalid_dependency(faults)
+    needs = {
+        index: tuple(places[name] for name in entry.requires)
+        for index, entry in enumerate(entries)
+    }
+    try:
+        order = tuple(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        circle: list[int] = error.args[1]
+        names = " -> ".join(entries[index].id for index in reversed(circle))
+        faults = [Fault(pointer("entries", circle[0], "requires"), f"closes a circle: {names}")]
+        raise _invalid_dependency(faults) from error
+    closures: dict[int, Closure] = {}
+    for index in order:
+        closures[index] = _close(index, [closures[need] for need in needs[index]])
+    return [closures[index] for index in range(len(entries))]
+
+
+def _flaw(entry_id: str, name: str, places: Mapping[str, int]) -> str | None:
+    if name == entry_id:
+        return f"{name!r} requires itself"
+    return None if name in places else f"there is no entry {name!r} in this book"
+
+
+def _invalid_dependency(faults: Sequence[Fault]) -> InvalidDependencyError:
+    message = "; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults)
+    return InvalidDependencyError(message, faults=tuple(faults))
+
+
+def _close(index: int, needed: Sequence[Closure]) -> Closure:
+    members = {index}
+    for closure in needed:
+        members.update(closure.members)
+        if len(members) > MAX_PACKAGE_ENTRIES:  # too many is too many: no need to know how many
+            break
+    edges = max((closure.edges + 1 for closure in needed), default=0)
+    return Closure(members=tuple(sorted(members)), edges=edges)
+
+
+class _KeyTable:
+    """Collects the keys of a book while it is compiled: each distinct pattern once."""
+
+    def __init__(self) -> None:
+        self._patterns: dict[bool, dict[str, int]] = {False: {}, True: {}}
+        self._entries: dict[bool, list[dict[int, None]]] = {False: [], True: []}
+
+    def add(
+        self, index: int, spec: Entry, keys: Sequence[str], diagnostics: list[Diagnostic]
+    ) -> tuple[Key, ...]:
+        """Return the entry's keys, parsed; blank ones are reported and left out."""
+        parsed: list[Key] = []
+        for key in keys:
+            trimmed = trim(key)
+            if not trimmed:
+                diagnostics.append(Diagnostic(spec.id, "blank_key", "a blank key never matches"))
+            elif (regex := split_regex(trimmed)) is not None:
+                parsed.append(RegexKey(key, *regex))
+            else:
+                parsed.append(self._literal(index, spec, key))
+        return tuple(parsed)
+
+    def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
+        patterns = self._patterns[spec.case_sensitive]
+        entries = self._entries[spec.case_sensitive]
+        folded = fold_key(trim(key), case_sensitive=spec.case_sensitive)
+        pattern = patterns.setdefault(folded, len(patterns))
+        if pattern == len(entries):
+            entries.append({})
+        entries[pattern][index] = None
+        return LiteralKey(key, pattern, spec.case_sensitive, spec.match_whole_words)
+
+    def index(self, *, case_sensitive: bool) -> LiteralIndex:
+        """Return the automaton of the keys collected."""
+        entries = self._entries[case_sensitive]
+        return LiteralIndex(tuple(self._patterns[case_sensitive]), [tuple(e) for e in entries])

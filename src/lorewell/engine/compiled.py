@@ -1,0 +1,110 @@
+"""What a revision becomes: slotted, indexed, immutable values that a selection reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lorewell.engine.matching.keys import Key
+from lorewell.engine.matching.literal import LiteralIndex
+from lorewell.engine.render import Template
+from lorewell.engine.tokens import TokenCounter
+from lorewell.model import BookRef, Entry, SnapshotItem
+
+
+class Diagnostic(NamedTuple):
+    """Something odd in a book that its author should know. It never makes the book fail."""
+
+    entry_id: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closure:
+    """An entry with all that it requires.
+
+    Attributes:
+        members: indexes of the entries, the root among them, ascending; cut off when too many.
+        edges: length of the longest chain of `requires`, counted in steps.
+    """
+
+    members: tuple[int, ...]
+    edges: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledEntry:
+    """One entry, made ready.
+
+    Attributes:
+        index: its place in the book.
+        full_id: `book_id:revision:entry_id`.
+        spec: what the author wrote.
+        primary: keys that are not blank, in order.
+        secondary: keys that the logic looks at; empty when the entry is not selective.
+        has_regex: whether any of these keys is a regex.
+        template: what its content asks to be substituted.
+        cost: tokens in the context; None when that depends on the substituted values.
+        closure: the package that the entry brings along.
+    """
+
+    index: int
+    full_id: str
+    spec: Entry
+    primary: tuple[Key, ...]
+    secondary: tuple[Key, ...]
+    has_regex: bool
+    template: Template | None
+    cost: int | None
+    closure: Closure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledBook:
+    """A book revision, ready to select from. Immutable; safe to share between threads.
+
+    Attributes:
+        entries: in stored order.
+        folded, exact: the literal keys for which case does not count, and does.
+        always: indexes of the entries that need no keyword (required or constant).
+        with_regex: indexes of the entries that have a regex key.
+        depths: the scan depths that entries set for themselves.
+        content_chars: code points of all contents.
+    """
+
+    book_id: str
+    revision: int
+    name: str
+    content_hash: str
+    counter: TokenCounter
+    entries: tuple[CompiledEntry, ...]
+    by_id: Mapping[str, CompiledEntry]
+    folded: LiteralIndex
+    exact: LiteralIndex
+    always: tuple[int, ...]
+    with_regex: tuple[int, ...]
+    depths: frozenset[int]
+    content_chars: int
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ref(self) -> BookRef:
+        """What a SelectRequest calls this revision."""
+        return BookRef(book_id=self.book_id, revision=self.revision)
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries the revision holds."""
+        return len(self.entries)
+
+    @property
+    def snapshot(self) -> SnapshotItem:
+        """What a SelectResponse says of this revision."""
+        return SnapshotItem(
+            book_id=self.book_id,
+            revision=self.revision,
+            content_hash=self.content_hash,
+            entry_count=self.entry_count,
+        )

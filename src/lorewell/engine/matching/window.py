@@ -1,0 +1,76 @@
+"""The text that keys are looked for in: the last messages, then what recursion adds (§8.3, §8.5)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lorewell.engine.matching.fold import Folded, fold
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a hit lies: in message `index`, or, `supplied`, in supply text `index`; `span` there."""
+
+    supplied: bool
+    index: int
+    span: tuple[int, int]
+
+
+class Haystack:
+    """Messages and supply texts, joined by newlines, in one form for comparison.
+
+    Every entry sees a suffix of it: what begins at `start_of(depth)`. So one text serves all
+    depths. It only ever grows at its end.
+    """
+
+    def __init__(self, messages: Sequence[str], *, depth: int, case_sensitive: bool) -> None:
+        """Hold the last `depth` messages; their numbers are those in `messages`."""
+        self._case_sensitive = case_sensitive
+        self._first = max(0, len(messages) - depth)
+        self._messages = len(messages) - self._first
+        self._segments: list[Folded] = []
+        self._starts: list[int] = []
+        self.text = ""
+        self.extend(messages[self._first :])
+
+    def extend(self, texts: Sequence[str]) -> None:
+        """Add texts at the end."""
+        parts = [self.text] if self._segments else []
+        at = len(self.text) + 1 if self._segments else 0
+        for text in texts:
+            folded = fold(text, case_sensitive=self._case_sensitive)
+            self._segments.append(folded)
+            self._starts.append(at)
+            parts.append(folded.text)
+            at += len(folded.text) + 1
+        self.text = "\n".join(parts)
+
+    def start_of(self, depth: int) -> int:
+        """Return where the text of an entry that scans `depth` messages begins."""
+        segment = max(0, self._messages - depth)
+        return self._starts[segment] if segment < len(self._starts) else len(self.text)
+
+    def place(self, start: int, end: int) -> Place | None:
+        """Return where a hit lies in the original texts, None when it cuts a character of one."""
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, end) - 1
+        low = self._segments[first]
+        if first == last:
+            span = low.original_span(start - self._starts[first], end - self._starts[first])
+        else:  # a key with a line break in it: measured from the text that it begins in
+            head = low.original_span(start - self._starts[first], len(low.text))
+            tail = self._segments[last].original_span(0, end - self._starts[last])
+            between = sum(_length(s) + 1 for s in self._segments[first:last])
+            span = (head[0], between + tail[1]) if head and tail else None
+        if span is None:
+            return None
+        if first < self._messages:
+            return Place(supplied=False, index=self._first + first, span=span)
+        return Place(supplied=True, index=first - self._messages, span=span)
+
+
+def _length(folded: Folded) -> int:
+    """Return the length of the original text."""
+    return len(folded.text) if folded.ends is None else folded.ends[-1]

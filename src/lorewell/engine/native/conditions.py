@@ -1,0 +1,61 @@
+"""Whether a condition holds in the caller's state (spec/native.md §3.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+from lorewell.model import Condition
+
+_INDEX = re.compile(r"[0-9]+")
+_LONGEST_INDEX = 9  # digits; a longer one lies beyond any list, and huge ones are slow to read
+
+
+class _Absent(Enum):
+    ABSENT = 0
+
+
+def _look_up(state: Mapping[str, object], path: str) -> object:
+    place: object = state
+    for segment in path.split("."):
+        match place:
+            case dict() if segment in place:
+                place = place[segment]
+            case list() if _INDEX.fullmatch(segment) and len(segment) <= _LONGEST_INDEX:
+                if int(segment) >= len(place):
+                    return _Absent.ABSENT
+                place = place[int(segment)]
+            case _:
+                return _Absent.ABSENT
+    return place
+
+
+def json_equal(left: object, right: object) -> bool:
+    """Return whether two JSON values are equal: true is not 1, 1 is 1.0, objects have no order."""
+    match left, right:
+        case (bool(), _) | (_, bool()):
+            return left is right
+        case (int() | float(), int() | float()):
+            return left == right
+        case (list(), list()):
+            return len(left) == len(right) and all(map(json_equal, left, right))
+        case (dict(), dict()):
+            return left.keys() == right.keys() and all(json_equal(left[k], right[k]) for k in left)
+        case _:
+            return type(left) is type(right) and left == right
+
+
+def holds(condition: Condition, state: Mapping[str, object]) -> bool:
+    """Return whether the condition holds. `ne` is exactly not `eq`: true where the path is absent."""
+    found = _look_up(state, condition.path)
+    present = found is not _Absent.ABSENT
+    match condition.op:
+        case "exists":
+            return present is condition.value
+        case "eq":
+            return present and json_equal(found, condition.value)
+        case "ne":
+            return not (present and json_equal(found, condition.value))
+        case "in":
+            return present and any(json_equal(found, choice) for choice in condition.value)

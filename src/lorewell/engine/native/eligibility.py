@@ -1,0 +1,98 @@
+"""The eight filters an entry must pass, in their order (spec/native.md §8.2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lorewell.engine.compiled import CompiledEntry
+from lorewell.engine.native.chance import roll
+from lorewell.engine.native.conditions import holds
+from lorewell.engine.render import substitute
+from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
+from lorewell.model.text import is_blank
+
+SELECTABLE_KINDS = frozenset({"lore", "character", "rule"})
+UNDECLARED = PlacementCapabilities(positions=("before_character", "after_character", "at_depth"))
+CERTAIN = 100
+
+
+class Refusal(NamedTuple):
+    """Why an entry takes no part in this turn: the first filter that it failed."""
+
+    reason: Reason
+    detail: str | None = None
+    facts: Facts = Facts()
+
+
+class Filters:
+    """The filters for one request."""
+
+    def __init__(self, request: SelectRequest) -> None:
+        """Take the request's audience, state, seed, variables and places."""
+        self._request = request
+        self._places = request.placement_capabilities or UNDECLARED
+
+    def check(self, entry: CompiledEntry) -> Refusal | None:
+        """Return the first filter that the entry fails, None if it is eligible."""
+        spec, request = entry.spec, self._request
+        if not spec.enabled:
+            return Refusal("disabled")
+        if request.audience not in spec.audience:
+            return Refusal("audience_mismatch")
+        return (
+            (self._conditions(entry) if spec.conditions else None)
+            or self._runtime(entry)
+            or (self._chance(entry) if spec.probability < CERTAIN else None)
+            or (self._template(entry) if entry.template else None)
+            or (Refusal("empty_content") if is_blank(self.content(entry)) else None)
+            or self._placement(entry)
+        )
+
+    def content(self, entry: CompiledEntry) -> str:
+        """Return the entry's text after substitution; its variables must have been checked."""
+        if entry.template is None:
+            return entry.spec.content
+        return substitute(entry.spec.content, dict(self._request.template_vars))
+
+    def chance(self, entry: CompiledEntry) -> Facts:
+        """Return the roll and what it had to stay below, where chance plays a part."""
+        if entry.spec.probability >= CERTAIN:
+            return Facts()
+        return Facts(
+            roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability
+        )
+
+    def _conditions(self, entry: CompiledEntry) -> Refusal | None:
+        for index, condition in enumerate(entry.spec.conditions):
+            if not holds(condition, self._request.state):
+                return Refusal("condition_failed", f"{index}: {condition.path}")
+        return None
+
+    def _runtime(self, entry: CompiledEntry) -> Refusal | None:
+        spec = entry.spec
+        kind = () if spec.kind in SELECTABLE_KINDS else (f"kind:{spec.kind}",)
+        wants = (*kind, *spec.runtime_requirements)
+        return Refusal("runtime_unsupported", "; ".join(wants)) if wants else None
+
+    def _chance(self, entry: CompiledEntry) -> Refusal | None:
+        thrown = roll(self._request.seed, entry.spec.id)
+        if thrown < entry.spec.probability:
+            return None
+        return Refusal("probability", facts=self.chance(entry))
+
+    def _template(self, entry: CompiledEntry) -> Refusal | None:
+        template = entry.template
+        if template is None:
+            return None
+        if template.unsupported is not None:
+            return Refusal("template_missing", template.unsupported)
+        missing = sorted(template.variables - self._request.template_vars.keys())
+        return Refusal("template_missing", f"{{{{{missing[0]}}}}}") if missing else None
+
+    def _placement(self, entry: CompiledEntry) -> Refusal | None:
+        spec = entry.spec
+        if spec.position not in self._places.positions:
+            return Refusal("placement_unsupported", spec.position)
+        if spec.outlet_name is not None and spec.outlet_name not in self._places.outlets:
+            return Refusal("placement_unsupported", f"outlet:{spec.outlet_name}")
+        return None

@@ -1,0 +1,194 @@
+"""Competition for room: packages, conflicts, budget (spec/native.md §8.7, §8.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple
+
+from lorewell.engine.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
+from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.activation import Activated, Activation
+from lorewell.errors import (
+    BudgetExceededError,
+    RequiredConflictError,
+    RequiredDependencyUnavailableError,
+    SelectionError,
+)
+from lorewell.model import Facts, Reason, SelectRequest
+
+
+class Verdict(NamedTuple):
+    """Why a candidate stays out, or (reason None) what its package needed and had."""
+
+    reason: Reason | None
+    detail: str | None = None
+    facts: Facts = Facts()
+
+
+class Chosen(NamedTuple):
+    """An entry that goes in, the root of the package that brought it, and that package's figures."""
+
+    book: CompiledBook
+    entry: CompiledEntry
+    root: str
+    facts: Facts
+
+
+class RequiredFailure(NamedTuple):
+    """A required entry that can't go in, and the error to raise for it."""
+
+    entry: CompiledEntry
+    error: type[SelectionError]
+    message: str
+    details: Mapping[str, object]
+
+
+@dataclass(slots=True)
+class Packing:
+    """The room of one turn while it fills. Mappings go by full id."""
+
+    request: SelectRequest
+    activation: Activation
+    cost: Callable[[CompiledBook, CompiledEntry], int]
+    chosen: dict[str, Chosen] = field(default_factory=dict)
+    dropped: dict[str, Verdict] = field(default_factory=dict)
+    failure: RequiredFailure | None = None
+    _holders: dict[str, str] = field(default_factory=dict)  # conflict key -> full id
+    _total: int = 0
+    _constant_spent: int = 0
+
+    def offer(self, candidate: Activated) -> None:
+        """Take the candidate's whole package in, or note why not."""
+        book, root = candidate.book, candidate.entry
+        new = [e for e in (book.entries[i] for i in root.closure.members) if e.full_id not in self.chosen]
+        verdict = (
+            self._unavailable(candidate)
+            or self._conflict(new)
+            or self._too_many(new)
+            or self._too_large(candidate, cost := sum(self.cost(book, e) for e in new))
+        )
+        if verdict is not None:
+            if root.spec.required:
+                self.failure = _failure(root, verdict, self)
+            self.dropped[root.full_id] = verdict
+            return
+        facts = Facts(tokens=cost, room=self.request.token_budget - self._total)
+        self._total += cost
+        if root.spec.constant and not root.spec.required:
+            self._constant_spent += cost
+        for entry in new:
+            self.chosen[entry.full_id] = Chosen(book, entry, root.full_id, facts)
+            if entry.spec.conflict_key is not None:
+                self._holders[entry.spec.conflict_key] = entry.full_id
+
+    def _unavailable(self, candidate: Activated) -> Verdict | None:
+        closure = candidate.entry.closure
+        if len(closure.members) > MAX_PACKAGE_ENTRIES:
+            detail = f"the package has more than {MAX_PACKAGE_ENTRIES} entries"
+        elif closure.edges > MAX_PACKAGE_EDGES:
+            detail = f"the chain of requires is longer than {MAX_PACKAGE_EDGES} steps"
+        else:
+            for index in closure.members:
+                member = candidate.book.entries[index]
+                refusal = self.activation.refusal(member)
+                if refusal is not None:
+                    return Verdict("dependency_unavailable", f"{member.spec.id}: {refusal.reason}")
+            return None
+        return Verdict("dependency_unavailable", detail)
+
+    def _conflict(self, new: list[CompiledEntry]) -> Verdict | None:
+        holders = dict(self._holders)
+        for entry in new:
+            key = entry.spec.conflict_key
+            if key is None:
+                continue
+            if key in holders:
+                detail = f"conflict key {key!r}"
+                return Verdict("conflict", detail, Facts(beaten_by=holders[key]))
+            holders[key] = entry.full_id
+        return None
+
+    def _too_many(self, new: list[CompiledEntry]) -> Verdict | None:
+        left = self.request.max_entries - len(self.chosen)
+        if len(new) <= left:
+            return None
+        return Verdict("max_entries", f"adds {len(new)} entries where {left} may still come")
+
+    def _too_large(self, candidate: Activated, cost: int) -> Verdict | None:
+        room = self.request.token_budget - self._total
+        if cost > room:
+            return Verdict("budget_dropped", None, Facts(tokens=cost, room=room))
+        spec = candidate.entry.spec
+        if spec.constant and not spec.required:
+            room = constant_cap(self.request) - self._constant_spent
+            if cost > room:
+                return Verdict("constant_budget_dropped", None, Facts(tokens=cost, room=room))
+        return None
+
+    def shortage(self, verdict: Verdict, entry: CompiledEntry) -> Mapping[str, object]:
+        """Return limit, needed and available of a package that does not fit."""
+        if verdict.reason == "max_entries":
+            members = entry.closure.members
+            book = self.activation.active[entry.full_id].book
+            new = sum(book.entries[index].full_id not in self.chosen for index in members)
+            left = self.request.max_entries - len(self.chosen)
+            return {"limit": "entries", "needed": new, "available": left}
+        return {
+            "limit": "tokens",
+            "needed": verdict.facts.tokens,
+            "available": verdict.facts.room,
+        }
+
+
+def constant_cap(request: SelectRequest) -> int:
+    """Return the tokens that optional constants may start, rounded down exactly (decimal)."""
+    return int(Decimal(repr(request.constant_budget_ratio)) * request.token_budget)
+
+
+def competition_order(active: Activated, ranks: Mapping[str, float]) -> tuple[object, ...]:
+    """Return the sort key of a candidate; the smallest is served first. Source: §8.7."""
+    spec = active.entry.spec
+    group = 0 if spec.required else 1 if spec.constant else 2
+    full_id = active.entry.full_id
+    return (group, -spec.priority, not active.direct, -ranks.get(full_id, 0), -spec.order, full_id)
+
+
+def _failure(entry: CompiledEntry, verdict: Verdict, packing: Packing) -> RequiredFailure:
+    name = entry.spec.id
+    match verdict.reason:
+        case "dependency_unavailable":
+            message = f"The required entry {name!r} can't bring what it requires: {verdict.detail}."
+            return RequiredFailure(entry, RequiredDependencyUnavailableError, message, {})
+        case "conflict":
+            message = f"The required entry {name!r} clashes over the {verdict.detail}."
+            return RequiredFailure(entry, RequiredConflictError, message, {})
+        case _:
+            figures = packing.shortage(verdict, entry)
+            message = (
+                f"The required entry {name!r} needs {figures['needed']} {figures['limit']},"
+                f" {figures['available']} are left."
+            )
+            return RequiredFailure(entry, BudgetExceededError, message, figures)
+
+
+def pack(
+    request: SelectRequest,
+    activation: Activation,
+    ranks: Mapping[str, float],
+    cost: Callable[[CompiledBook, CompiledEntry], int],
+) -> Packing:
+    """Return which activated entries go in, with what they require, and why the others do not.
+
+    Stops at the first required entry that can't go in, as `failure`.
+    """
+    packing = Packing(request, activation, cost)
+    ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
+    for candidate in ordered:
+        if candidate.entry.full_id in packing.chosen:
+            continue  # came with an earlier package
+        packing.offer(candidate)
+        if packing.failure is not None:
+            break
+    return packing

@@ -1,0 +1,315 @@
+"""The native policy: which entries of a snapshot go into this turn, and why (spec/native.md §8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lorewell.engine.compile import cost_of
+from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.activation import Activation, activate
+from lorewell.engine.native.packing import Packing, pack
+from lorewell.engine.render import SEPARATOR, wrap
+from lorewell.errors import (
+    BookNotFoundError,
+    Fault,
+    RequiredPlacementUnsupportedError,
+    RevisionNotFoundError,
+    SelectionError,
+    SnapshotTooLargeError,
+    ValidationFailedError,
+)
+from lorewell.model import (
+    POSITIONS,
+    Block,
+    BookRef,
+    Decision,
+    Facts,
+    Reason,
+    SelectRequest,
+    SelectResponse,
+)
+from lorewell.model.decision import decision_members
+from lorewell.model.text import canonical_json
+
+POLICY_VERSION = "lorewell-select/1"
+_PLACE = {position: place for place, position in enumerate(POSITIONS)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLimits:
+    """How much the books of one request may hold together (§4)."""
+
+    entries: int = 10_000
+    content_chars: int = 10_000_000
+
+
+def select(
+    books: Sequence[CompiledBook],
+    request: SelectRequest,
+    *,
+    limits: SnapshotLimits = SnapshotLimits(),  # noqa: B008  frozen
+) -> SelectResponse:
+    """Return the entries that belong into this turn's prompt, and a reason for every entry.
+
+    Args:
+        books: compiled revisions to choose from; the request names which of them to use. Where it
+            names no revision, the highest one given counts.
+        request: the turn.
+        limits: how much the requested books may hold together.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: the request names a book that is not given.
+        SnapshotTooLargeError: the requested books hold more than `limits`.
+        SelectionError: a required entry can't go in. `details` name it, and hold the decisions so
+            far.
+        ValidationFailedError: the books were compiled for different tokenizers, or the strategy
+            is not available.
+
+    >>> from lorewell import BookCreate, Entry, SelectRequest, compile_book
+    >>> lamp = Entry(id="lamp", content="The lamp burns whale oil.", keys=["lamp"])
+    >>> book = compile_book(BookCreate(name="Harbour", entries=[lamp]))
+    >>> response = select([book], SelectRequest(books=[book.ref], query="Who lit the lamp?"))
+    >>> [(block.entry_id, block.reason) for block in response.blocks]
+    [('lamp', 'keyword')]
+    """
+    snapshot = _take_snapshot(books, request, limits)
+    if request.strategy != "rules":
+        reason = "hybrid recall is not available in this version"
+        raise ValidationFailedError(reason, faults=(Fault("/strategy", reason),))
+    ranks: Mapping[str, float] = {}
+    turn = _Turn(snapshot, request, activate(snapshot, request, ranks), ranks)
+    turn.refuse_unplaceable()
+    packing = pack(request, turn.activation, ranks, turn.cost)
+    if packing.failure is not None:
+        failed, error, message, details = packing.failure
+        raise turn.error(error, failed, message, packing=packing, **details)
+    return turn.respond(packing)
+
+
+def _take_snapshot(
+    books: Sequence[CompiledBook], request: SelectRequest, limits: SnapshotLimits
+) -> tuple[CompiledBook, ...]:
+    snapshot = tuple(_find(books, ref) for ref in request.books)
+    entries = sum(book.entry_count for book in snapshot)
+    characters = sum(book.content_chars for book in snapshot)
+    if entries > limits.entries or characters > limits.content_chars:
+        message = (
+            f"The requested books hold {entries} entries and {characters} characters;"
+            f" at most {limits.entries} and {limits.content_chars} are allowed."
+        )
+        raise SnapshotTooLargeError(message, entries=entries, content_chars=characters)
+    names = sorted({book.counter.name for book in snapshot})
+    if len(names) > 1:
+        reason = f"the books count tokens in different ways: {', '.join(names)}"
+        raise ValidationFailedError(reason, faults=(Fault("/books", reason),))
+    return snapshot
+
+
+def _find(books: Sequence[CompiledBook], ref: BookRef) -> CompiledBook:
+    revisions = {book.revision: book for book in books if book.book_id == ref.book_id}
+    if not revisions:
+        message = f"There is no book {ref.book_id}."
+        raise BookNotFoundError(message, book_id=ref.book_id)
+    revision = max(revisions) if ref.revision is None else ref.revision
+    if revision not in revisions:
+        message = f"The book {ref.book_id} has no revision {revision}."
+        raise RevisionNotFoundError(message, book_id=ref.book_id, revision=revision)
+    return revisions[revision]
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One request on its way to an answer."""
+
+    snapshot: tuple[CompiledBook, ...]
+    request: SelectRequest
+    activation: Activation
+    ranks: Mapping[str, float]
+
+    def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
+        """Return the tokens of an eligible entry with this turn's values in it."""
+        if entry.cost is not None:
+            return entry.cost
+        content = self.activation.filters.content(entry)
+        return cost_of(entry.full_id, entry.spec.title, content, book.counter)
+
+    def refuse_unplaceable(self) -> None:
+        """Raise for the first required entry, in snapshot order, that lacks only its place."""
+        for book in self.snapshot:
+            for entry in (book.entries[index] for index in book.always):
+                if not entry.spec.required:
+                    continue
+                refusal = self.activation.refusal(entry)
+                if refusal is not None and refusal.reason == "placement_unsupported":
+                    message = f"The host has no place for the required entry {entry.spec.id!r}."
+                    details = {"position": entry.spec.position}
+                    raise self.error(RequiredPlacementUnsupportedError, entry, message, **details)
+
+    def error(
+        self,
+        error: type[SelectionError],
+        entry: CompiledEntry,
+        message: str,
+        *,
+        packing: Packing | None = None,
+        **details: object,
+    ) -> SelectionError:
+        """Return the error with the entry's names and what was decided so far."""
+        so_far = packing or Packing(self.request, self.activation, self.cost)
+        decided = so_far.chosen.keys() | so_far.dropped.keys()
+        decisions = [
+            decision_members(decision)
+            for decision in self._decisions(so_far)
+            if decision.id in decided
+        ]
+        return error(
+            message, entry_id=entry.spec.id, id=entry.full_id, decisions=decisions, **details
+        )
+
+    def respond(self, packing: Packing) -> SelectResponse:
+        """Return the answer: blocks in print order, the context, and the ledger."""
+        blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
+        context = SEPARATOR.join(wrap(b.id, b.title, b.content) for b in blocks)
+        counter = self.snapshot[0].counter
+        prompt_hash = hashlib.sha256(context.encode()).hexdigest()
+        return SelectResponse(
+            blocks=blocks,
+            context=context,
+            decisions=tuple(self._decisions(packing)),
+            snapshot=tuple(book.snapshot for book in self.snapshot),
+            token_count=counter.count(context),
+            token_budget=self.request.token_budget,
+            tokenizer=counter.name,
+            degraded=(),
+            policy_version=POLICY_VERSION,
+            prompt_hash=prompt_hash,
+            selection_fingerprint=self._fingerprint(blocks, prompt_hash, counter.name),
+        )
+
+    def _block(self, full_id: str, packing: Packing) -> Block:
+        book, entry, _, _ = packing.chosen[full_id]
+        spec = entry.spec
+        return Block(
+            id=full_id,
+            book_id=book.book_id,
+            revision=book.revision,
+            entry_id=spec.id,
+            title=spec.title,
+            content=self.activation.filters.content(entry),
+            position=spec.position,
+            depth=spec.depth,
+            role=spec.role,
+            order=spec.order,
+            outlet_name=spec.outlet_name,
+            reason=self._selected_reason(full_id),
+        )
+
+    def _selected_reason(self, full_id: str) -> Reason:
+        active = self.activation.active.get(full_id)
+        return active.why if active else "dependency"
+
+    def _decisions(self, packing: Packing) -> list[Decision]:
+        """Return the decisions asked for, in request order, then stored order."""
+        match self.request.explain:
+            case "none":
+                return []
+            case "selected":
+                wanted = [
+                    (book, entry)
+                    for book in self.snapshot
+                    for entry in sorted(
+                        (c.entry for c in packing.chosen.values() if c.book is book),
+                        key=lambda entry: entry.index,
+                    )
+                ]
+            case "full":
+                wanted = [(book, entry) for book in self.snapshot for entry in book.entries]
+        return [self._decide(book, entry, packing) for book, entry in wanted]
+
+    def _decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
+        full_id = entry.full_id
+        refusal = self.activation.refusal(entry)
+        if refusal is not None:
+            return Decision(
+                id=full_id,
+                book_id=book.book_id,
+                revision=book.revision,
+                entry_id=entry.spec.id,
+                selected=False,
+                reason=refusal.reason,
+                detail=refusal.detail,
+                facts=refusal.facts,
+            )
+        reason, detail, figures = self._verdict(full_id, packing)
+        active = self.activation.active.get(full_id)
+        chosen = packing.chosen.get(full_id)
+        chance = self.activation.filters.chance(entry)
+        return Decision(
+            id=full_id,
+            book_id=book.book_id,
+            revision=book.revision,
+            entry_id=entry.spec.id,
+            selected=chosen is not None,
+            reason=reason,
+            detail=detail,
+            direct_keyword_hit=active is not None and active.direct,
+            hybrid_score=self.ranks.get(full_id),
+            round=active.round if active else None,
+            cost=self.cost(book, entry),
+            included_by=chosen.root if chosen else None,
+            facts=self.activation.facts(full_id)._replace(
+                roll=chance.roll,
+                threshold=chance.threshold,
+                tokens=figures.tokens,
+                room=figures.room,
+                beaten_by=figures.beaten_by,
+            ),
+        )
+
+    def _verdict(self, full_id: str, packing: Packing) -> tuple[Reason, str | None, Facts]:
+        """Return reason, detail and figures of an eligible entry."""
+        chosen = packing.chosen.get(full_id)
+        if chosen is not None:
+            return self._selected_reason(full_id), None, chosen.facts
+        dropped = packing.dropped.get(full_id)
+        if dropped is not None and dropped.reason is not None:
+            return dropped.reason, dropped.detail, dropped.facts
+        found = self.activation.looked.get(full_id)
+        if found is not None and found.problem is not None:
+            return found.problem, None, Facts()
+        return "not_triggered", found.detail if found else None, Facts()
+
+    def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
+        """Return what two selections share exactly when they are the same (§8.10)."""
+        asked = self.request.model_dump(mode="json", exclude={"books", "explain"})
+        document = {
+            **asked,
+            "policy_version": POLICY_VERSION,
+            "tokenizer": tokenizer,
+            "snapshot": [
+                {
+                    "book_id": book.book_id,
+                    "revision": book.revision,
+                    "content_hash": book.content_hash,
+                    "entry_count": book.entry_count,
+                }
+                for book in self.snapshot
+            ],
+            "embedding_version": None,
+            "degraded": [],
+            "selected": [[block.id, block.reason] for block in blocks],
+            "prompt_hash": prompt_hash,
+        }
+        return hashlib.sha256(canonical_json(document)).hexdigest()
+
+
+def _print_order(packing: Packing) -> list[str]:
+    """Return the full ids of what goes in, as they are printed (§8.9)."""
+
+    def key(full_id: str) -> tuple[int, int, int, str]:
+        spec = packing.chosen[full_id].entry.spec
+        return _PLACE[spec.position], -spec.depth, spec.order, full_id
+
+    return sorted(packing.chosen, key=key)

@@ -1,0 +1,60 @@
+"""Wrapping and escaping of selected text (spec/native.md §8.9), and `{{…}}` (§8.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lorewell.model.text import BLANK
+
+SEPARATOR = "\n\n"
+
+# No braces inside: of nested ones only the innermost counts (§8.11).
+_EXPRESSION = re.compile(r"\{\{([^{}]*)\}\}")
+_VARIABLES = frozenset({"char", "user"})
+_TEXT_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_IN_TEXT = str.maketrans(_TEXT_ESCAPES)
+_IN_ATTRIBUTE = str.maketrans(
+    {**_TEXT_ESCAPES, '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The `{{…}}` of a text: the variables it names, and the first expression we don't offer."""
+
+    variables: frozenset[str]
+    unsupported: str | None
+
+
+def _variable(expression: str) -> str:
+    return expression.strip(BLANK).lower()
+
+
+def find_template(text: str) -> Template | None:
+    """Return what a text asks to be substituted, None if it holds no expression."""
+    expressions = _EXPRESSION.findall(text)
+    if not expressions:
+        return None
+    names = [_variable(expression) for expression in expressions]
+    odd = next((e for e, name in zip(expressions, names, strict=True) if name not in _VARIABLES), None)
+    return Template(frozenset(names) & _VARIABLES, None if odd is None else f"{{{{{odd}}}}}")
+
+
+def substitute(text: str, variables: Mapping[str, str]) -> str:
+    """Return the text with every `{{char}}` and `{{user}}` replaced, in one pass.
+
+    >>> substitute("{{ User }} waves", {"user": "{{char}}"})
+    '{{char}} waves'
+    """
+    return _EXPRESSION.sub(lambda match: variables[_variable(match[1])], text)
+
+
+def wrap(full_id: str, title: str, content: str) -> str:
+    """Return one block of the context: escaped, so that content can't close its wrapper."""
+    return (
+        f'<worldbook-entry id="{full_id.translate(_IN_ATTRIBUTE)}"'
+        f' title="{title.translate(_IN_ATTRIBUTE)}">\n'
+        f"{content.translate(_IN_TEXT)}\n</worldbook-entry>"
+    )

