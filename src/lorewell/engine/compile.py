@@ -122,8 +122,7 @@ def _close_packages(entries: Sequence[Entry]) -> Sequence[Closure]:
     if faults:
         raise _invalid_dependency(faults)
     needs = {
-        index: tuple(places[name] for name in entry.requires)
-        for index, entry in enumerate(entries)
+        index: tuple(places[name] for name in entry.requires) for index, entry in enumerate(entries)
     }
     try:
         order = tuple(TopologicalSorter(needs).static_order())

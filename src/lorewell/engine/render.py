@@ -38,7 +38,9 @@ def find_template(text: str) -> Template | None:
     if not expressions:
         return None
     names = [_variable(expression) for expression in expressions]
-    odd = next((e for e, name in zip(expressions, names, strict=True) if name not in _VARIABLES), None)
+    odd = next(
+        (e for e, name in zip(expressions, names, strict=True) if name not in _VARIABLES), None
+    )
     return Template(frozenset(names) & _VARIABLES, None if odd is None else f"{{{{{odd}}}}}")
 
 

@@ -7,7 +7,7 @@ import math
 import unicodedata
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WrapValidator
+from pydantic import AfterValidator, Field, PlainSerializer, WrapValidator
 from pydantic_core import PydanticCustomError
 
 MAX_NESTING = 100
@@ -60,7 +60,12 @@ Identifier = Annotated[Text, AfterValidator(_check_identifier)]
 Flag = Annotated[bool, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True)]
 # Integer or decimal, kept in the form it was given, so that 100 is never stored as 100.0.
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False), WrapValidator(_keep_integer)]
+Number = Annotated[
+    float,
+    Field(strict=True, allow_inf_nan=False),
+    WrapValidator(_keep_integer),
+    PlainSerializer(lambda number: number, return_type=int | float),
+]
 
 
 def pointer(*steps: str | int) -> str:
@@ -106,7 +111,9 @@ def canonical_json(value: object) -> bytes:
     ).encode()
 
 
-def check_object(value: dict[str, Any], *, kib: int, uncounted: str | None = None) -> dict[str, Any]:
+def check_object(
+    value: dict[str, Any], *, kib: int, uncounted: str | None = None
+) -> dict[str, Any]:
     """Return a free-form object that is storable JSON of at most `kib` KiB.
 
     Args:

@@ -14,4 +14,6 @@ def roll(seed: str, entry_id: str) -> float:
     83.298553867
     """
     digest = hashlib.sha256(f"{seed}\0{entry_id}".encode()).digest()
-    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53 * 100  # 53 bits: never rounds up to 100
+    return (
+        (int.from_bytes(digest[:8], "big") >> 11) / 2**53 * 100
+    )  # 53 bits: never rounds up to 100

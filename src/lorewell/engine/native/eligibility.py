@@ -58,9 +58,7 @@ class Filters:
         """Return the roll and what it had to stay below, where chance plays a part."""
         if entry.spec.probability >= CERTAIN:
             return Facts()
-        return Facts(
-            roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability
-        )
+        return Facts(roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability)
 
     def _conditions(self, entry: CompiledEntry) -> Refusal | None:
         for index, condition in enumerate(entry.spec.conditions):

@@ -62,7 +62,8 @@ class Packing:
     def offer(self, candidate: Activated) -> None:
         """Take the candidate's whole package in, or note why not."""
         book, root = candidate.book, candidate.entry
-        new = [e for e in (book.entries[i] for i in root.closure.members) if e.full_id not in self.chosen]
+        members = [book.entries[index] for index in root.closure.members]
+        new = [entry for entry in members if entry.full_id not in self.chosen]
         verdict = (
             self._unavailable(candidate)
             or self._conflict(new)
@@ -105,8 +106,7 @@ class Packing:
             if key is None:
                 continue
             if key in holders:
-                detail = f"conflict key {key!r}"
-                return Verdict("conflict", detail, Facts(beaten_by=holders[key]))
+                return Verdict("conflict", None, Facts(beaten_by=holders[key]))
             holders[key] = entry.full_id
         return None
 
@@ -162,7 +162,7 @@ def _failure(entry: CompiledEntry, verdict: Verdict, packing: Packing) -> Requir
             message = f"The required entry {name!r} can't bring what it requires: {verdict.detail}."
             return RequiredFailure(entry, RequiredDependencyUnavailableError, message, {})
         case "conflict":
-            message = f"The required entry {name!r} clashes over the {verdict.detail}."
+            message = f"The required entry {name!r} clashes with {verdict.facts.beaten_by}."
             return RequiredFailure(entry, RequiredConflictError, message, {})
         case _:
             figures = packing.shortage(verdict, entry)

@@ -1,0 +1,147 @@
+"""Commands for working on Lorewell: `python3 dev.py` lists them. Needs Python alone."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+LOCK = ROOT / "requirements.lock"
+STAMP = VENV / "lorewell-installed"
+SAMPLE = ["select", "--book", "examples/harbour.json", "--request", "examples/turn.json"]
+CHECKS = [
+    ["ruff", "check"],
+    ["ruff", "format", "--check"],
+    ["mypy"],
+    ["lint-imports"],
+    ["deptry", "src"],
+    ["vulture"],
+    ["codespell"],
+]
+
+
+def call(command: list[str], *, cwd: Path | None = ROOT, **env: str) -> int:
+    """Run a program to its end, in UTF-8 on every system; return its exit code."""
+    env = {**os.environ, "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **env}
+    return subprocess.run(command, cwd=cwd, env=env, check=False).returncode
+
+
+def tool(name: str, *args: str) -> list[str]:
+    """Return the command line of a program of our own environment."""
+    return [str(BIN / (f"{name}.exe" if os.name == "nt" else name)), *args]
+
+
+def fingerprint() -> str:
+    """Return a hash of all that decides what is installed."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in (LOCK, ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def make_venv() -> None:
+    """Make `.venv`; a half-made one does not stay."""
+    if any(importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")):
+        sys.exit("This Python lacks the venv module. On Debian or Ubuntu: apt install python3-venv")
+    print("Making .venv", flush=True)
+    if call([sys.executable, "-m", "venv", str(VENV)]):
+        shutil.rmtree(VENV, ignore_errors=True)
+        sys.exit("Could not make .venv")
+
+
+def install(*, force: bool = False) -> int:
+    """Bring `.venv` to what the lock says, if it is not there yet."""
+    want = fingerprint()
+    if not PYTHON.exists():
+        make_venv()
+    elif not force and STAMP.exists() and STAMP.read_text(encoding="utf-8") == want:
+        return 0
+    print("Installing what requirements.lock names", flush=True)
+    pip = [str(PYTHON), "-m", "pip", "install", "-qq"]  # errors only
+    if call([*pip, "--require-hashes", "-r", str(LOCK)]):
+        sys.exit("Could not install what requirements.lock names; pip says why above.")
+    if call([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)]):
+        sys.exit("Could not install the project itself; pip says why above.")
+    STAMP.write_text(want, encoding="utf-8")
+    return 0
+
+
+def run(args: list[str]) -> int:
+    """Select from the sample book, or run `lorewell` with the arguments given."""
+    return call(tool("lorewell", *args), cwd=None) if args else call(tool("lorewell", *SAMPLE))
+
+
+def check() -> int:
+    """Run all static checks, to the last one; say which failed."""
+    failed = []
+    for command in CHECKS:
+        print(f"== {' '.join(command)}", flush=True)
+        if call(tool(*command)):
+            failed.append(" ".join(command))
+    if failed:
+        print(f"Failed: {', '.join(failed)}", flush=True)
+    return 1 if failed else 0
+
+
+def test(args: list[str]) -> int:
+    """Run the checks and all tests, or pytest alone with the arguments given."""
+    if args:
+        return call(tool("pytest", *args))
+    checked = check()
+    print("== pytest", flush=True)
+    return call(tool("pytest", "-n", "auto")) or checked
+
+
+def deep() -> int:
+    """Run the property tests with thousands of examples each."""
+    return call(tool("pytest", "-n", "auto", "tests/property"), LOREWELL_HYPOTHESIS="deep")
+
+
+def lock() -> int:
+    """Resolve the dependencies of pyproject.toml anew."""
+    options = "--universal --python-version 3.11 --generate-hashes --no-header --quiet"
+    groups = ["--group", "dev", "--all-extras", "pyproject.toml", "-o", LOCK.name]
+    return call(tool("uv", "pip", "compile", *options.split(), *groups))
+
+
+COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
+    "run": ("lorewell on the sample book, or `run ARGS` for `lorewell ARGS`", run),
+    "test": ("all checks and all tests, or `test ARGS` for `pytest ARGS`", test),
+    "check": ("lint, format, types, layers, dependencies, dead code, spelling", lambda _: check()),
+    "install": ("make .venv and install from the lock", lambda _: install(force=True)),
+    "lock": ("resolve requirements.lock anew", lambda _: lock()),
+    "deep": ("property tests with many examples", lambda _: deep()),
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run one command and return its exit code; 2 for an unknown one."""
+    name, args = (argv[0], argv[1:]) if argv else ("help", [])
+    if name not in COMMANDS:
+        print("python3 dev.py COMMAND [ARGS]\n")
+        for command, (about, _) in COMMANDS.items():
+            print(f"  {command:8} {about}")
+        return 0 if name in {"-h", "--help", "help"} else 2
+    if args and name not in {"run", "test"}:
+        sys.exit(f"{name} takes no arguments")
+    if name != "install":
+        install()
+    return COMMANDS[name][1](args)
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):
+        sys.exit("Lorewell needs Python 3.11 or newer; this is " + sys.version.split()[0])
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

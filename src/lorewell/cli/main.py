@@ -1,0 +1,126 @@
+"""The program `lorewell`: commands, and what they answer when something can't be done."""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lorewell.cli.inputs import Turn, find_counter, load_request
+from lorewell.cli.tables import plain, selection_tables
+from lorewell.engine.native import select
+from lorewell.engine.tokens import DEFAULT_TOKENIZER
+from lorewell.errors import InvalidInputError, LimitError, LorewellError, NotFoundError
+from lorewell.formats import load_book
+
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (InvalidInputError, 2),
+    (NotFoundError, 4),
+    (FileNotFoundError, 4),
+    (LimitError, 6),
+)
+OTHER_EXIT_CODE = 1
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the program. What can't be done is one line on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that can't show a character
+    try:
+        app(prog_name="lorewell")
+    except (LorewellError, OSError) as error:
+        sys.stderr.write(f"lorewell: {describe(error)}\n")
+        sys.exit(exit_code(error))
+
+
+def describe(error: LorewellError | OSError) -> str:
+    """Return what went wrong, in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return plain(f"{error.filename} can't be read: {error.strerror}")
+    return plain(str(error))
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code for a kind of error."""
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), OTHER_EXIT_CODE)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer's signature of a callback
+    if wanted:
+        typer.echo(f"lorewell {version('lorewell')}")
+        raise typer.Exit
+
+
+@app.callback()
+def lorewell(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Decide which lorebook entries belong in a prompt, where, within how many tokens, and why."""
+
+
+@app.command("select")
+def select_command(  # noqa: PLR0913  an option is a parameter
+    *,
+    book: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="A book to select from; may be repeated.")
+    ],
+    query: Annotated[str | None, typer.Option(help="The current input.")] = None,
+    request: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A whole request; without books it asks all of them."),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The chat: a list of {role, content}, oldest first."),
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An object that conditions look at.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(metavar="TOKENS", help="Room in tokens.")] = None,
+    seed: Annotated[str | None, typer.Option(help="What chance is drawn from.")] = None,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
+    ] = DEFAULT_TOKENIZER,
+    char: Annotated[str | None, typer.Option(help="Stands for {{char}}.")] = None,
+    user: Annotated[str | None, typer.Option(help="Stands for {{user}}.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole answer as JSON.")
+    ] = False,
+) -> None:
+    """Show what of the books belongs into this turn, and why the rest stays out."""
+    turn = Turn(
+        query=query,
+        request=request,
+        history=history,
+        state=state,
+        budget_tokens=budget,
+        seed=seed,
+        char=char,
+        user=user,
+    )
+    counter = find_counter(tokenizer)
+    books = [load_book(path, counter=counter) for path in book]
+    asked = load_request(turn, [compiled.ref for compiled in books])
+    start = perf_counter()
+    answer = select(books, asked)
+    answer = replace(answer, duration_ms=(perf_counter() - start) * 1000)
+    if as_json:
+        typer.echo(answer.to_json())
+    else:
+        Console(highlight=False).print(*selection_tables(books, asked, answer), sep="\n\n")

@@ -1,0 +1,47 @@
+"""Reading JSON files: bounded in size, and every way to be broken said with the file's name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lorewell.errors import FileTooLargeError, ImportInvalidError, MalformedJsonError
+from lorewell.model.parse import parse_json
+
+MAX_FILE_BYTES = 16 * 1024 * 1024  # spec/native.md §7
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def load_json(path: str | os.PathLike[str]) -> object:
+    """Return the JSON document in a file: UTF-8, with or without a byte order mark.
+
+    Raises:
+        FileTooLargeError: the file is larger than 16 MiB; no more than that is read.
+        ImportInvalidError: the file is empty, a web page, cut off or otherwise no JSON.
+        OSError: the file can't be read.
+    """
+    name = Path(path).name
+    data = _read(path)
+    start = data.removeprefix(_UTF8_MARK).lstrip()[:1]
+    if not start:
+        raise ImportInvalidError(f"{name} is empty.", file=name)
+    if start == b"<":
+        raise ImportInvalidError(f"{name} is a web page (HTML or XML), not JSON.", file=name)
+    try:
+        return parse_json(data)
+    except MalformedJsonError as error:
+        raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    with Path(path).open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)  # counted while reading: pipes have no size
+    if len(data) > MAX_FILE_BYTES:
+        name = Path(path).name
+        limit = f"{MAX_FILE_BYTES // 1024**2} MiB"
+        raise FileTooLargeError(
+            f"{name} is larger than {limit}, the limit for one file.",
+            file=name,
+            limit_bytes=MAX_FILE_BYTES,
+        )
+    return data

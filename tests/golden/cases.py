@@ -1,0 +1,84 @@
+"""Load cases, play them through the library, and compare what a case lists."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lorewell import BookCreate, SelectRequest, compile_book, select
+from lorewell.errors import LorewellError
+from lorewell.model.parse import parse_model
+
+HERE = Path(__file__).parent
+
+Case = dict[str, Any]
+
+_REGEX_KEY = re.compile(r"/(?:[^/\\]|\\.)+/[gimsuy]*", re.DOTALL)
+
+
+def load_cases(file: Path) -> list[Case]:
+    """Return the cases of one file in their order."""
+    cases: list[Case] = json.loads(file.read_text(encoding="utf-8"))
+    return cases
+
+
+def as_params(files: Iterator[Path] | list[Path]) -> list[Any]:
+    """Return every case of these files as a pytest parameter under its own id."""
+    return [
+        pytest.param(case, id=str(case["id"]))
+        for file in sorted(files)
+        for case in load_cases(file)
+    ]
+
+
+def needs_later_parts(case: Case) -> bool:
+    """Say whether a case needs what is not built yet: regex keys or hybrid ranking."""
+    return case["request"].get("strategy") == "hybrid" or any(
+        isinstance(key, str) and _REGEX_KEY.fullmatch(key.strip()) is not None
+        for stored in case["books"]
+        for entry in stored["book"].get("entries", [])
+        for name in ("keys", "secondary_keys")
+        for key in entry.get(name) or []
+    )
+
+
+def play(case: Case) -> Case:
+    """Return the answer to a case in its JSON form, or the error's code and details."""
+    try:
+        books = [
+            compile_book(
+                parse_model(BookCreate, stored["book"]),
+                book_id=stored["book_id"],
+                revision=stored["revision"],
+            )
+            for stored in case["books"]
+        ]
+        response = select(books, parse_model(SelectRequest, case["request"]))
+    except LorewellError as error:
+        return {"error": {"code": error.code, "details": dict(error.details)}}
+    answer: Case = json.loads(response.to_json())
+    return {"error": None, **answer}
+
+
+def listed(expected: Any, actual: Any) -> Any:
+    """Reduce an actual value to the members that an expectation lists, at every depth."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return {
+            name: listed(value, actual.get(name, "(absent)")) for name, value in expected.items()
+        }
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        return [listed(each, other) for each, other in zip(expected, actual, strict=True)]
+    return actual
+
+
+def compare(case: Case) -> tuple[Case, Case]:
+    """Return what the answer holds of what the case lists, and what the case lists."""
+    expected = case["expect"]
+    if expected["error"] is not None:
+        expected = {"error": expected["error"]}
+    return listed(expected, play(case)), expected

@@ -1,0 +1,56 @@
+"""What the code's shape promises: small modules, layers, documented names, a lock without hosts."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lorewell
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src" / "lorewell"
+MAX_LINES = 500
+TABLES_OF_DATA: frozenset[str] = frozenset()  # paths under src/lorewell, such as "model/table.py"
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_modules_are_short() -> None:
+    modules = {path.relative_to(SOURCES).as_posix(): path for path in SOURCES.rglob("*.py")}
+    assert modules
+    assert modules.keys() >= TABLES_OF_DATA, "an exempt module is gone"
+    too_long = {
+        name: lines
+        for name, path in modules.items()
+        if name not in TABLES_OF_DATA and (lines := line_count(path)) > MAX_LINES
+    }
+    assert too_long == {}
+
+
+def test_imports_point_down() -> None:
+    code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(lorewell.__all__))
+def test_public_name_is_documented(name: str) -> None:
+    value = getattr(lorewell, name)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        own = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__
+        assert own
+        assert own.strip()
+
+
+def test_lock_names_no_hosts() -> None:
+    assert "://" not in (ROOT / "requirements.lock").read_text(encoding="utf-8")
