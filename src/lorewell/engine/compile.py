@@ -1,4 +1,4 @@
-"""From a book to its compiled form: keys parsed, automata built, tokens counted, packages closed."""
+"""From a book to its compiled form: keys parsed, automata built, tokens and packages known."""
 
 from __future__ import annotations
 

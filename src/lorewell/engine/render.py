@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 
 from lorewell.model.text import BLANK
 
@@ -13,11 +14,7 @@ SEPARATOR = "\n\n"
 # No braces inside: of nested ones only the innermost counts (§8.11).
 _EXPRESSION = re.compile(r"\{\{([^{}]*)\}\}")
 _VARIABLES = frozenset({"char", "user"})
-_TEXT_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_IN_TEXT = str.maketrans(_TEXT_ESCAPES)
-_IN_ATTRIBUTE = str.maketrans(
-    {**_TEXT_ESCAPES, '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-)
+_IN_ATTRIBUTE = (('"', "&quot;"), ("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +50,20 @@ def substitute(text: str, variables: Mapping[str, str]) -> str:
     return _EXPRESSION.sub(lambda match: variables[_variable(match[1])], text)
 
 
+def _attribute(text: str) -> str:
+    escaped = escape(text, quote=False)
+    for character, entity in _IN_ATTRIBUTE:
+        escaped = escaped.replace(character, entity)
+    return escaped
+
+
 def wrap(full_id: str, title: str, content: str) -> str:
-    """Return one block of the context: escaped, so that content can't close its wrapper."""
-    return (
-        f'<worldbook-entry id="{full_id.translate(_IN_ATTRIBUTE)}"'
-        f' title="{title.translate(_IN_ATTRIBUTE)}">\n'
-        f"{content.translate(_IN_TEXT)}\n</worldbook-entry>"
-    )
+    """Return one block of the context: escaped, so that content can't close its wrapper.
+
+    >>> print(wrap("b:1:e", 'The "old" king', "</worldbook-entry>"))
+    <worldbook-entry id="b:1:e" title="The &quot;old&quot; king">
+    &lt;/worldbook-entry&gt;
+    </worldbook-entry>
+    """
+    head = f'<worldbook-entry id="{_attribute(full_id)}" title="{_attribute(title)}">'
+    return f"{head}\n{escape(content, quote=False)}\n</worldbook-entry>"

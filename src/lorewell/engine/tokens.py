@@ -1,9 +1,11 @@
-"""Counting tokens without a network: every vocabulary is in a package or in a file of the caller."""
+"""Counting tokens without a network: a vocabulary is in a package or in a file of the caller."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Protocol
+
+from lorewell.errors import Fault, ValidationFailedError
 
 DEFAULT_TOKENIZER = "cl100k_base"
 BUNDLED = ("cl100k_base", "o200k_base")
@@ -52,19 +54,31 @@ class _HuggingFaceCounter:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
+def _no_tokenizer(name: str, why: str) -> ValidationFailedError:
+    message = f"The tokenizer {name!r} can't be used: {why}."
+    return ValidationFailedError(message, faults=(Fault("/tokenizer", why),))
+
+
 @cache
 def counter(name: str = DEFAULT_TOKENIZER) -> TokenCounter:
     """Return the counter of a bundled encoding, or of a Hugging Face `tokenizer.json` by its path.
 
     Raises:
-        ImportError: a path is given and the extra `tokenizers` is not installed.
-        Exception: whatever that library raises for a file that is no tokenizer.
+        ValidationFailedError: there is no such encoding and no such file, the file is no
+            tokenizer, or the extra `tokenizers`, which reads it, is not installed.
 
     >>> counter().count("the lamp is lit")
     4
     """
     if name not in BUNDLED:
-        return _HuggingFaceCounter(name)
+        try:
+            return _HuggingFaceCounter(name)
+        except ImportError as error:
+            why = "a tokenizer file needs the extra: pip install 'lorewell[tokenizers]'"
+            raise _no_tokenizer(name, why) from error
+        except Exception as error:  # that library raises bare Exception
+            why = f"neither {' nor '.join(BUNDLED)}, nor a tokenizer.json that can be read: {error}"
+            raise _no_tokenizer(name, why) from error
     try:
         return _QuickCounter(name)
     except ImportError:

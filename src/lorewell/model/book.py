@@ -13,8 +13,8 @@ from lorewell.model.text import SourceObject, Text, canonical_json, fault, is_bl
 
 MAX_ENTRIES = 5_000
 
-# Fields of the first contract. Any other field counts in `content_hash` only when it holds something
-# else than its default, so that a field added later never changes the hash of an old book (§3.5).
+# Fields of the first contract. Any other field counts in `content_hash` only when it holds
+# something else than its default, so that a later field never changes an old hash (§3.5).
 _HASHED_ALWAYS = frozenset(Entry.model_fields) - {"sillytavern", "replica"}
 
 
@@ -59,7 +59,7 @@ def _hashed_entry(entry: Entry) -> dict[str, Any]:
 
 
 def content_hash(book: BookCreate) -> str:
-    """Return the lowercase hex SHA-256 of the book's canonical JSON. Source: spec/native.md §3.5."""
+    """Return the lowercase hex SHA-256 of the book's canonical JSON (spec/native.md §3.5)."""
     document = {
         "name": book.name,
         "description": book.description,

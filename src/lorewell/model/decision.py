@@ -65,6 +65,9 @@ class Facts(NamedTuple):
     woken_by: str | None = None
 
 
+NO_FACTS = Facts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """A selected entry. `content` is the author's text after substitution, not escaped."""
@@ -103,7 +106,7 @@ class Decision:
     round: int | None = None
     cost: int | None = None
     included_by: str | None = None
-    facts: Facts = Facts()
+    facts: Facts = NO_FACTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,7 @@ class SelectResponse:
     token_count: int
     token_budget: int
     tokenizer: str
-    token_scope: Literal["worldbook_context"] = "worldbook_context"
+    token_scope: Literal["worldbook_context"] = "worldbook_context"  # noqa: S105  no password
     degraded: tuple[str, ...]
     policy_version: str
     prompt_hash: str

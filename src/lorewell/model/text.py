@@ -12,8 +12,11 @@ from pydantic_core import PydanticCustomError
 
 MAX_NESTING = 100
 
-# Unicode White_Space and U+FEFF. `str.strip()` alone would also take U+001C-U+001F and leave U+FEFF.
-BLANK = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+# Unicode White_Space and U+FEFF; `str.strip()` alone also takes U+001C to U+001F, not U+FEFF.
+BLANK = (
+    "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
+    "\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
 
 
 def is_blank(text: str) -> bool:
@@ -22,7 +25,7 @@ def is_blank(text: str) -> bool:
 
 
 def fault(at: str, detail: str) -> PydanticCustomError:
-    """Return an error for a place below the value being validated; `at` is a JSON pointer from it."""
+    """Return an error for a place below the value validated; `at` is a JSON pointer from it."""
     return PydanticCustomError("contract", "{detail}", {"detail": detail, "at": at})
 
 
@@ -75,30 +78,30 @@ def pointer(*steps: str | int) -> str:
 
 def check_json(value: object, at: str = "", depth: int = 1) -> None:
     """Raise a fault at the first place in a free-form value that is no storable JSON."""
-    match value:
-        case None | bool() | int():
-            return
-        case str():
-            flaw = text_flaw(value)
-        case float():
-            flaw = None if math.isfinite(value) else "number must be finite"
-        case dict() | list() if depth > MAX_NESTING:
-            flaw = f"nesting must be at most {MAX_NESTING}"
-        case dict():
-            flaw = None
-            for name, member in value.items():
-                name_flaw = text_flaw(name) if isinstance(name, str) else "member name must be text"
-                if name_flaw:
-                    raise fault(at, name_flaw)
-                check_json(member, at + pointer(name), depth + 1)
-        case list():
-            flaw = None
-            for index, member in enumerate(value):
-                check_json(member, at + pointer(index), depth + 1)
-        case _:
-            flaw = f"a {type(value).__name__} is no JSON value"
+    if isinstance(value, dict | list):
+        if depth > MAX_NESTING:
+            raise fault(at, f"nesting must be at most {MAX_NESTING}")
+        for name, member in value.items() if isinstance(value, dict) else enumerate(value):
+            flaw = text_flaw(name) if isinstance(name, str) else None
+            if flaw or (isinstance(value, dict) and not isinstance(name, str)):
+                raise fault(at, flaw or "member names must be text")
+            check_json(member, at + pointer(name), depth + 1)
+        return
+    flaw = _scalar_flaw(value)
     if flaw:
         raise fault(at, flaw)
+
+
+def _scalar_flaw(value: object) -> str | None:
+    match value:
+        case None | bool() | int():
+            return None
+        case str():
+            return text_flaw(value)
+        case float():
+            return None if math.isfinite(value) else "number must be finite"
+        case _:
+            return f"a {type(value).__name__} is no JSON value"
 
 
 def canonical_json(value: object) -> bytes:

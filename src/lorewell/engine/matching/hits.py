@@ -38,7 +38,7 @@ class Hits:
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
 
     def first(self, key: LiteralKey, begin: int) -> Place | None:
-        """Return the first valid occurrence of the key at or after `begin`, None if there is none."""
+        """Return the first valid occurrence of the key at or after `begin`, if there is one."""
         starts = self._starts.get(key.pattern)
         if starts is None:
             return None

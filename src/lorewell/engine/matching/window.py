@@ -1,4 +1,4 @@
-"""The text that keys are looked for in: the last messages, then what recursion adds (§8.3, §8.5)."""
+"""The text that is searched: the last messages, then what recursion adds (§8.3, §8.5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lorewell.engine.matching.fold import Folded, fold
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a hit lies: in message `index`, or, `supplied`, in supply text `index`; `span` there."""
+    """Where a hit lies: `span` of message `index` or, if `supplied`, of supply text `index`."""
 
     supplied: bool
     index: int

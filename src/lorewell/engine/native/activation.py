@@ -19,8 +19,12 @@ class Activated:
     entry: CompiledEntry
     why: Reason
     round: int
-    direct: bool
     found: Found
+
+    @property
+    def direct(self) -> bool:
+        """Whether its keys hit in the messages; a hit through recursion is not direct."""
+        return self.round == 0 and self.found.hit
 
 
 @dataclass(slots=True)
@@ -88,7 +92,7 @@ def activate(
                 if why is None:
                     result.looked[entry.full_id] = found
                 else:
-                    new.append(Activated(book, entry, why, 0, found.hit, found))
+                    new.append(Activated(book, entry, why, 0, found))
     _admit(result, new)
     for number in range(1, request.max_recursion_rounds + 1):
         supply = [active for active in new if not active.entry.spec.prevent_recursion]
@@ -120,7 +124,7 @@ def _recurse(
                 found = scan.look(entry, _depth(entry, request))
                 result.looked[entry.full_id] = found
                 if found.hit:
-                    new.append(Activated(book, entry, "recursion", number, False, found))
+                    new.append(Activated(book, entry, "recursion", number, found))
     return new
 
 

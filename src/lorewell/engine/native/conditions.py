@@ -47,7 +47,7 @@ def json_equal(left: object, right: object) -> bool:
 
 
 def holds(condition: Condition, state: Mapping[str, object]) -> bool:
-    """Return whether the condition holds. `ne` is exactly not `eq`: true where the path is absent."""
+    """Return whether the condition holds; `ne` is exactly not `eq`, so true for an absent path."""
     found = _look_up(state, condition.path)
     present = found is not _Absent.ABSENT
     match condition.op:

@@ -31,6 +31,7 @@ class Filters:
         """Take the request's audience, state, seed, variables and places."""
         self._request = request
         self._places = request.placement_capabilities or UNDECLARED
+        self._variables = {str(name): value for name, value in request.template_vars.items()}
 
     def check(self, entry: CompiledEntry) -> Refusal | None:
         """Return the first filter that the entry fails, None if it is eligible."""
@@ -52,7 +53,7 @@ class Filters:
         """Return the entry's text after substitution; its variables must have been checked."""
         if entry.template is None:
             return entry.spec.content
-        return substitute(entry.spec.content, dict(self._request.template_vars))
+        return substitute(entry.spec.content, self._variables)
 
     def chance(self, entry: CompiledEntry) -> Facts:
         """Return the roll and what it had to stay below, where chance plays a part."""
@@ -84,7 +85,7 @@ class Filters:
             return None
         if template.unsupported is not None:
             return Refusal("template_missing", template.unsupported)
-        missing = sorted(template.variables - self._request.template_vars.keys())
+        missing = sorted(template.variables - self._variables.keys())
         return Refusal("template_missing", f"{{{{{missing[0]}}}}}") if missing else None
 
     def _placement(self, entry: CompiledEntry) -> Refusal | None:

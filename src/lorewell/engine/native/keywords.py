@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class Texts:
-    """The two forms of the growing text: one for keys where case does not count, one for the rest."""
+    """The two forms of the growing text: for keys where case does not count, and for the rest."""
 
     def __init__(self, messages: Sequence[str], depth: int, *, exact: bool) -> None:
         """Hold the last `depth` messages; the exact form only if some key asks for it."""
@@ -65,7 +65,7 @@ class KeywordScan:
         return touched
 
     def look(self, entry: CompiledEntry, depth: int) -> Found:
-        """Return what the entry's keys give in its text: `depth` messages and all supplied texts."""
+        """Return what the entry's keys give in `depth` messages and all supplied texts."""
         if self._folded.start_of(depth) >= len(self._folded.text):
             return Found()
         problem: Reason | None = None

@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """An entry that goes in, the root of the package that brought it, and that package's figures."""
+    """An entry that goes in, the root of the package that brought it, and its figures."""
 
     book: CompiledBook
     entry: CompiledEntry

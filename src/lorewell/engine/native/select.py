@@ -49,7 +49,7 @@ def select(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     *,
-    limits: SnapshotLimits = SnapshotLimits(),  # noqa: B008  frozen
+    limits: SnapshotLimits = SnapshotLimits(),
 ) -> SelectResponse:
     """Return the entries that belong into this turn's prompt, and a reason for every entry.
 
@@ -144,8 +144,7 @@ class _Turn:
                 refusal = self.activation.refusal(entry)
                 if refusal is not None and refusal.reason == "placement_unsupported":
                     message = f"The host has no place for the required entry {entry.spec.id!r}."
-                    details = {"position": entry.spec.position}
-                    raise self.error(RequiredPlacementUnsupportedError, entry, message, **details)
+                    raise self.error(RequiredPlacementUnsupportedError, entry, message)
 
     def error(
         self,
@@ -164,9 +163,9 @@ class _Turn:
             for decision in self._decisions(so_far)
             if decision.id in decided
         ]
-        return error(
-            message, entry_id=entry.spec.id, id=entry.full_id, decisions=decisions, **details
-        )
+        failed = error(message, entry_id=entry.spec.id, id=entry.full_id, decisions=decisions)
+        failed.details.update(details)
+        return failed
 
     def respond(self, packing: Packing) -> SelectResponse:
         """Return the answer: blocks in print order, the context, and the ledger."""
