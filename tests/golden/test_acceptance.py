@@ -576,7 +576,7 @@ def test_selection_case(
         assert reasons(ask(compiled(entries), **fields)) == expected
 
 
-# --- what needs more than a reason -----------------------------------------------------------------
+# --- what needs more than a reason ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", as_params([HERE / "spec14.json"]))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
-from lorewell.errors import InvalidInputError, LorewellError, NotFoundError, ValidationFailedError
+from lorewell.errors import InvalidInputError, ValidationFailedError
 from lorewell.formats.faults import naming
 from lorewell.formats.files import load_json
 from lorewell.model import BookRef, SelectRequest
 from lorewell.model.parse import parse_model
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,35 +72,16 @@ def load_request(turn: Turn, books: Sequence[BookRef]) -> SelectRequest:
 
 
 def _overrides(turn: Turn, template_vars: object) -> dict[str, object]:
-    given: dict[str, object] = {
-        "query": turn.query,
-        "history": None if turn.history is None else load_json(turn.history),
-        "state": None if turn.state is None else load_json(turn.state),
-        "token_budget": turn.budget_tokens,
-        "seed": turn.seed,
-    }
-    names = {"char": turn.char, "user": turn.user}
-    names = {name: text for name, text in names.items() if text is not None}
+    """Return the members of the request that options were given for."""
+    options = {"query": turn.query, "token_budget": turn.budget_tokens, "seed": turn.seed}
+    given: dict[str, object] = _without_none(options)
+    files = _without_none({"history": turn.history, "state": turn.state})
+    given.update((name, load_json(path)) for name, path in files.items())
+    names = _without_none({"char": turn.char, "user": turn.user})
     if names and isinstance(template_vars, dict):  # anything else is the schema's to refuse
         given["template_vars"] = template_vars | names
-    return {name: value for name, value in given.items() if value is not None}
+    return given
 
 
-def find_counter(name: str) -> TokenCounter:
-    """Return the counter of a bundled encoding, or of a `tokenizer.json` by its path.
-
-    Raises:
-        NotFoundError: it is neither the name of an encoding nor a file.
-        InvalidInputError: the file is no tokenizer.
-        LorewellError: the extra that reads such files is not installed.
-    """
-    if name not in BUNDLED and not Path(name).is_file():
-        known = ", ".join(BUNDLED)
-        raise NotFoundError(f"No tokenizer {name!r}: neither a file nor one of {known}.")
-    try:
-        return counter(name)
-    except ImportError as error:
-        how = "pip install 'lorewell[tokenizers]'"
-        raise LorewellError(f"A tokenizer file needs an extra package: {how}") from error
-    except Exception as error:  # the tokenizers package raises nothing narrower
-        raise InvalidInputError(f"{name} is no tokenizer file: {error}") from error
+def _without_none(options: Mapping[str, Value | None]) -> dict[str, Value]:
+    return {name: value for name, value in options.items() if value is not None}

@@ -13,10 +13,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lorewell.cli.inputs import Turn, find_counter, load_request
+from lorewell.cli.inputs import Turn, load_request
 from lorewell.cli.tables import plain, selection_tables
 from lorewell.engine.native import select
-from lorewell.engine.tokens import DEFAULT_TOKENIZER
+from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import InvalidInputError, LimitError, LorewellError, NotFoundError
 from lorewell.formats import load_book
 
@@ -45,8 +45,9 @@ def main() -> None:
 
 def describe(error: LorewellError | OSError) -> str:
     """Return what went wrong, in one line."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return plain(f"{error.filename} can't be read: {error.strerror}")
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = "" if error.filename is None else f"{error.filename} can't be read: "
+        return plain(where + error.strerror)
     return plain(str(error))
 
 
@@ -114,8 +115,7 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         char=char,
         user=user,
     )
-    counter = find_counter(tokenizer)
-    books = [load_book(path, counter=counter) for path in book]
+    books = [load_book(path, counter=counter(tokenizer)) for path in book]
     asked = load_request(turn, [compiled.ref for compiled in books])
     start = perf_counter()
     answer = select(books, asked)
@@ -123,4 +123,6 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     if as_json:
         typer.echo(answer.to_json())
     else:
-        Console(highlight=False).print(*selection_tables(books, asked, answer), sep="\n\n")
+        console = Console(highlight=False)
+        for part in selection_tables(books, asked, answer):
+            console.print(part)

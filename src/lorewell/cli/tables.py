@@ -30,7 +30,7 @@ _MEANING: Mapping[Reason, str] = {
     "regex_invalid": "a regex key is broken",
     "regex_timeout": "a regex key took too long",
     "regex_unsupported": "regex keys are not available",
-    "not_triggered": "no key was found",
+    "not_triggered": "nothing triggered it",
     "dependency_unavailable": "what it requires can't come",
     "conflict": "another one holds its conflict key",
     "max_entries": "enough entries are in",
@@ -99,10 +99,12 @@ class _Teller:
         answer = self._answer
         books = ", ".join(self._names.values())
         entries = sum(item.entry_count for item in answer.snapshot)
-        return Text(
-            f"{books}: {len(answer.blocks)} of {entries} entries selected,"
+        told = Text(books, style="bold")
+        figures = (
+            f"\n{len(answer.blocks)} of {entries} entries selected,"
             f" {answer.token_count} of {answer.token_budget} tokens ({plain(answer.tokenizer)})"
         )
+        return told.append(f"{figures}\n", style="not bold")
 
     def selected(self) -> Table:
         table = _table("Selected, in print order")
@@ -206,7 +208,8 @@ class _Teller:
             case "not_triggered" if facts.key is not None:
                 told.append(self._hit(decision))
         if decision.detail is not None:
-            told.append(plain(decision.detail))
+            of = "condition " if decision.reason == "condition_failed" else ""
+            told.append(of + plain(decision.detail))
         return ", ".join(told)
 
     def _hit(self, decision: Decision) -> str:

@@ -9,8 +9,8 @@ from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import ImportInvalidError, InvalidDependencyError, ValidationFailedError
-from lorewell.formats.files import load_json
 from lorewell.formats.faults import naming
+from lorewell.formats.files import load_json
 from lorewell.model import BookCreate
 from lorewell.model.parse import parse_model
 
