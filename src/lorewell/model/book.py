@@ -13,9 +13,42 @@ from lorewell.model.text import SourceObject, Text, canonical_json, fault, is_bl
 
 MAX_ENTRIES = 5_000
 
-# Fields of the first contract. Any other field counts in `content_hash` only when it holds
-# something else than its default, so that a later field never changes an old hash (§3.5).
-_HASHED_ALWAYS = frozenset(Entry.model_fields) - {"sillytavern", "replica"}
+# The entry fields of the first contract. Any other field counts in `content_hash` only while it
+# holds something else than its default, so that a later field never changes an old hash (§3.5).
+_FIRST_FIELDS = frozenset(
+    [
+        "id",
+        "title",
+        "content",
+        "enabled",
+        "constant",
+        "required",
+        "keys",
+        "secondary_keys",
+        "selective",
+        "logic",
+        "case_sensitive",
+        "match_whole_words",
+        "probability",
+        "scan_depth",
+        "conditions",
+        "requires",
+        "priority",
+        "order",
+        "conflict_key",
+        "audience",
+        "kind",
+        "position",
+        "depth",
+        "role",
+        "outlet_name",
+        "exclude_recursion",
+        "prevent_recursion",
+        "runtime_requirements",
+        "metadata",
+        "source",
+    ]
+)
 
 
 def _check_name(name: str) -> str:
@@ -53,7 +86,7 @@ def _hashed_entry(entry: Entry) -> dict[str, Any]:
     return {
         name: value
         for name, value in dumped.items()
-        if name in _HASHED_ALWAYS
+        if name in _FIRST_FIELDS
         or getattr(entry, name) != Entry.model_fields[name].get_default(call_default_factory=True)
     }
 

@@ -12,6 +12,16 @@ from lorewell.model.text import MAX_NESTING, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
 
+# Pydantic speaks of tuples and items where a person wrote lists and text.
+_SENTENCES = {
+    "contract": "{detail}",
+    "extra_forbidden": "there is no such field",
+    "missing": "must be given",
+    "too_long": "must hold at most {max_length}, holds {actual_length}",
+    "too_short": "must hold at least {min_length}, holds {actual_length}",
+    "tuple_type": "must be a list",
+}
+
 
 def _refuse_constant(name: str) -> NoReturn:
     message = f"{name} is no JSON number"
@@ -100,5 +110,7 @@ def faults_of(error: ValidationError) -> tuple[Fault, ...]:
         # Pydantic marks a fault in an object's member name by a last step "[key]".
         steps = [step for step in item["loc"] if step != "[key]"]
         below = str(item.get("ctx", {}).get("at", ""))
-        faults.append(Fault(pointer(*steps) + below, str(item["msg"])))
+        template = _SENTENCES.get(item["type"])
+        detail = template.format_map(item.get("ctx", {})) if template else item["msg"]
+        faults.append(Fault(pointer(*steps) + below, detail))
     return tuple(faults)

@@ -1,0 +1,38 @@
+"""A later field never changes the hash of an old book (spec/native.md §3.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lorewell import BookCreate, Entry, compile_book
+from lorewell.model import book as module, content_hash
+
+
+def test_the_blocks_of_other_policies_count_only_when_given() -> None:
+    plain = BookCreate(name="B", entries=[Entry(content="x")])
+    named = BookCreate(name="B", entries=[Entry(content="x", sillytavern=None, replica=None)])
+    given = BookCreate(name="B", entries=[Entry(content="x", sillytavern={"sticky": 2})])
+    assert content_hash(plain) == content_hash(named) != content_hash(given)
+
+
+def test_a_field_that_is_added_later_leaves_old_hashes_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class LaterEntry(Entry):
+        conditions_text: tuple[str, ...] = ()
+
+    class LaterBook(BookCreate):
+        entries: tuple[LaterEntry, ...] = ()
+
+    monkeypatch.setattr(module, "Entry", LaterEntry)
+    old = BookCreate(name="B", entries=[Entry(content="x")])
+    later = LaterBook(name="B", entries=[LaterEntry(content="x")])
+    used = LaterBook(name="B", entries=[LaterEntry(content="x", conditions_text=["tb.a > 1"])])
+    assert content_hash(later) == compile_book(old).content_hash
+    assert content_hash(used) != content_hash(later)
+
+
+def test_integers_and_decimals_keep_their_form() -> None:
+    whole = Entry(content="x", probability=50)
+    assert '"probability":50,' in whole.model_dump_json()
+    assert '"probability":12.5,' in Entry(content="x", probability=12.5).model_dump_json()
