@@ -10,7 +10,7 @@
 
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook, Diagnostic
-from lorewell.engine.native import SnapshotLimits, select
+from lorewell.engine.native import SnapshotLimits, VectorRanks, select
 from lorewell.formats import load_book
 from lorewell.model import (
     Block,
@@ -43,6 +43,7 @@ __all__ = [
     "SelectResponse",
     "SnapshotItem",
     "SnapshotLimits",
+    "VectorRanks",
     "compile_book",
     "load_book",
     "select",

@@ -37,8 +37,8 @@ def as_params(files: Iterator[Path] | list[Path]) -> list[Any]:
 
 
 def needs_later_parts(case: Case) -> bool:
-    """Say whether a case needs what is not built yet: regex keys or hybrid ranking."""
-    return case["request"].get("strategy") == "hybrid" or any(
+    """Say whether a case needs what is not built yet: regex keys."""
+    return any(
         isinstance(key, str) and _REGEX_KEY.fullmatch(key.strip()) is not None
         for stored in case["books"]
         for entry in stored["book"].get("entries", [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 from lorewell.engine.compiled import Closure, CompiledBook, CompiledEntry, Diagnostic
@@ -14,6 +15,7 @@ from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
 from lorewell.model import BookCreate, Entry, content_hash
 from lorewell.model.select import is_uuid
 from lorewell.model.text import pointer
+from lorewell.retrieval.bm25 import Document, build_index
 
 MAX_PACKAGE_ENTRIES = 50  # spec/native.md §8.8
 MAX_PACKAGE_EDGES = 8
@@ -83,6 +85,7 @@ def compile_book(
         always=tuple(e.index for e in entries if e.spec.required or e.spec.constant),
         with_regex=tuple(e.index for e in entries if e.has_regex),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
+        lexical=cache(lambda: build_index(_documents(book.entries))),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )
@@ -91,6 +94,13 @@ def compile_book(
 def cost_of(full_id: str, title: str, content: str, counter: TokenCounter) -> int:
     """Return the tokens that an entry takes in the context. Costs add up exactly (§8.8)."""
     return counter.count(wrap(full_id, title, content) + SEPARATOR)
+
+
+def _documents(entries: Sequence[Entry]) -> Iterator[Document]:
+    """Yield what is ranked of each entry: regex keys are no words of a text (§8.11)."""
+    for spec in entries:
+        plain = [key for key in spec.keys if split_regex(trim(key)) is None]
+        yield Document(spec.title, plain, spec.content)
 
 
 def _check_identity(book_id: str, revision: int) -> str:

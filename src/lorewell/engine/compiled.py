@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import Template
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import BookRef, Entry, SnapshotItem
+from lorewell.retrieval.bm25 import LexicalIndex
 
 
 class Diagnostic(NamedTuple):
@@ -71,6 +72,7 @@ class CompiledBook:
         always: indexes of the entries that need no keyword (required or constant).
         with_regex: indexes of the entries that have a regex key.
         depths: the scan depths that entries set for themselves.
+        lexical: gives the index for ranking; it is built when first asked for.
         content_chars: code points of all contents.
     """
 
@@ -86,6 +88,7 @@ class CompiledBook:
     always: tuple[int, ...]
     with_regex: tuple[int, ...]
     depths: frozenset[int]
+    lexical: Callable[[], LexicalIndex]
     content_chars: int
     diagnostics: tuple[Diagnostic, ...]
 
@@ -98,6 +101,12 @@ class CompiledBook:
     def entry_count(self) -> int:
         """How many entries the revision holds."""
         return len(self.entries)
+
+    def find(self, full_id: str) -> CompiledEntry | None:
+        """Return the entry of this revision with that full id, None if it has none."""
+        prefix = f"{self.book_id}:{self.revision}:"
+        found = self.by_id.get(full_id.removeprefix(prefix))
+        return found if found is not None and found.full_id == full_id else None
 
     @property
     def snapshot(self) -> SnapshotItem:

@@ -6,42 +6,9 @@ import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
 
-# First and last code points of the scripts that are written without spaces: Han, Hiragana, Katakana
-# (with the marks both share, ー among them), Hangul, Thai, Lao, Khmer and Burmese (Myanmar).
-# Source: the Script property of Unicode 16, neighbouring ranges joined.
-NO_SPACE_SCRIPTS: tuple[tuple[int, int], ...] = (
-    (0x0E01, 0x0E3A),
-    (0x0E40, 0x0EDF),
-    (0x1000, 0x109F),
-    (0x1100, 0x11FF),
-    (0x1780, 0x17F9),
-    (0x19E0, 0x19FF),
-    (0x2E80, 0x2FD5),
-    (0x3005, 0x3007),
-    (0x3021, 0x302F),
-    (0x3031, 0x3035),
-    (0x3038, 0x303B),
-    (0x3041, 0x30FF),
-    (0x3131, 0x318E),
-    (0x31F0, 0x321E),
-    (0x3260, 0x327E),
-    (0x32D0, 0x32FE),
-    (0x3300, 0x3357),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xA960, 0xA97C),
-    (0xA9E0, 0xA9FE),
-    (0xAA60, 0xAA7F),
-    (0xAC00, 0xD7FB),
-    (0xF900, 0xFAD9),
-    (0xFF66, 0xFF9F),
-    (0xFFA0, 0xFFDC),
-    (0x116D0, 0x116E3),
-    (0x16FE2, 0x16FF6),
-    (0x1AFF0, 0x1B167),
-    (0x1F200, 0x1F200),
-    (0x20000, 0x33479),
-)
+from lorewell.retrieval.scripts import EAST_ASIAN, SOUTH_EAST_ASIAN
+
+NO_SPACE_SCRIPTS = tuple(sorted(EAST_ASIAN + SOUTH_EAST_ASIAN))
 _FIRSTS = tuple(first for first, _ in NO_SPACE_SCRIPTS)
 
 

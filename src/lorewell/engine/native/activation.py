@@ -67,23 +67,26 @@ class Activation:
 
 
 def activate(
-    books: Sequence[CompiledBook], request: SelectRequest, ranks: Mapping[str, float]
-) -> Activation:
-    """Return the entries that take part in this turn.
+    books: Sequence[CompiledBook],
+    request: SelectRequest,
+    result: Activation,
+    ranks: Mapping[str, float],
+) -> None:
+    """Find the entries that take part in this turn.
 
     Args:
         books: the snapshot, in request order.
         request: the turn.
+        result: where they are put.
         ranks: fused score of each recalled entry by full id; empty under `rules`.
     """
-    result = Activation(Filters(request))
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
     texts = Texts(messages, max(depths), exact=any(len(book.exact.entries) for book in books))
     scans = [KeywordScan(book, texts) for book in books]
     new: list[Activated] = []
     for book, scan in zip(books, scans, strict=True):
-        ranked = [e.index for full_id in ranks if (e := _of(book, full_id)) is not None]
+        ranked = [e.index for full_id in ranks if (e := book.find(full_id)) is not None]
         for index in sorted(scan.advance().union(book.always, book.with_regex, ranked)):
             entry = book.entries[index]
             if result.refusal(entry) is None:
@@ -102,7 +105,6 @@ def activate(
         texts.extend([result.filters.content(active.entry) for active in supply])
         new = _recurse(books, scans, request, result, number)
         _admit(result, new)
-    return result
 
 
 def _recurse(
@@ -126,11 +128,6 @@ def _recurse(
                 if found.hit:
                     new.append(Activated(book, entry, "recursion", number, found))
     return new
-
-
-def _of(book: CompiledBook, full_id: str) -> CompiledEntry | None:
-    prefix = f"{book.book_id}:{book.revision}:"
-    return book.by_id.get(full_id[len(prefix) :]) if full_id.startswith(prefix) else None
 
 
 def _depth(entry: CompiledEntry, request: SelectRequest) -> int:

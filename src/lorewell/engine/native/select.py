@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from lorewell.engine.compile import cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import Activation, activate
+from lorewell.engine.native.eligibility import Filters
 from lorewell.engine.native.packing import Packing, pack
+from lorewell.engine.native.recall import NO_VECTORS, VectorRanks, rank
 from lorewell.engine.render import SEPARATOR, wrap
 from lorewell.errors import (
     BookNotFoundError,
@@ -49,6 +51,7 @@ def select(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     *,
+    vectors: VectorRanks = NO_VECTORS,
     limits: SnapshotLimits = SnapshotLimits(),
 ) -> SelectResponse:
     """Return the entries that belong into this turn's prompt, and a reason for every entry.
@@ -57,6 +60,8 @@ def select(
         books: compiled revisions to choose from; the request names which of them to use. Where it
             names no revision, the highest one given counts.
         request: the turn.
+        vectors: what vector search gave for the query, under the strategy `hybrid`; without it
+            the answer ranks by words alone and says so in `degraded`.
         limits: how much the requested books may hold together.
 
     Raises:
@@ -64,8 +69,7 @@ def select(
         SnapshotTooLargeError: the requested books hold more than `limits`.
         SelectionError: a required entry can't go in. `details` name it, and hold the decisions so
             far.
-        ValidationFailedError: the books were compiled for different tokenizers, or the strategy
-            is not available.
+        ValidationFailedError: the books were compiled for different tokenizers.
 
     >>> from lorewell import BookCreate, Entry, SelectRequest, compile_book
     >>> lamp = Entry(id="lamp", content="The lamp burns whale oil.", keys=["lamp"])
@@ -75,11 +79,13 @@ def select(
     [('lamp', 'keyword')]
     """
     snapshot = _take_snapshot(books, request, limits)
-    if request.strategy != "rules":
-        reason = "hybrid recall is not available in this version"
-        raise ValidationFailedError(reason, faults=(Fault("/strategy", reason),))
-    ranks: Mapping[str, float] = {}
-    turn = _Turn(snapshot, request, activate(snapshot, request, ranks), ranks)
+    activation = Activation(Filters(request))
+    if request.strategy == "rules":
+        vectors, ranks = VectorRanks(), {}
+    else:
+        ranks = rank(snapshot, request.query, vectors, activation.refusal)
+    activate(snapshot, request, activation, ranks)
+    turn = _Turn(snapshot, request, activation, vectors, ranks)
     turn.refuse_unplaceable()
     packing = pack(request, turn.activation, ranks, turn.cost)
     if packing.failure is not None:
@@ -126,6 +132,7 @@ class _Turn:
     snapshot: tuple[CompiledBook, ...]
     request: SelectRequest
     activation: Activation
+    vectors: VectorRanks
     ranks: Mapping[str, float]
 
     def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
@@ -181,7 +188,7 @@ class _Turn:
             token_count=counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
-            degraded=(),
+            degraded=tuple(sorted(self.vectors.degraded)),
             policy_version=POLICY_VERSION,
             prompt_hash=prompt_hash,
             selection_fingerprint=self._fingerprint(blocks, prompt_hash, counter.name),
@@ -296,8 +303,8 @@ class _Turn:
                 }
                 for book in self.snapshot
             ],
-            "embedding_version": None,
-            "degraded": [],
+            "embedding_version": self.vectors.embedding_version,
+            "degraded": sorted(self.vectors.degraded),
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }

@@ -1,0 +1,83 @@
+"""What words running text is made of, for ranking (spec/native.md §9.1, §8.11)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+
+from lorewell.retrieval.scripts import EAST_ASIAN
+
+_ALPHANUMERIC = re.compile(r"[^\W_]+")
+_IDEOGRAPHIC = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in EAST_ASIAN)}]")
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words of a text, in order, repeated ones too.
+
+    Compatibility forms and case are levelled. A run of Han, Kana or Hangul gives every single
+    character and every adjacent pair; a run of other letters and digits is one word.
+
+    >>> tokens("The 灯塔大门!")
+    ['the', '灯', '塔', '大', '门', '灯塔', '塔大', '大门']
+    """
+    level = unicodedata.normalize("NFKC", text).casefold()
+    found: list[str] = []
+    for run in _runs(level):
+        if run.isascii():
+            found.append(run)
+        else:
+            for ideographic, units in _stretches(run):
+                found += _grams(units) if ideographic else ["".join(units)]
+    return found
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Yield stretches of letters and digits, with the combining marks on them."""
+    start = end = -1
+    for match in _ALPHANUMERIC.finditer(text):
+        if end >= 0 and _only_marks(text, end, match.start()):
+            end = match.end()
+            continue
+        if end >= 0:
+            yield text[start : _after_marks(text, end)]
+        start, end = match.span()
+    if end >= 0:
+        yield text[start : _after_marks(text, end)]
+
+
+def _is_mark(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character)[0] == "M"
+
+
+def _only_marks(text: str, start: int, end: int) -> bool:
+    return all(_is_mark(character) for character in text[start:end])
+
+
+def _after_marks(text: str, end: int) -> int:
+    while end < len(text) and _is_mark(text[end]):
+        end += 1
+    return end
+
+
+def _stretches(run: str) -> Iterator[tuple[bool, list[str]]]:
+    """Yield (whether ideographic, characters with their marks) of each stretch of one kind."""
+    kind = False
+    units: list[str] = []
+    for character in run:
+        if units and _is_mark(character):
+            units[-1] += character
+            continue
+        ideographic = _IDEOGRAPHIC.match(character) is not None
+        if units and ideographic != kind:
+            yield kind, units
+            units = []
+        kind = ideographic
+        units.append(character)
+    if units:
+        yield kind, units
+
+
+def _grams(units: list[str]) -> list[str]:
+    return units + [first + second for first, second in pairwise(units)]
