@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lorewell import BookCreate, SelectRequest
+from lorewell import BookCreate, SelectRequest, compile_book, select
 from lorewell.errors import RequiredPlacementUnsupportedError, ValidationFailedError
 from lorewell.model.parse import parse_model
 from support import (
@@ -345,3 +345,14 @@ def test_requests_are_read_strictly() -> None:
         parse_model(
             SelectRequest, {"books": [{"book_id": BOOK_ID}], "query": "q", "token_budget": 1.0}
         )
+
+
+def test_the_entry_that_is_named_does_not_depend_on_file_order() -> None:
+    root = {"id": "r", "content": "r", "constant": True, "requires": ["a", "b"]}
+    members = [{"id": name, "content": name, "enabled": False} for name in ("a", "b")]
+    details = set()
+    for entries in ([root, *members], [*reversed(members), root]):
+        book = compile_book(BookCreate.model_validate({"name": "B", "entries": entries}))
+        answer = select([book], SelectRequest(books=[book.ref], query="x"))
+        details.add(next(d.detail for d in answer.decisions if d.entry_id == "r"))
+    assert details == {"a: disabled"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lorewell.errors import InvalidInputError, ValidationFailedError
+from lorewell.errors import ValidationFailedError
 from lorewell.formats.faults import naming
 from lorewell.formats.files import load_json
 from lorewell.model import BookRef, SelectRequest
@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 class Turn:
     """What the options say about a turn; None where an option was not given.
 
-    Not both and not neither of `query` and `request`, or it raises InvalidInputError.
+    Not both and not neither of `query` and `request`, or it raises ValidationFailedError.
 
     Attributes:
         query: the current input.
@@ -44,7 +44,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.request is None):
-            raise InvalidInputError("Give either --query or --request, and not both.")
+            raise ValidationFailedError("Give either --query or --request, and not both.")
 
 
 def load_request(turn: Turn, books: Sequence[BookRef]) -> SelectRequest:

@@ -143,7 +143,7 @@ def _close_packages(entries: Sequence[Entry]) -> Sequence[Closure]:
         raise _invalid_dependency(faults) from error
     closures: dict[int, Closure] = {}
     for index in order:
-        closures[index] = _close(index, [closures[need] for need in needs[index]])
+        closures[index] = _close(entries, index, [closures[need] for need in needs[index]])
     return [closures[index] for index in range(len(entries))]
 
 
@@ -158,14 +158,16 @@ def _invalid_dependency(faults: Sequence[Fault]) -> InvalidDependencyError:
     return InvalidDependencyError(message, faults=tuple(faults))
 
 
-def _close(index: int, needed: Sequence[Closure]) -> Closure:
+def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> Closure:
     members = {index}
     for closure in needed:
         members.update(closure.members)
         if len(members) > MAX_PACKAGE_ENTRIES:  # too many is too many: no need to know how many
             break
     edges = max((closure.edges + 1 for closure in needed), default=0)
-    return Closure(members=tuple(sorted(members)), edges=edges)
+    # By id, so that the order of entries in the file decides nothing.
+    by_id = sorted(members, key=lambda member: entries[member].id)
+    return Closure(members=tuple(by_id), edges=edges)
 
 
 class _KeyTable:

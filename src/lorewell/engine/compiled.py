@@ -27,7 +27,7 @@ class Closure:
     """An entry with all that it requires.
 
     Attributes:
-        members: indexes of the entries, the root among them, ascending; cut off when too many.
+        members: indexes of the entries, the root among them, by entry id; cut off when too many.
         edges: length of the longest chain of `requires`, counted in steps.
     """
 

@@ -1,6 +1,6 @@
 """Scripts that are written without spaces between words, as ranges of code points.
 
-Source: the Script property of Unicode 16, neighbouring ranges joined.
+Source: the Script property of Unicode 17, neighbouring ranges joined.
 """
 
 # Han, Hiragana, Katakana (with the marks that both share, ー among them) and Hangul.
@@ -25,7 +25,7 @@ EAST_ASIAN: tuple[tuple[int, int], ...] = (
     (0xFF66, 0xFF9F),
     (0xFFA0, 0xFFDC),
     (0x16FE2, 0x16FF6),
-    (0x1AFF0, 0x1B167),
+    (0x1AFF0, 0x1B168),
     (0x1F200, 0x1F200),
     (0x20000, 0x33479),
 )

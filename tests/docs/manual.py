@@ -1,0 +1,60 @@
+"""The manuals as data: code blocks and tables of the Markdown files in this repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+READMES = ("README.md", "README.zh-CN.md")
+MANUALS = (*READMES, "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/api.md", "docs/dependencies.md")
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ROW = re.compile(r"^\| `([^`]+)`", re.MULTILINE)
+
+
+class CodeBlock(NamedTuple):
+    """A fenced block: what its fence calls it, and what it holds."""
+
+    language: str
+    text: str
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code_blocks(name: str) -> list[CodeBlock]:
+    return [CodeBlock(*found) for found in _BLOCK.findall(read(name))]
+
+
+def section(name: str, *headings: str) -> str:
+    """Return what stands below the one of these headings that the manual has."""
+    wanted = "|".join(re.escape(heading) for heading in headings)
+    found = re.search(
+        rf"^(##+) (?:{wanted})\n(.*?)(?=^##|\Z)", read(name), re.MULTILINE | re.DOTALL
+    )
+    assert found, f"{name} has none of {headings}"
+    return found[2]
+
+
+def row_names(text: str) -> list[str]:
+    """Return what the first cells of the tables hold, in order."""
+    return _ROW.findall(text)
+
+
+def run_python(arguments: list[str], folder: Path) -> str:
+    """Return what our Python prints in a folder, in 80 columns and without spaces at line ends."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONUTF8": "1", "COLUMNS": "80", "NO_COLOR": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip()
