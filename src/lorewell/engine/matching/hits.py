@@ -37,11 +37,12 @@ class Hits:
         self._found.clear()
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
 
-    def first(self, key: LiteralKey, begin: int) -> Place | None:
-        """Return the first valid occurrence of the key at or after `begin`, if there is one."""
+    def first(self, key: LiteralKey, depth: int) -> Place | None:
+        """Return the first valid occurrence in the text of an entry that scans `depth` messages."""
         starts = self._starts.get(key.pattern)
         if starts is None:
             return None
+        begin = self._haystack.start_of(depth)
         question = (key.pattern, key.whole_words, begin)
         if question not in self._found:
             self._found[question] = self._look(key, begin, starts)

@@ -57,5 +57,5 @@ def holds(condition: Condition, state: Mapping[str, object]) -> bool:
             return present and json_equal(found, condition.value)
         case "ne":
             return not (present and json_equal(found, condition.value))
-        case "in":
+        case _:  # in
             return present and any(json_equal(found, choice) for choice in condition.value)

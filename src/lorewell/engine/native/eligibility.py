@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lorewell.engine.compiled import CompiledEntry
 from lorewell.engine.native.chance import roll
 from lorewell.engine.native.conditions import holds
-from lorewell.engine.render import substitute
+from lorewell.engine.render import Template, substitute
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
 from lorewell.model.text import is_blank
 
@@ -44,7 +44,7 @@ class Filters:
             (self._conditions(entry) if spec.conditions else None)
             or self._runtime(entry)
             or (self._chance(entry) if spec.probability < CERTAIN else None)
-            or (self._template(entry) if entry.template else None)
+            or (self._template(entry.template) if entry.template else None)
             or (Refusal("empty_content") if is_blank(self.content(entry)) else None)
             or self._placement(entry)
         )
@@ -79,10 +79,7 @@ class Filters:
             return None
         return Refusal("probability", facts=self.chance(entry))
 
-    def _template(self, entry: CompiledEntry) -> Refusal | None:
-        template = entry.template
-        if template is None:
-            return None
+    def _template(self, template: Template) -> Refusal | None:
         if template.unsupported is not None:
             return Refusal("template_missing", template.unsupported)
         missing = sorted(template.variables - self._variables.keys())

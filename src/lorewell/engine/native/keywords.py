@@ -52,21 +52,18 @@ class KeywordScan:
 
     def __init__(self, book: CompiledBook, texts: Texts) -> None:
         """Bind a book to the texts; nothing is searched yet."""
-        self._folded = texts.folded
-        self._exact = texts.exact
-        self._folded_hits = Hits(book.folded, texts.folded)
-        self._exact_hits = Hits(book.exact, texts.exact) if texts.exact is not None else None
+        self._text = texts.folded
+        self._hits = {False: Hits(book.folded, texts.folded)}
+        if texts.exact is not None:
+            self._hits[True] = Hits(book.exact, texts.exact)
 
     def advance(self) -> set[int]:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
-        touched = self._folded_hits.advance()
-        if self._exact_hits is not None:
-            touched |= self._exact_hits.advance()
-        return touched
+        return set().union(*(hits.advance() for hits in self._hits.values()))
 
     def look(self, entry: CompiledEntry, depth: int) -> Found:
         """Return what the entry's keys give in `depth` messages and all supplied texts."""
-        if self._folded.start_of(depth) >= len(self._folded.text):
+        if self._text.start_of(depth) >= len(self._text.text):
             return Found()
         problem: Reason | None = None
         for key in entry.primary:
@@ -79,11 +76,7 @@ class KeywordScan:
         return Found(problem=problem)
 
     def _find(self, key: LiteralKey, depth: int) -> Place | None:
-        if not key.case_sensitive:
-            return self._folded_hits.first(key, self._folded.start_of(depth))
-        if self._exact is None or self._exact_hits is None:
-            return None
-        return self._exact_hits.first(key, self._exact.start_of(depth))
+        return self._hits[key.case_sensitive].first(key, depth)
 
     def _judge(self, entry: CompiledEntry, found: Found, depth: int) -> Found:
         """Return the found primary key with the verdict of the secondary logic."""
