@@ -12,13 +12,14 @@ from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, find_template, wrap
 from lorewell.engine.tokens import TokenCounter, counter as token_counter
 from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
-from lorewell.model import BookCreate, Entry, content_hash
+from lorewell.model import BookCreate, Decision, Entry, content_hash
 from lorewell.model.select import is_uuid
 from lorewell.model.text import pointer
 from lorewell.retrieval.bm25 import Document, build_index
 
 MAX_PACKAGE_ENTRIES = 50  # spec/native.md §8.8
 MAX_PACKAGE_EDGES = 8
+CERTAIN = 100  # percent: no roll is thrown
 
 
 def compile_book(
@@ -59,6 +60,16 @@ def compile_book(
         wanted = spec.secondary_keys if spec.selective else ()
         secondary = keys.add(index, spec, wanted, diagnostics)
         template = find_template(spec.content)
+        cost = None if template else cost_of(full_id, spec.title, spec.content, counter)
+        idle = Decision(
+            id=full_id,
+            book_id=identity,
+            revision=revision,
+            entry_id=spec.id,
+            selected=False,
+            reason="not_triggered",
+            cost=cost,
+        )
         entries.append(
             CompiledEntry(
                 index=index,
@@ -68,8 +79,9 @@ def compile_book(
                 secondary=secondary,
                 has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
                 template=template,
-                cost=None if template else cost_of(full_id, spec.title, spec.content, counter),
+                cost=cost,
                 closure=closures[index],
+                idle=None if template or spec.probability < CERTAIN else idle,
             )
         )
     return CompiledBook(

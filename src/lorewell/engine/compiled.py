@@ -10,7 +10,7 @@ from lorewell.engine.matching.keys import Key
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import Template
 from lorewell.engine.tokens import TokenCounter
-from lorewell.model import BookRef, Entry, SnapshotItem
+from lorewell.model import BookRef, Decision, Entry, SnapshotItem
 from lorewell.retrieval.bm25 import LexicalIndex
 
 
@@ -49,6 +49,8 @@ class CompiledEntry:
         template: what its content asks to be substituted.
         cost: tokens in the context; None when that depends on the substituted values.
         closure: the package that the entry brings along.
+        idle: the decision on it when it is eligible and nothing triggers it; None when that
+            holds figures of the turn. A large book has thousands of these in every full ledger.
     """
 
     index: int
@@ -60,6 +62,7 @@ class CompiledEntry:
     template: Template | None
     cost: int | None
     closure: Closure
+    idle: Decision | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

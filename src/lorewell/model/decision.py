@@ -66,6 +66,7 @@ class Facts(NamedTuple):
 
 
 NO_FACTS = Facts()
+_EMPTY: dict[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,8 @@ class SnapshotItem:
 
 
 def _encode_facts(value: object) -> dict[str, object]:
+    if value is NO_FACTS:
+        return _EMPTY
     if isinstance(value, Facts):
         return {name: fact for name, fact in value._asdict().items() if fact is not None}
     raise TypeError

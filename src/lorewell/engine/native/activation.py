@@ -9,6 +9,7 @@ from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Filters, Refusal
 from lorewell.engine.native.keywords import Found, KeywordScan, Texts
 from lorewell.model import Facts, Reason, SelectRequest
+from lorewell.model.decision import NO_FACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Activation:
         active = self.active.get(full_id)
         found = active.found if active else self.looked.get(full_id)
         if found is None or found.place is None:
-            return Facts()
+            return NO_FACTS
         place = found.place
         # A constant entry whose key hits too needed nobody to wake it.
         woken = found.supply is not None and (active is None or active.why == "recursion")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lorewell.engine.compile import CERTAIN
 from lorewell.engine.compiled import CompiledEntry
 from lorewell.engine.native.chance import roll
 from lorewell.engine.native.conditions import holds
 from lorewell.engine.render import Template, substitute
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
+from lorewell.model.decision import NO_FACTS
 from lorewell.model.text import is_blank
 
 SELECTABLE_KINDS = frozenset({"lore", "character", "rule"})
 UNDECLARED = PlacementCapabilities(positions=("before_character", "after_character", "at_depth"))
-CERTAIN = 100
 
 
 class Refusal(NamedTuple):
@@ -21,7 +22,7 @@ class Refusal(NamedTuple):
 
     reason: Reason
     detail: str | None = None
-    facts: Facts = Facts()
+    facts: Facts = NO_FACTS
 
 
 class Filters:
@@ -58,7 +59,7 @@ class Filters:
     def chance(self, entry: CompiledEntry) -> Facts:
         """Return the roll and what it had to stay below, where chance plays a part."""
         if entry.spec.probability >= CERTAIN:
-            return Facts()
+            return NO_FACTS
         return Facts(roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability)
 
     def _conditions(self, entry: CompiledEntry) -> Refusal | None:

@@ -17,6 +17,7 @@ from lorewell.errors import (
     SelectionError,
 )
 from lorewell.model import Facts, Reason, SelectRequest
+from lorewell.model.decision import NO_FACTS
 
 
 class Verdict(NamedTuple):
@@ -24,7 +25,7 @@ class Verdict(NamedTuple):
 
     reason: Reason | None
     detail: str | None = None
-    facts: Facts = Facts()
+    facts: Facts = NO_FACTS
 
 
 class Chosen(NamedTuple):

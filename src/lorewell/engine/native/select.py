@@ -32,7 +32,7 @@ from lorewell.model import (
     SelectRequest,
     SelectResponse,
 )
-from lorewell.model.decision import decision_members
+from lorewell.model.decision import NO_FACTS, decision_members
 from lorewell.model.text import canonical_json
 
 POLICY_VERSION = "lorewell-select/1"
@@ -248,6 +248,8 @@ class _Turn:
                 detail=refusal.detail,
                 facts=refusal.facts,
             )
+        if entry.idle is not None and not self._touched(full_id, packing):
+            return entry.idle
         reason, detail, figures = self._verdict(full_id, packing)
         active = self.activation.active.get(full_id)
         chosen = packing.chosen.get(full_id)
@@ -265,13 +267,16 @@ class _Turn:
             round=active.round if active else None,
             cost=self.cost(book, entry),
             included_by=chosen.root if chosen else None,
-            facts=self.activation.facts(full_id)._replace(
-                roll=chance.roll,
-                threshold=chance.threshold,
-                tokens=figures.tokens,
-                room=figures.room,
-                beaten_by=figures.beaten_by,
-            ),
+            facts=_join(self.activation.facts(full_id), chance, figures),
+        )
+
+    def _touched(self, full_id: str, packing: Packing) -> bool:
+        """Return whether anything happened to the entry in this turn."""
+        activation = self.activation
+        return (
+            full_id in activation.active
+            or full_id in activation.looked
+            or full_id in packing.chosen
         )
 
     def _verdict(self, full_id: str, packing: Packing) -> tuple[Reason, str | None, Facts]:
@@ -284,8 +289,8 @@ class _Turn:
             return dropped.reason, dropped.detail, dropped.facts
         found = self.activation.looked.get(full_id)
         if found is not None and found.problem is not None:
-            return found.problem, None, Facts()
-        return "not_triggered", found.detail if found else None, Facts()
+            return found.problem, None, NO_FACTS
+        return "not_triggered", found.detail if found else None, NO_FACTS
 
     def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
         """Return what two selections share exactly when they are the same (§8.10)."""
@@ -309,6 +314,16 @@ class _Turn:
             "prompt_hash": prompt_hash,
         }
         return hashlib.sha256(canonical_json(document)).hexdigest()
+
+
+def _join(*parts: Facts) -> Facts:
+    """Return all figures of the parts; most entries have none."""
+    told = [part for part in parts if part is not NO_FACTS]
+    if len(told) <= 1:
+        return told[0] if told else NO_FACTS
+    return Facts(
+        *(next((f for f in fact if f is not None), None) for fact in zip(*told, strict=True))
+    )
 
 
 def _print_order(packing: Packing) -> list[str]:
