@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -30,16 +30,7 @@ Position = Literal[
     "at_depth",
     "outlet",
 ]
-POSITIONS: tuple[Position, ...] = (  # the canonical order of spec §3.4
-    "before_character",
-    "after_character",
-    "before_examples",
-    "after_examples",
-    "author_note_top",
-    "author_note_bottom",
-    "at_depth",
-    "outlet",
-)
+POSITIONS: tuple[Position, ...] = get_args(Position)  # the canonical order of spec §3.4
 Role = Literal["system", "user", "assistant"]
 Logic = Literal["and_any", "and_all", "not_any", "not_all"]
 Kind = Literal["lore", "character", "rule", "template", "state_update", "presentation"]

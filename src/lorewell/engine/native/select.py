@@ -316,13 +316,20 @@ class _Turn:
         return hashlib.sha256(canonical_json(document)).hexdigest()
 
 
-def _join(*parts: Facts) -> Facts:
-    """Return all figures of the parts; most entries have none."""
-    told = [part for part in parts if part is not NO_FACTS]
-    if len(told) <= 1:
-        return told[0] if told else NO_FACTS
+def _join(where: Facts, chance: Facts, figures: Facts) -> Facts:
+    """Return where the key hit, what was rolled, and the figures of the package, together."""
+    if where is NO_FACTS and chance is NO_FACTS and figures is NO_FACTS:
+        return NO_FACTS
     return Facts(
-        *(next((f for f in fact if f is not None), None) for fact in zip(*told, strict=True))
+        key=where.key,
+        message=where.message,
+        span=where.span,
+        roll=chance.roll,
+        threshold=chance.threshold,
+        tokens=figures.tokens,
+        room=figures.room,
+        beaten_by=figures.beaten_by,
+        woken_by=where.woken_by,
     )
 
 
