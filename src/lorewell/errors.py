@@ -12,6 +12,15 @@ class Fault(NamedTuple):
     detail: str
 
 
+def tell(faults: tuple[Fault, ...]) -> str:
+    """Return all faults in one sentence.
+
+    >>> tell((Fault("", "must be a list"), Fault("/name", "must be given")))
+    '/: must be a list; /name: must be given'
+    """
+    return "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults)
+
+
 class LorewellError(Exception):
     """Base of everything Lorewell raises on purpose.
 

@@ -11,7 +11,7 @@ from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, s
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, find_template, wrap
 from lorewell.engine.tokens import TokenCounter, counter as token_counter
-from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
+from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError, tell
 from lorewell.model import BookCreate, Decision, Entry, content_hash
 from lorewell.model.select import is_uuid
 from lorewell.model.text import pointer
@@ -122,8 +122,7 @@ def _check_identity(book_id: str, revision: int) -> str:
     if revision < 1:
         faults.append(Fault("/revision", f"must be at least 1, is {revision}"))
     if faults:
-        message = "; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults)
-        raise ValidationFailedError(message, faults=tuple(faults))
+        raise ValidationFailedError(tell(tuple(faults)), faults=tuple(faults))
     return book_id.lower()
 
 
@@ -166,8 +165,7 @@ def _flaw(entry_id: str, name: str, places: Mapping[str, int]) -> str | None:
 
 
 def _invalid_dependency(faults: Sequence[Fault]) -> InvalidDependencyError:
-    message = "; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults)
-    return InvalidDependencyError(message, faults=tuple(faults))
+    return InvalidDependencyError(tell(tuple(faults)), faults=tuple(faults))
 
 
 def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> Closure:

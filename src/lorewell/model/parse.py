@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
+from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError, tell
 from lorewell.model.text import MAX_NESTING, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -99,8 +99,7 @@ def parse_model(model: type[Model], document: object) -> Model:
         return model.model_validate(document)
     except ValidationError as error:
         faults = faults_of(error)
-        text = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults)
-        raise ValidationFailedError(text, faults=faults) from error
+        raise ValidationFailedError(tell(faults), faults=faults) from error
 
 
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:

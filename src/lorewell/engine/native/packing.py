@@ -21,9 +21,9 @@ from lorewell.model.decision import NO_FACTS
 
 
 class Verdict(NamedTuple):
-    """Why a candidate stays out, or (reason None) what its package needed and had."""
+    """Why a candidate stays out, and the figures of its package."""
 
-    reason: Reason | None
+    reason: Reason
     detail: str | None = None
     facts: Facts = NO_FACTS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lorewell.engine.compile import cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
@@ -285,8 +285,8 @@ class _Turn:
         if chosen is not None:
             return self._selected_reason(full_id), None, chosen.facts
         dropped = packing.dropped.get(full_id)
-        if dropped is not None and dropped.reason is not None:
-            return dropped.reason, dropped.detail, dropped.facts
+        if dropped is not None:
+            return dropped
         found = self.activation.looked.get(full_id)
         if found is not None and found.problem is not None:
             return found.problem, None, NO_FACTS
@@ -299,15 +299,7 @@ class _Turn:
             **asked,
             "policy_version": POLICY_VERSION,
             "tokenizer": tokenizer,
-            "snapshot": [
-                {
-                    "book_id": book.book_id,
-                    "revision": book.revision,
-                    "content_hash": book.content_hash,
-                    "entry_count": book.entry_count,
-                }
-                for book in self.snapshot
-            ],
+            "snapshot": [asdict(book.snapshot) for book in self.snapshot],
             "embedding_version": self.vectors.embedding_version,
             "degraded": sorted(self.vectors.degraded),
             "selected": [[block.id, block.reason] for block in blocks],
