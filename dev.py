@@ -106,6 +106,11 @@ def deep() -> int:
     return call(tool("pytest", "-n", "auto", "tests/property"), LOREWELL_HYPOTHESIS="deep")
 
 
+def bench(args: list[str]) -> int:
+    """Time the engine beside a naive keyword scan, from wherever we are."""
+    return call([str(PYTHON), "-P", "-m", "bench", *args], cwd=None, PYTHONPATH=str(ROOT))
+
+
 def lock() -> int:
     """Resolve the dependencies of pyproject.toml anew."""
     options = "--universal --python-version 3.11 --generate-hashes --no-header --quiet"
@@ -118,6 +123,10 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "test": ("all checks and all tests, or `test ARGS` for `pytest ARGS`", test),
     "check": ("lint, format, types, layers, dependencies, dead code, spelling", lambda _: check()),
     "install": ("make .venv and install from the lock", lambda _: install(force=True)),
+    "bench": (
+        "speed and memory beside a naive keyword scan; `bench --quick`, `--json FILE`",
+        bench,
+    ),
     "lock": ("resolve requirements.lock anew", lambda _: lock()),
     "deep": ("property tests with many examples", lambda _: deep()),
 }
@@ -131,7 +140,7 @@ def main(argv: list[str]) -> int:
         for command, (about, _) in COMMANDS.items():
             print(f"  {command:8} {about}")
         return 0 if name in {"-h", "--help", "help"} else 2
-    if args and name not in {"run", "test"}:
+    if args and name not in {"run", "test", "bench"}:
         sys.exit(f"{name} takes no arguments")
     if name != "install":
         install()

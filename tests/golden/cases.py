@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from lorewell.model.parse import parse_model
 HERE = Path(__file__).parent
 
 Case = dict[str, Any]
-
-_REGEX_KEY = re.compile(r"/(?:[^/\\]|\\.)+/[gimsuy]*", re.DOTALL)
 
 
 def load_cases(file: Path) -> list[Case]:
@@ -34,17 +31,6 @@ def as_params(files: Iterator[Path] | list[Path]) -> list[Any]:
         for file in sorted(files)
         for case in load_cases(file)
     ]
-
-
-def needs_later_parts(case: Case) -> bool:
-    """Say whether a case needs what is not built yet: regex keys."""
-    return any(
-        isinstance(key, str) and _REGEX_KEY.fullmatch(key.strip()) is not None
-        for stored in case["books"]
-        for entry in stored["book"].get("entries", [])
-        for name in ("keys", "secondary_keys")
-        for key in entry.get(name) or []
-    )
 
 
 def play(case: Case) -> Case:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from golden.cases import HERE, Case, as_params, compare, needs_later_parts
+from golden.cases import HERE, Case, as_params, compare
 
 FOLDER = Path(os.environ.get("LOREWELL_GOLDEN_NATIVE") or HERE / "native")
 CASES = as_params(list(FOLDER.glob("*.json")))
@@ -21,9 +21,7 @@ def test_folder_holds_cases() -> None:
     assert CASES
 
 
-@pytest.mark.parametrize(
-    "case", [param for param in CASES if not needs_later_parts(param.values[0])]
-)
+@pytest.mark.parametrize("case", CASES)
 def test_golden_case(case: Case) -> None:
     """Error, blocks, decisions, count, hash and degradation are what the case lists."""
     actual, expected = compare(case)

@@ -64,24 +64,6 @@ def test_case_can_count_for_some_keys_only() -> None:
     assert [b.entry_id for b in ask(book_of(*entries), "a Lamp").blocks] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "secondary", "reason"),
-    [
-        (["/lamp/"], [], "regex_unsupported"),
-        (["/lamp/", "lamp"], [], "keyword"),
-        (["lamp"], ["/oil/"], "regex_unsupported"),
-        (["oil"], ["/oil/"], "not_triggered"),
-    ],
-)
-def test_regex_keys_are_not_searched_yet(
-    keys: list[str], secondary: list[str], reason: str
-) -> None:
-    entry = Entry(
-        id="a", content="x", keys=keys, selective=bool(secondary), secondary_keys=secondary
-    )
-    assert ask(book_of(entry), "a lamp").decisions[0].reason == reason
-
-
 def test_an_empty_text_is_not_searched() -> None:
     book = book_of(Entry(id="a", content="x", keys=["/lamp/"]))
     assert ask(book, "a lamp", scan_depth=0).decisions[0].reason == "not_triggered"

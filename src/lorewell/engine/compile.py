@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from lorewell.engine.compiled import Closure, CompiledBook, CompiledEntry, Diagnostic
+from lorewell.engine.compiled import Closure, CompiledBook, CompiledEntry, Diagnostic, Gate
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
-from lorewell.engine.render import SEPARATOR, find_template, wrap
+from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
 from lorewell.engine.tokens import TokenCounter, counter as token_counter
 from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError, tell
-from lorewell.model import BookCreate, Decision, Entry, content_hash
+from lorewell.jsregex import Pattern
+from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
 from lorewell.model.select import is_uuid
-from lorewell.model.text import pointer
+from lorewell.model.text import is_blank, pointer
 from lorewell.retrieval.bm25 import Document, build_index
 
 MAX_PACKAGE_ENTRIES = 50  # spec/native.md §8.8
@@ -52,6 +53,7 @@ def compile_book(
     closures = _close_packages(book.entries)
     counter = counter or token_counter()
     keys = _KeyTable()
+    gates = _GateTable()
     diagnostics: list[Diagnostic] = []
     entries = []
     for index, spec in enumerate(book.entries):
@@ -60,7 +62,8 @@ def compile_book(
         wanted = spec.secondary_keys if spec.selective else ()
         secondary = keys.add(index, spec, wanted, diagnostics)
         template = find_template(spec.content)
-        cost = None if template else cost_of(full_id, spec.title, spec.content, counter)
+        tag = opening_tag(full_id, spec.title)
+        cost = None if template else cost_of(tag, spec.content, counter)
         idle = Decision(
             id=full_id,
             book_id=identity,
@@ -79,7 +82,9 @@ def compile_book(
                 secondary=secondary,
                 has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
                 template=template,
+                tag=tag,
                 cost=cost,
+                gate=gates.find(spec, template),
                 closure=closures[index],
                 idle=None if template or spec.probability < CERTAIN else idle,
             )
@@ -94,6 +99,12 @@ def compile_book(
         by_id={entry.spec.id: entry for entry in entries},
         folded=keys.index(case_sensitive=False),
         exact=keys.index(case_sensitive=True),
+        snapshot=SnapshotItem(
+            book_id=identity,
+            revision=revision,
+            content_hash=digest,
+            entry_count=len(entries),
+        ),
         always=tuple(e.index for e in entries if e.spec.required or e.spec.constant),
         with_regex=tuple(e.index for e in entries if e.has_regex),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
@@ -103,9 +114,9 @@ def compile_book(
     )
 
 
-def cost_of(full_id: str, title: str, content: str, counter: TokenCounter) -> int:
+def cost_of(tag: str, content: str, counter: TokenCounter) -> int:
     """Return the tokens that an entry takes in the context. Costs add up exactly (§8.8)."""
-    return counter.count(wrap(full_id, title, content) + SEPARATOR)
+    return counter.count(wrap(tag, content) + SEPARATOR)
 
 
 def _documents(entries: Sequence[Entry]) -> Iterator[Document]:
@@ -129,6 +140,16 @@ def _check_identity(book_id: str, revision: int) -> str:
 def _uuid_of(digest: str) -> str:
     """Return a UUID of version 8 (RFC 9562) made of the first bits of a hash."""
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+
+
+def check_requires(entries: Sequence[Entry]) -> None:
+    """Refuse dependencies that can't be met (§3.2).
+
+    Raises:
+        InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
+            circle.
+    """
+    _close_packages(entries)
 
 
 def _close_packages(entries: Sequence[Entry]) -> Sequence[Closure]:
@@ -180,6 +201,22 @@ def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> C
     return Closure(members=tuple(by_id), edges=edges)
 
 
+class _GateTable:
+    """Finds the entries that pass or fail the filters together, whatever the request."""
+
+    def __init__(self) -> None:
+        self._gates: dict[Gate, Gate] = {}
+
+    def find(self, spec: Entry, template: Template | None) -> Gate | None:
+        """Return the gate that the entry shares with others; None if it is a case of its own."""
+        if spec.conditions or spec.runtime_requirements or spec.probability < CERTAIN or template:
+            return None
+        if not spec.enabled or is_blank(spec.content):
+            return None
+        gate = Gate(spec.audience, spec.kind, spec.position, spec.outlet_name)
+        return self._gates.setdefault(gate, gate)
+
+
 class _KeyTable:
     """Collects the keys of a book while it is compiled: each distinct pattern once."""
 
@@ -197,7 +234,7 @@ class _KeyTable:
             if not trimmed:
                 diagnostics.append(Diagnostic(spec.id, "blank_key", "a blank key never matches"))
             elif (regex := split_regex(trimmed)) is not None:
-                parsed.append(RegexKey(key, *regex))
+                parsed.append(RegexKey(key, Pattern(*regex)))
             else:
                 parsed.append(self._literal(index, spec, key))
         return tuple(parsed)
@@ -210,7 +247,7 @@ class _KeyTable:
         if pattern == len(entries):
             entries.append({})
         entries[pattern][index] = None
-        return LiteralKey(key, pattern, spec.case_sensitive, spec.match_whole_words)
+        return LiteralKey(key, pattern, spec.match_whole_words)
 
     def index(self, *, case_sensitive: bool) -> LiteralIndex:
         """Return the automaton of the keys collected."""

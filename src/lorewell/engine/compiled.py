@@ -10,7 +10,8 @@ from lorewell.engine.matching.keys import Key
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import Template
 from lorewell.engine.tokens import TokenCounter
-from lorewell.model import BookRef, Decision, Entry, SnapshotItem
+from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
+from lorewell.model.entry import Kind
 from lorewell.retrieval.bm25 import LexicalIndex
 
 
@@ -35,6 +36,15 @@ class Closure:
     edges: int
 
 
+class Gate(NamedTuple):
+    """What entries may have in common that have nothing else which could keep them out (§8.2)."""
+
+    audience: tuple[str, ...]
+    kind: Kind
+    position: Position
+    outlet_name: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledEntry:
     """One entry, made ready.
@@ -47,7 +57,10 @@ class CompiledEntry:
         secondary: keys that the logic looks at; empty when the entry is not selective.
         has_regex: whether any of these keys is a regex.
         template: what its content asks to be substituted.
+        tag: what its block begins with.
         cost: tokens in the context; None when that depends on the substituted values.
+        gate: what decides alone whether it is eligible, one value for all entries that share it;
+            None if a condition, chance, its state or its text has a say too.
         closure: the package that the entry brings along.
         idle: the decision on it when it is eligible and nothing triggers it; None when that
             holds figures of the turn. A large book has thousands of these in every full ledger.
@@ -60,7 +73,9 @@ class CompiledEntry:
     secondary: tuple[Key, ...]
     has_regex: bool
     template: Template | None
+    tag: str
     cost: int | None
+    gate: Gate | None
     closure: Closure
     idle: Decision | None
 
@@ -72,6 +87,7 @@ class CompiledBook:
     Attributes:
         entries: in stored order.
         folded, exact: the literal keys for which case does not count, and does.
+        snapshot: what a SelectResponse says of this revision.
         always: indexes of the entries that need no keyword (required or constant).
         with_regex: indexes of the entries that have a regex key.
         depths: the scan depths that entries set for themselves.
@@ -88,6 +104,7 @@ class CompiledBook:
     by_id: Mapping[str, CompiledEntry]
     folded: LiteralIndex
     exact: LiteralIndex
+    snapshot: SnapshotItem
     always: tuple[int, ...]
     with_regex: tuple[int, ...]
     depths: frozenset[int]
@@ -110,13 +127,3 @@ class CompiledBook:
         prefix = f"{self.book_id}:{self.revision}:"
         found = self.by_id.get(full_id.removeprefix(prefix))
         return found if found is not None and found.full_id == full_id else None
-
-    @property
-    def snapshot(self) -> SnapshotItem:
-        """What a SelectResponse says of this revision."""
-        return SnapshotItem(
-            book_id=self.book_id,
-            revision=self.revision,
-            content_hash=self.content_hash,
-            entry_count=self.entry_count,
-        )

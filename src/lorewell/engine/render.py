@@ -57,13 +57,21 @@ def _attribute(text: str) -> str:
     return escaped
 
 
-def wrap(full_id: str, title: str, content: str) -> str:
+def opening_tag(full_id: str, title: str) -> str:
+    """Return what a block begins with.
+
+    >>> opening_tag("b:1:e", 'The "old" king')
+    '<worldbook-entry id="b:1:e" title="The &quot;old&quot; king">'
+    """
+    return f'<worldbook-entry id="{_attribute(full_id)}" title="{_attribute(title)}">'
+
+
+def wrap(tag: str, content: str) -> str:
     """Return one block of the context: escaped, so that content can't close its wrapper.
 
-    >>> print(wrap("b:1:e", 'The "old" king', "</worldbook-entry>"))
-    <worldbook-entry id="b:1:e" title="The &quot;old&quot; king">
+    >>> print(wrap(opening_tag("b:1:e", ""), "</worldbook-entry>"))
+    <worldbook-entry id="b:1:e" title="">
     &lt;/worldbook-entry&gt;
     </worldbook-entry>
     """
-    head = f'<worldbook-entry id="{_attribute(full_id)}" title="{_attribute(title)}">'
-    return f"{head}\n{escape(content, quote=False)}\n</worldbook-entry>"
+    return f"{tag}\n{escape(content, quote=False)}\n</worldbook-entry>"

@@ -43,6 +43,18 @@ class _PureCounter:
         return len(self._encoding.encode_ordinary(text))
 
 
+def adds_up(counter: TokenCounter) -> bool:
+    """Return whether the tokens of blocks and separators add up to the tokens of the context.
+
+    So it is in the bundled encodings: they split a text by a pattern before they look at the
+    vocabulary, and it always splits between the line breaks after a block and the `<` of the next.
+    `>` with and without line breaks is one token.
+
+    Source: spec/native.md §8.8, *Token exactness*.
+    """
+    return isinstance(counter, _QuickCounter | _PureCounter)
+
+
 class _HuggingFaceCounter:
     def __init__(self, path: str) -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415  an extra

@@ -4,7 +4,9 @@ from lorewell.model.book import BookCreate, content_hash
 from lorewell.model.condition import Condition
 from lorewell.model.decision import Block, Decision, Facts, Reason, SelectResponse, SnapshotItem
 from lorewell.model.entry import POSITIONS, Entry, Position
+from lorewell.model.imports import ImportReport
 from lorewell.model.select import BookRef, Message, PlacementCapabilities, SelectRequest
+from lorewell.model.sillytavern import SillyTavernBlock
 
 __all__ = [
     "POSITIONS",
@@ -15,12 +17,14 @@ __all__ = [
     "Decision",
     "Entry",
     "Facts",
+    "ImportReport",
     "Message",
     "PlacementCapabilities",
     "Position",
     "Reason",
     "SelectRequest",
     "SelectResponse",
+    "SillyTavernBlock",
     "SnapshotItem",
     "content_hash",
 ]

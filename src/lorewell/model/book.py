@@ -83,6 +83,8 @@ class BookCreate(Contract):
 
 def _hashed_entry(entry: Entry) -> dict[str, Any]:
     dumped = entry.model_dump(mode="json")
+    if entry.sillytavern is not None:  # a later member of the block changes no old hash either
+        dumped["sillytavern"] = entry.sillytavern.model_dump(mode="json", exclude_defaults=True)
     return {
         name: value
         for name, value in dumped.items()

@@ -124,7 +124,8 @@ def _encode_facts(value: object) -> dict[str, object]:
     if value is NO_FACTS:
         return _EMPTY
     if isinstance(value, Facts):
-        return {name: fact for name, fact in value._asdict().items() if fact is not None}
+        named = zip(Facts._fields, value, strict=True)
+        return {name: fact for name, fact in named if fact is not None}
     raise TypeError
 
 

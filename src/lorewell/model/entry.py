@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.condition import Condition
+from lorewell.model.sillytavern import StoredBlock
 from lorewell.model.text import (
     Flag,
     FreeObject,
@@ -92,7 +93,7 @@ class Entry(Contract):
     ] = ()
     metadata: FreeObject = Field(default_factory=dict)
     source: SourceObject = Field(default_factory=dict)
-    sillytavern: FreeObject | None = None
+    sillytavern: StoredBlock = None
     replica: FreeObject | None = None
 
     @model_validator(mode="after")

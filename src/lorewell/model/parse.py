@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from array import array
+from itertools import accumulate
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError, tell
 from lorewell.model.text import MAX_NESTING, pointer
@@ -23,9 +27,26 @@ _SENTENCES = {
 }
 
 
-def _refuse_constant(name: str) -> NoReturn:
+# A string of JSON, or what looks like one: without a closing quote it goes on to the end.
+STRING = r'"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)'
+_STRING = re.compile(STRING, re.DOTALL)
+_NO_BRACKET = re.compile(r"[^\[\]{}]++")
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one deeper, one less
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise a ValueError for NaN, Infinity or -Infinity, which Python's reader would take."""
     message = f"{name} is no JSON number"
     raise ValueError(message)
+
+
+def parse_integer(digits: str) -> int:
+    """Return the integer; beyond Python's limit of 4,300 digits, raise a readable ValueError."""
+    try:
+        return int(digits)
+    except ValueError as error:
+        message = f"a number of {len(digits):,} digits is too large"
+        raise ValueError(message) from error
 
 
 def _finite(digits: str) -> float:
@@ -36,26 +57,15 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _nesting(text: str) -> int:
-    """Return how deep the brackets outside of strings nest, without recursion."""
-    deepest = depth = 0
-    in_string = escaped = False
-    for character in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                in_string = False
-        elif character == '"':
-            in_string = True
-        elif character in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]}":
-            depth -= 1
-    return deepest
+def nesting(text: str) -> int:
+    """Return how deep the brackets outside of strings nest, without recursion.
+
+    >>> nesting('{"a": [1, "[[["]}')
+    2
+    """
+    brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
+    steps = array("b", brackets.encode().translate(_STEPS))
+    return max(accumulate(steps, initial=0))
 
 
 def parse_json(data: bytes) -> Any:  # noqa: ANN401  a JSON document can be anything
@@ -72,10 +82,12 @@ def parse_json(data: bytes) -> Any:  # noqa: ANN401  a JSON document can be anyt
         raise MalformedJsonError(message) from error
     too_deep = f"The JSON nests deeper than {MAX_NESTING}."
     # Counting brackets in Python is slow: it is done only where there are enough to matter.
-    if text.count("[") + text.count("{") > MAX_NESTING and _nesting(text) > MAX_NESTING:
+    if text.count("[") + text.count("{") > MAX_NESTING and nesting(text) > MAX_NESTING:
         raise MalformedJsonError(too_deep)
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(
+            text, parse_constant=refuse_constant, parse_float=_finite, parse_int=parse_integer
+        )
     except json.JSONDecodeError as error:
         message = f"The text is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
         raise MalformedJsonError(message) from error
@@ -105,7 +117,10 @@ def parse_model(model: type[Model], document: object) -> Model:
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:
     """Return the faults of a pydantic error, in document order."""
     faults = []
-    for item in error.errors(include_url=False, include_input=False):
+    items = error.errors(include_url=False, include_input=False)
+    for item in items:
+        if item["type"] == "too_short" and any(_is_below(other, item) for other in items):
+            continue  # members at fault are not counted: the list itself may be long enough
         # Pydantic marks a fault in an object's member name by a last step "[key]".
         steps = [step for step in item["loc"] if step != "[key]"]
         below = str(item.get("ctx", {}).get("at", ""))
@@ -113,3 +128,8 @@ def faults_of(error: ValidationError) -> tuple[Fault, ...]:
         detail = template.format_map(item.get("ctx", {})) if template else item["msg"]
         faults.append(Fault(pointer(*steps) + below, detail))
     return tuple(faults)
+
+
+def _is_below(item: ErrorDetails, other: ErrorDetails) -> bool:
+    depth = len(other["loc"])
+    return len(item["loc"]) > depth and item["loc"][:depth] == other["loc"]

@@ -22,14 +22,15 @@ def is_uuid(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
-def _lower_uuid(text: str) -> str:
+def lower_uuid(text: str) -> str:
+    """Return a UUID in lower case, and any other text as it is."""
     return text.lower() if is_uuid(text) else text
 
 
 class BookRef(Contract):
     """A book to select from; without `revision` its latest one."""
 
-    book_id: Annotated[Text, AfterValidator(_lower_uuid)]
+    book_id: Annotated[Text, AfterValidator(lower_uuid)]
     revision: Annotated[Integer, Field(ge=1)] | None = None
 
 
@@ -45,6 +46,16 @@ class PlacementCapabilities(Contract):
 
     positions: Annotated[tuple[Position, ...], Field(max_length=8), Distinct] = ()
     outlets: Annotated[tuple[OutletName, ...], Field(max_length=50), Distinct] = ()
+
+
+def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
+    """Return the books, none of which may be named twice."""
+    seen: set[str] = set()
+    for index, book in enumerate(books):
+        if book.book_id in seen:
+            raise fault(pointer(index, "book_id"), "is requested twice")
+        seen.add(book.book_id)
+    return books
 
 
 class SelectRequest(Contract):
@@ -74,9 +85,4 @@ class SelectRequest(Contract):
     @field_validator("books", mode="after")
     @classmethod
     def _check_books(cls, books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
-        seen: set[str] = set()
-        for index, book in enumerate(books):
-            if book.book_id in seen:
-                raise fault(pointer(index, "book_id"), "is requested twice")
-            seen.add(book.book_id)
-        return books
+        return check_distinct_books(books)

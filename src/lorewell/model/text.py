@@ -7,10 +7,14 @@ import math
 import unicodedata
 from typing import Annotated, Any
 
+import orjson
 from pydantic import AfterValidator, Field, PlainSerializer, WrapValidator
 from pydantic_core import PydanticCustomError
 
 MAX_NESTING = 100
+
+_EXACT = 2**53
+_SMALLEST_WITHOUT_EXPONENT = 1e-4
 
 # Unicode White_Space and U+FEFF; `str.strip()` alone also takes U+001C to U+001F, not U+FEFF.
 BLANK = (
@@ -107,11 +111,32 @@ def _scalar_flaw(value: object) -> str | None:
 def canonical_json(value: object) -> bytes:
     """Return the one JSON form of a value that hashes are taken of.
 
-    Keys sorted, no spaces, UTF-8, non-ASCII unescaped. Source: spec/native.md §3.5.
+    Keys sorted, no spaces, UTF-8, non-ASCII unescaped, numbers as Python writes them.
+    Source: spec/native.md §3.5.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+    if not _is_written_alike(value):
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        ).encode()
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def _is_written_alike(value: object) -> bool:
+    """Return whether orjson, which is 20 times as fast, writes the value as Python's json does.
+
+    Numbers with an exponent it writes in another way, integers of over 53 bits partly not at all.
+    """
+    if value is None or isinstance(value, str | bool):
+        return True
+    if isinstance(value, list | tuple):
+        return all(map(_is_written_alike, value))
+    if isinstance(value, dict):
+        return all(map(_is_written_alike, value.values()))
+    if isinstance(value, int):
+        return -_EXACT < value < _EXACT
+    if isinstance(value, float):
+        return value == 0 or _SMALLEST_WITHOUT_EXPONENT <= abs(value) < _EXACT
+    return False
 
 
 def check_object(

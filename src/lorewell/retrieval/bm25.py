@@ -68,17 +68,21 @@ def score(indexes: Sequence[LexicalIndex], query: str) -> dict[tuple[int, int], 
     """
     entries = sum(len(index.lengths) for index in indexes)
     mean = sum(sum(index.lengths) for index in indexes) / entries if entries else 0.0
-    parts: dict[tuple[int, int], list[float]] = {}
+    weights: dict[str, float] = {}
     for word in dict.fromkeys(tokens(query)):
-        found = [index.postings.get(word, ()) for index in indexes]
-        frequency = sum(map(len, found))
-        idf = math.log(1 + (entries - frequency + 0.5) / (frequency + 0.5))
-        for number, postings in enumerate(found):
-            lengths = indexes[number].lengths
-            for place, count in postings:
-                norm = K1 * (1 - B + B * lengths[place] / mean)
-                parts.setdefault((number, place), []).append(
-                    idf * count * (K1 + 1) / (count + norm)
-                )
-    # An exact sum: equal parts give equal scores, in whatever order the words come.
-    return {where: math.fsum(summands) for where, summands in parts.items()}
+        frequency = sum(len(index.postings.get(word, ())) for index in indexes)
+        weights[word] = math.log(1 + (entries - frequency + 0.5) / (frequency + 0.5))
+    scores: dict[tuple[int, int], float] = {}
+    for number, index in enumerate(indexes):
+        norms = [K1 * (1 - B + B * length / mean) if mean else 0 for length in index.lengths]
+        parts: list[list[float]] = [[] for _ in norms]
+        for word, idf in weights.items():
+            for place, count in index.postings.get(word, ()):
+                parts[place].append(idf * count * (K1 + 1) / (count + norms[place]))
+        # An exact sum: equal parts give equal scores, in whatever order the words come.
+        scores.update(
+            ((number, place), math.fsum(summands))
+            for place, summands in enumerate(parts)
+            if summands
+        )
+    return scores

@@ -9,11 +9,12 @@ KEPT = 30
 DAMPING = 60
 
 
-def fuse(rankings: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return the fused score of the best 30 ids, best first, ties by id.
+def fuse(rankings: Sequence[Sequence[str]], *, keep: int = KEPT) -> dict[str, float]:
+    """Return the fused score of the best ids, best first, ties by id.
 
     Args:
         rankings: lists of ids, best first; of each the best 100 count.
+        keep: how many ids; a selection keeps 30.
 
     >>> fuse([["a", "b"], ["b"]])
     {'b': 0.03252247488101534, 'a': 0.01639344262295082}
@@ -23,4 +24,4 @@ def fuse(rankings: Sequence[Sequence[str]]) -> dict[str, float]:
         for rank, name in enumerate(ranking[:LIST_LENGTH], start=1):
             scores[name] = scores.get(name, 0.0) + 1 / (DAMPING + rank)
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    return dict(best[:KEPT])
+    return dict(best[:keep])

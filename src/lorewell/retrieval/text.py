@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import pairwise
 
 from lorewell.retrieval.scripts import EAST_ASIAN
@@ -31,6 +31,39 @@ def tokens(text: str) -> list[str]:
             for ideographic, units in _stretches(run):
                 found += _grams(units) if ideographic else ["".join(units)]
     return found
+
+
+def first_match(text: str, words: Container[str]) -> int | None:
+    """Return where the first of these words begins in the text, None if it holds none.
+
+    The place is exact in texts that keep their length when compatibility forms and case are
+    levelled, and close to it in others.
+    """
+    level = unicodedata.normalize("NFKC", text).casefold()
+    at = 0
+    for run in _runs(level):
+        at = level.index(run, at)
+        if run.isascii():
+            if run in words:
+                return min(at, len(text))
+        else:
+            start = at
+            for ideographic, units in _stretches(run):
+                found = _place_in(units, words, ideographic=ideographic)
+                if found is not None:
+                    return min(start + found, len(text))
+                start += sum(map(len, units))
+        at += len(run)
+    return None
+
+
+def _place_in(units: list[str], words: Container[str], *, ideographic: bool) -> int | None:
+    if not ideographic:
+        return 0 if "".join(units) in words else None
+    for number, unit in enumerate(units):
+        if unit in words or "".join(units[number : number + 2]) in words:
+            return sum(map(len, units[:number]))
+    return None
 
 
 def _runs(text: str) -> Iterator[str]:

@@ -80,8 +80,17 @@ def _units(text: str) -> Iterator[tuple[int, int, str]]:
             yield from ((start, end, character) for character in composed)
 
 
-def fold(text: str, *, case_sensitive: bool) -> Folded:
-    """Return the text as it is compared."""
+def fold_case(text: str) -> Folded:
+    """Return the text as it is compared where case does not count."""
+    return _fold(text, case_sensitive=False)
+
+
+def keep_case(text: str) -> Folded:
+    """Return the text as it is compared where case counts."""
+    return _fold(text, case_sensitive=True)
+
+
+def _fold(text: str, *, case_sensitive: bool) -> Folded:
     composed = unicodedata.normalize("NFC", text)
     folded = composed if case_sensitive else composed.casefold()
     # Folding never shortens a character, so equal lengths mean one for one.

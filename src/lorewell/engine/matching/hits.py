@@ -9,6 +9,8 @@ from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.matching.window import Haystack, Place
 from lorewell.engine.matching.words import stands_alone
 
+_NOT_LOOKED = Place(supplied=False, number=-1, span=(0, 0))
+
 
 class Hits:
     """The occurrences of a book's literal keys of one kind (case counts, or not) in a haystack."""
@@ -16,44 +18,47 @@ class Hits:
     def __init__(self, index: LiteralIndex, haystack: Haystack) -> None:
         """Bind an index to a text; nothing is searched yet."""
         self._index = index
-        self._haystack = haystack
+        self.haystack = haystack
         self._searched = 0
-        self._starts: dict[int, list[int]] = {}
+        self.present: dict[int, list[int]] = {}  # where each pattern found begins, ascending
         self._lengths: dict[int, int] = {}
         self._found: dict[tuple[int, bool, int], Place | None] = {}
 
     def advance(self) -> set[int]:
         """Search what was added to the text; return the entries that have a key in it."""
-        text = self._haystack.text
+        text = self.haystack.text
         begin = max(0, self._searched - self._index.longest_with_newline)
         fresh: set[int] = set()
         for pattern, start, end in self._index.find(text[begin:] if begin else text):
             if end + begin <= self._searched:
                 continue
-            self._starts.setdefault(pattern, []).append(start + begin)
+            self.present.setdefault(pattern, []).append(start + begin)
             self._lengths[pattern] = end - start
             fresh.add(pattern)
         self._searched = len(text)
         self._found.clear()
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
 
-    def first(self, key: LiteralKey, depth: int) -> Place | None:
-        """Return the first valid occurrence in the text of an entry that scans `depth` messages."""
-        starts = self._starts.get(key.pattern)
+    def first(self, key: LiteralKey, begin: int) -> Place | None:
+        """Return the first valid occurrence of a key at or after `begin`."""
+        starts = self.present.get(key.pattern)
         if starts is None:
             return None
-        begin = self._haystack.start_of(depth)
+        # Asked once, however many entries share the key: it may occur a million times.
         question = (key.pattern, key.whole_words, begin)
-        if question not in self._found:
-            self._found[question] = self._look(key, begin, starts)
-        return self._found[question]
+        found = self._found.get(question, _NOT_LOOKED)
+        if found is _NOT_LOOKED:
+            found = self._found[question] = self._look(key, begin, starts)
+        return found
 
     def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> Place | None:
         length = self._lengths[key.pattern]
-        for start in starts[bisect_left(starts, begin) :]:
-            if key.whole_words and not stands_alone(self._haystack.text, start, start + length):
+        text = self.haystack.text
+        for at in range(bisect_left(starts, begin), len(starts)):
+            start = starts[at]
+            if key.whole_words and not stands_alone(text, start, start + length):
                 continue
-            place = self._haystack.place(start, start + length)
+            place = self.haystack.place(start, start + length)
             if place is not None:
                 return place
         return None

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from lorewell.jsregex import Pattern
 from lorewell.model.text import BLANK
 
 # A slash inside the pattern must be escaped, that is, follow an odd number of backslashes.
@@ -18,7 +19,6 @@ class LiteralKey:
 
     text: str
     pattern: int
-    case_sensitive: bool
     whole_words: bool
 
 
@@ -27,8 +27,7 @@ class RegexKey:
     """A JavaScript regex key: `text` is what the author wrote."""
 
     text: str
-    source: str
-    flags: str
+    pattern: Pattern
 
 
 Key = LiteralKey | RegexKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ahocorasick_rs import AhoCorasick
 
@@ -22,7 +22,8 @@ class LiteralIndex:
         # Texts are joined by newlines, so only a key that holds one can lie across two of them.
         self.longest_with_newline = max((len(p) for p in patterns if "\n" in p), default=0)
 
-    def find(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """Yield (pattern, start, end) of every occurrence, overlapping ones too, by end."""
-        if self._automaton is not None and text:
-            yield from self._automaton.find_matches_as_indexes(text, overlapping=True)
+    def find(self, text: str) -> Sequence[tuple[int, int, int]]:
+        """Return (pattern, start, end) of every occurrence, overlapping ones too, by end."""
+        if self._automaton is None or not text:
+            return ()
+        return self._automaton.find_matches_as_indexes(text, overlapping=True)

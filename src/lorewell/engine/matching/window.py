@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from lorewell.engine.matching.fold import Folded, fold
+from lorewell.engine.matching.fold import Folded
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a hit lies: `span` of message `index` or, if `supplied`, of supply text `index`."""
+class Place(NamedTuple):
+    """Where a hit lies: `span` of message `number` or, if `supplied`, of supply text `number`."""
 
     supplied: bool
-    index: int
+    number: int
     span: tuple[int, int]
 
 
@@ -25,9 +24,14 @@ class Haystack:
     depths. It only ever grows at its end.
     """
 
-    def __init__(self, messages: Sequence[str], *, depth: int, case_sensitive: bool) -> None:
-        """Hold the last `depth` messages; their numbers are those in `messages`."""
-        self._case_sensitive = case_sensitive
+    def __init__(
+        self, messages: Sequence[str], *, depth: int, form: Callable[[str], Folded]
+    ) -> None:
+        """Hold the last `depth` messages; their numbers are those in `messages`.
+
+        `form` brings each text to the form in which it is searched.
+        """
+        self._form = form
         self._first = max(0, len(messages) - depth)
         self._messages = len(messages) - self._first
         self._segments: list[Folded] = []
@@ -40,12 +44,16 @@ class Haystack:
         parts = [self.text] if self._segments else []
         at = len(self.text) + 1 if self._segments else 0
         for text in texts:
-            folded = fold(text, case_sensitive=self._case_sensitive)
+            folded = self._form(text)
             self._segments.append(folded)
             self._starts.append(at)
             parts.append(folded.text)
             at += len(folded.text) + 1
         self.text = "\n".join(parts)
+
+    def is_empty(self, depth: int) -> bool:
+        """Return whether an entry that scans `depth` messages has nothing to be searched."""
+        return self.start_of(depth) >= len(self.text)
 
     def start_of(self, depth: int) -> int:
         """Return where the text of an entry that scans `depth` messages begins."""
@@ -54,21 +62,21 @@ class Haystack:
 
     def place(self, start: int, end: int) -> Place | None:
         """Return where a hit lies in the original texts, None when it cuts a character of one."""
-        first = bisect_right(self._starts, start) - 1
-        last = bisect_right(self._starts, end) - 1
-        low = self._segments[first]
-        if first == last:
-            span = low.original_span(start - self._starts[first], end - self._starts[first])
-        else:  # a key with a line break in it: measured from the text that it begins in
-            head = low.original_span(start - self._starts[first], len(low.text))
-            tail = self._segments[last].original_span(0, end - self._starts[last])
+        starts = self._starts
+        first = bisect_right(starts, start) - 1
+        low, begin = self._segments[first], starts[first]
+        if end <= begin + len(low.text):
+            span = low.original_span(start - begin, end - begin)
+        else:  # a hit with a line break in it: measured from the text that it begins in
+            last = bisect_right(starts, end) - 1
+            head = low.original_span(start - begin, len(low.text))
+            tail = self._segments[last].original_span(0, end - starts[last])
             between = sum(_length(s) + 1 for s in self._segments[first:last])
             span = (head[0], between + tail[1]) if head and tail else None
         if span is None:
             return None
-        if first < self._messages:
-            return Place(supplied=False, index=self._first + first, span=span)
-        return Place(supplied=True, index=first - self._messages, span=span)
+        supplied = first >= self._messages
+        return Place(supplied, first - self._messages if supplied else self._first + first, span)
 
 
 def _length(folded: Folded) -> int:

@@ -18,26 +18,37 @@ def in_no_space_script(character: str) -> bool:
     return index >= 0 and ord(character) <= NO_SPACE_SCRIPTS[index][1]
 
 
-@lru_cache(maxsize=8192)
 def is_word_character(character: str) -> bool:
     """Return whether a character that is no combining mark counts as part of a word."""
     return character == "_" or (character.isalnum() and not in_no_space_script(character))
 
 
 @lru_cache(maxsize=8192)
-def is_mark(character: str) -> bool:
-    """Return whether the character is a combining mark, which belongs to the one before it."""
-    return unicodedata.category(character)[0] == "M"
+def _word_or_mark(character: str) -> bool | None:
+    """Return whether the character is part of a word; None for a mark, which its base decides."""
+    if unicodedata.category(character)[0] == "M":
+        return None
+    return is_word_character(character)
 
 
 def _is_word_at(text: str, index: int) -> bool:
-    while index > 0 and is_mark(text[index]):
+    while index > 0 and _word_or_mark(text[index]) is None:
         index -= 1
-    return is_word_character(text[index])
+    return bool(_word_or_mark(text[index]))
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
     """Return whether no word character of text[start:end] touches one outside of it."""
-    if start > 0 and _is_word_at(text, start) and _is_word_at(text, start - 1):
+    # What is outside is asked first: it is mostly a space, which settles the matter.
+    if (
+        start > 0
+        and _word_or_mark(text[start - 1]) is not False
+        and _is_word_at(text, start - 1)
+        and _is_word_at(text, start)
+    ):
         return False
-    return not (end < len(text) and _is_word_at(text, end - 1) and _is_word_at(text, end))
+    return (
+        end >= len(text)
+        or _word_or_mark(text[end]) is False
+        or not (_is_word_at(text, end) and _is_word_at(text, end - 1))
+    )

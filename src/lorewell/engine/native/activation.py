@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
 from lorewell.engine.native.eligibility import Filters, Refusal
-from lorewell.engine.native.keywords import Found, KeywordScan, Texts
-from lorewell.model import Facts, Reason, SelectRequest
-from lorewell.model.decision import NO_FACTS
+from lorewell.engine.native.keywords import Found, KeywordScan, Texts, search_regexes
+from lorewell.jsregex import RegexGuard
+from lorewell.model import Reason, SelectRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Activated:
+class Activated(NamedTuple):
     """An entry that takes part, why, since which round, and what its keys gave."""
 
     book: CompiledBook
@@ -26,6 +26,18 @@ class Activated:
     def direct(self) -> bool:
         """Whether its keys hit in the messages; a hit through recursion is not direct."""
         return self.round == 0 and self.found.hit
+
+
+class Trace(NamedTuple):
+    """Where a key hit and whose text it was, as `Facts` has it."""
+
+    key: str | None = None
+    message: int | None = None
+    span: tuple[int, int] | None = None
+    woken_by: str | None = None
+
+
+NO_TRACE = Trace()
 
 
 @dataclass(slots=True)
@@ -42,29 +54,26 @@ class Activation:
     active: dict[str, Activated] = field(default_factory=dict)
     looked: dict[str, Found] = field(default_factory=dict)
     suppliers: list[str] = field(default_factory=list)
-    _refusals: dict[str, Refusal | None] = field(default_factory=dict)
+    _refusals: dict[str | Gate, Refusal | None] = field(default_factory=dict)
 
     def refusal(self, entry: CompiledEntry) -> Refusal | None:
-        """Return the filter that the entry fails, None if it is eligible. Asked once an entry."""
-        if entry.full_id not in self._refusals:
-            self._refusals[entry.full_id] = self.filters.check(entry)
-        return self._refusals[entry.full_id]
+        """Return the filter that the entry fails, None if it is eligible."""
+        name = entry.full_id if entry.gate is None else entry.gate
+        if name not in self._refusals:
+            self._refusals[name] = self.filters.check(entry)
+        return self._refusals[name]
 
-    def facts(self, full_id: str) -> Facts:
+    def trace(self, full_id: str) -> Trace:
         """Return where the entry's key hit and who woke it."""
         active = self.active.get(full_id)
         found = active.found if active else self.looked.get(full_id)
         if found is None or found.place is None:
-            return NO_FACTS
-        place = found.place
+            return NO_TRACE
+        supplied, number, span = found.place
         # A constant entry whose key hits too needed nobody to wake it.
         woken = found.supply is not None and (active is None or active.why == "recursion")
-        return Facts(
-            key=found.key,
-            message=None if place.supplied else place.index,
-            span=place.span,
-            woken_by=self.suppliers[found.supply.index] if found.supply and woken else None,
-        )
+        waker = self.suppliers[found.supply.number] if found.supply and woken else None
+        return Trace(found.key, None if supplied else number, span, waker)
 
 
 def activate(
@@ -83,57 +92,77 @@ def activate(
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
-    texts = Texts(messages, max(depths), exact=any(len(book.exact.entries) for book in books))
-    scans = [KeywordScan(book, texts) for book in books]
-    new: list[Activated] = []
-    for book, scan in zip(books, scans, strict=True):
-        ranked = [e.index for full_id in ranks if (e := book.find(full_id)) is not None]
-        for index in sorted(scan.advance().union(book.always, book.with_regex, ranked)):
-            entry = book.entries[index]
-            if result.refusal(entry) is None:
-                found = scan.look(entry, _depth(entry, request))
-                why = _first_reason(entry, found, ranks)
-                if why is None:
-                    result.looked[entry.full_id] = found
-                else:
-                    new.append(Activated(book, entry, why, 0, found))
-    _admit(result, new)
+    texts = Texts(messages, max(depths), books)
+    rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
+    rounds.begin(ranks)
     for number in range(1, request.max_recursion_rounds + 1):
-        supply = [active for active in new if not active.entry.spec.prevent_recursion]
-        if not supply:
+        if not rounds.recurse(number):
             break
-        result.suppliers += [active.entry.full_id for active in supply]
-        texts.extend([result.filters.content(active.entry) for active in supply])
-        new = _recurse(books, scans, request, result, number)
-        _admit(result, new)
 
 
-def _recurse(
-    books: Sequence[CompiledBook],
-    scans: Sequence[KeywordScan],
-    request: SelectRequest,
-    result: Activation,
-    number: int,
-) -> list[Activated]:
-    """Return what the texts of the rounds before activate."""
-    new = []
-    for book, scan in zip(books, scans, strict=True):
-        # Where nothing new was found, an entry's verdict stays what it was.
-        for index in sorted(scan.advance().union(book.with_regex)):
-            entry = book.entries[index]
-            if entry.full_id in result.active or entry.spec.exclude_recursion:
-                continue
-            if result.refusal(entry) is None:
-                found = scan.look(entry, _depth(entry, request))
-                result.looked[entry.full_id] = found
-                if found.hit:
-                    new.append(Activated(book, entry, "recursion", number, found))
-    return new
+@dataclass(slots=True)
+class _Rounds:
+    """The rounds of one request; `new` is what the last one activated."""
 
+    scans: Sequence[KeywordScan]
+    texts: Texts
+    request: SelectRequest
+    result: Activation
+    new: list[Activated] = field(default_factory=list)
+    _guard: RegexGuard = field(default_factory=RegexGuard)
 
-def _depth(entry: CompiledEntry, request: SelectRequest) -> int:
-    own = entry.spec.scan_depth
-    return request.scan_depth if own is None else own
+    def begin(self, ranks: Mapping[str, float]) -> None:
+        """Activate what the messages, a flag or recall bring in."""
+        looks = []
+        for scan in self.scans:
+            book = scan.book
+            ranked = [e.index for full_id in ranks if (e := book.find(full_id)) is not None]
+            for index in sorted(scan.advance().union(book.always, book.with_regex, ranked)):
+                entry = book.entries[index]
+                if self.result.refusal(entry) is None:
+                    looks.append((scan, entry, self._depth(entry)))
+        search_regexes(self._guard, self.texts, looks)
+        for scan, entry, depth in looks:
+            found = scan.look(entry, depth)
+            why = _first_reason(entry, found, ranks)
+            if why is None:
+                self.result.looked[entry.full_id] = found
+            else:
+                self.new.append(Activated(scan.book, entry, why, 0, found))
+        self._admit()
+
+    def recurse(self, number: int) -> bool:
+        """Activate what the texts of the last round bring in; return whether there was a text."""
+        supply = [active for active in self.new if not active.entry.spec.prevent_recursion]
+        if not supply:
+            return False
+        self.new = []
+        self.result.suppliers += [active.entry.full_id for active in supply]
+        self.texts.extend([self.result.filters.content(active.entry) for active in supply])
+        looks = []
+        for scan in self.scans:
+            # Where nothing new was found, an entry's verdict stays what it was.
+            for index in sorted(scan.advance().union(scan.book.with_regex)):
+                entry = scan.book.entries[index]
+                if entry.full_id in self.result.active or entry.spec.exclude_recursion:
+                    continue
+                if self.result.refusal(entry) is None:
+                    looks.append((scan, entry, self._depth(entry)))
+        search_regexes(self._guard, self.texts, looks)
+        for scan, entry, depth in looks:
+            found = scan.look(entry, depth)
+            self.result.looked[entry.full_id] = found
+            if found.hit:
+                self.new.append(Activated(scan.book, entry, "recursion", number, found))
+        self._admit()
+        return True
+
+    def _depth(self, entry: CompiledEntry) -> int:
+        own = entry.spec.scan_depth
+        return self.request.scan_depth if own is None else own
+
+    def _admit(self) -> None:
+        self.result.active.update((active.entry.full_id, active) for active in self.new)
 
 
 def _first_reason(entry: CompiledEntry, found: Found, ranks: Mapping[str, float]) -> Reason | None:
@@ -144,7 +173,3 @@ def _first_reason(entry: CompiledEntry, found: Found, ranks: Mapping[str, float]
     if found.hit:
         return "keyword"
     return "hybrid" if entry.full_id in ranks else None
-
-
-def _admit(result: Activation, new: Sequence[Activated]) -> None:
-    result.active.update((active.entry.full_id, active) for active in new)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, assert_never
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.matching.fold import Folded, fold_case, keep_case
 from lorewell.engine.matching.hits import Hits
-from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey
+from lorewell.engine.matching.keys import Key, RegexKey
 from lorewell.engine.matching.window import Haystack, Place
+from lorewell.jsregex import Look, Outcome, RegexGuard, Seen
 from lorewell.model import Reason
 from lorewell.model.entry import Logic
 
@@ -17,34 +19,59 @@ class Found(NamedTuple):
     """What a look at an entry's keys gave.
 
     Attributes:
-        hit: whether a primary key was found and the secondary logic holds.
         key, place: the first primary key that was found, in the author's order, and where.
         supply: where a supplied text had part in it: the primary key's place, else a secondary's.
         problem: why a key could not be looked for, if that is what the hit failed for.
-        detail: which secondary key the logic failed for.
+        detail: which key the hit failed for.
     """
 
-    hit: bool = False
     key: str | None = None
     place: Place | None = None
     supply: Place | None = None
     problem: Reason | None = None
     detail: str | None = None
 
+    @property
+    def hit(self) -> bool:
+        """Whether a primary key was found and the secondary logic holds."""
+        return self.place is not None and self.problem is None and self.detail is None
+
+
+NOTHING = Found()
+
+# What a regex key can fail for, the one first that an entry remembers (§8.4).
+_PROBLEMS: dict[str, Reason] = {
+    "invalid": "regex_invalid",
+    "timeout": "regex_timeout",
+    "unsupported": "regex_unsupported",
+}
+
 
 class Texts:
-    """The two forms of the growing text: for keys where case does not count, and for the rest."""
+    """The growing text in its forms: for keys where case does not count, where it does, regexes.
 
-    def __init__(self, messages: Sequence[str], depth: int, *, exact: bool) -> None:
-        """Hold the last `depth` messages; the exact form only if some key asks for it."""
-        self.folded = Haystack(messages, depth=depth, case_sensitive=False)
-        self.exact = Haystack(messages, depth=depth, case_sensitive=True) if exact else None
+    A form that no key of the books asks for is None.
+    """
+
+    def __init__(self, messages: Sequence[str], depth: int, books: Sequence[CompiledBook]) -> None:
+        """Hold the last `depth` messages."""
+        self.folded = Haystack(messages, depth=depth, form=fold_case)
+        self.exact = (
+            Haystack(messages, depth=depth, form=keep_case)
+            if any(book.exact.entries for book in books)
+            else None
+        )
+        self.written = (
+            Haystack(messages, depth=depth, form=Folded)
+            if any(book.with_regex for book in books)
+            else None
+        )
 
     def extend(self, texts: Sequence[str]) -> None:
         """Add the texts of activated entries."""
-        self.folded.extend(texts)
-        if self.exact is not None:
-            self.exact.extend(texts)
+        for haystack in (self.folded, self.exact, self.written):
+            if haystack is not None:
+                haystack.extend(texts)
 
 
 class KeywordScan:
@@ -52,42 +79,127 @@ class KeywordScan:
 
     def __init__(self, book: CompiledBook, texts: Texts) -> None:
         """Bind a book to the texts; nothing is searched yet."""
-        self._text = texts.folded
-        self._hits = {False: Hits(book.folded, texts.folded)}
-        if texts.exact is not None:
-            self._hits[True] = Hits(book.exact, texts.exact)
+        self.book = book
+        self._written = texts.written
+        # Without an exact form no book has a key for it: there is nothing to be found.
+        exact = Hits(book.exact, texts.exact or texts.folded)
+        self._hits = {False: Hits(book.folded, texts.folded), True: exact}
+        self._seen: dict[int, Seen] = {}
 
     def advance(self) -> set[int]:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
         return set().union(*(hits.advance() for hits in self._hits.values()))
 
-    def look(self, entry: CompiledEntry, depth: int) -> Found:
-        """Return what the entry's keys give in `depth` messages and all supplied texts."""
-        if self._text.start_of(depth) >= len(self._text.text):
-            return Found()
-        problem: Reason | None = None
+    def question(self, entry: CompiledEntry, depth: int, text: int) -> Look:
+        """Return which regexes `look` will need of the entry's text, the `text`-th of a call."""
+        hits = self._hits[entry.spec.case_sensitive]
+        begin = hits.haystack.start_of(depth)
+        wanted: list[RegexKey] = []
+        found = False
         for key in entry.primary:
             if isinstance(key, RegexKey):
-                problem = "regex_unsupported"
-            elif (place := self._find(key, depth)) is not None:
-                supply = place if place.supplied else None
-                found = Found(hit=True, key=key.text, place=place, supply=supply)
-                return self._judge(entry, found, depth) if entry.secondary else found
-        return Found(problem=problem)
+                wanted.append(key)
+            elif hits.first(key, begin) is not None:
+                found = True
+                break
+        secondary = [key for key in entry.secondary if isinstance(key, RegexKey)]
+        return Look(
+            text=text,
+            primary=tuple(key.pattern for key in wanted),
+            fallback=found,
+            secondary=tuple(key.pattern for key in secondary),
+        )
 
-    def _find(self, key: LiteralKey, depth: int) -> Place | None:
-        return self._hits[key.case_sensitive].first(key, depth)
+    def answer(self, entry: CompiledEntry, seen: Seen) -> None:
+        """Keep what the regexes of a question gave, for the next `look` at the entry."""
+        self._seen[entry.index] = seen
+
+    def look(self, entry: CompiledEntry, depth: int) -> Found:
+        """Return what the entry's keys give in `depth` messages and all supplied texts."""
+        hits = self._hits[entry.spec.case_sensitive]
+        begin = hits.haystack.start_of(depth)
+        if begin >= len(hits.haystack.text):
+            return NOTHING
+        failures: list[tuple[Outcome, str]] = []
+        outcomes = iter(self._seen[entry.index].primary if entry.has_regex else ())
+        for key in entry.primary:
+            if isinstance(key, RegexKey):
+                outcome = next(outcomes)
+                place = self._place_of(outcome, depth)
+                failures.append((outcome, key.text))
+            else:
+                place = hits.first(key, begin) if key.pattern in hits.present else None
+            if place is not None:
+                found = Found(key.text, place, place if place.supplied else None)
+                return self._judge(entry, found, depth) if entry.secondary else found
+        return _fail(NOTHING, failures) if failures else NOTHING
 
     def _judge(self, entry: CompiledEntry, found: Found, depth: int) -> Found:
         """Return the found primary key with the verdict of the secondary logic."""
-        if any(isinstance(key, RegexKey) for key in entry.secondary):
-            return found._replace(hit=False, problem="regex_unsupported")
-        places = [self._find(key, depth) for key in entry.secondary if isinstance(key, LiteralKey)]
+        hits = self._hits[entry.spec.case_sensitive]
+        begin = hits.haystack.start_of(depth)
+        places: list[Place | None] = []
+        failures: list[tuple[Outcome, str]] = []
+        outcomes = iter(self._seen[entry.index].secondary if entry.has_regex else ())
+        for key in entry.secondary:
+            if isinstance(key, RegexKey):
+                outcome = next(outcomes)
+                places.append(self._place_of(outcome, depth))
+                failures.append((outcome, key.text))
+            else:
+                places.append(hits.first(key, begin))
+        failed = _fail(found, failures)
+        if failed.problem is not None:
+            return failed
         culprit = _culprit(entry.spec.logic, entry.secondary, places)
         if culprit is not None:
-            return found._replace(hit=False, detail=f"secondary {entry.spec.logic}: {culprit}")
+            return found._replace(detail=f"secondary {entry.spec.logic}: {culprit}")
         supplied = [place for place in places if place is not None and place.supplied]
         return found if found.supply or not supplied else found._replace(supply=supplied[0])
+
+    def _place_of(self, outcome: Outcome, depth: int) -> Place | None:
+        """Return where a regex hit lies, None if it did not hit."""
+        if outcome.span is None or self._written is None:
+            return None
+        begin = self._written.start_of(depth)
+        return self._written.place(begin + outcome.span[0], begin + outcome.span[1])
+
+
+def search_regexes(
+    guard: RegexGuard,
+    texts: Texts,
+    looks: Iterable[tuple[KeywordScan, CompiledEntry, int]],
+) -> None:
+    """Search the regex keys of the entries about to be looked at, all of them in one call.
+
+    Args:
+        guard: the one of this request; it keeps count of what runs too long.
+        texts: what the scans are bound to.
+        looks: scan, entry and depth of each look to come.
+    """
+    if texts.written is None:
+        return
+    asked: list[tuple[KeywordScan, CompiledEntry]] = []
+    questions: list[Look] = []
+    begins: dict[int, int] = {}  # entries that scan equally deep share one text
+    for scan, entry, depth in looks:
+        if entry.has_regex and not texts.written.is_empty(depth):
+            text = begins.setdefault(texts.written.start_of(depth), len(begins))
+            asked.append((scan, entry))
+            questions.append(scan.question(entry, depth, text))
+    if questions:
+        answers = guard.search([texts.written.text[begin:] for begin in begins], questions)
+        for (scan, entry), seen in zip(asked, answers, strict=True):
+            scan.answer(entry, seen)
+
+
+def _fail(found: Found, failures: Sequence[tuple[Outcome, str]]) -> Found:
+    """Return `found`, failed for the gravest problem of its regex keys if one has a problem."""
+    for verdict, problem in _PROBLEMS.items():
+        for outcome, key in failures:
+            if outcome.verdict == verdict:
+                return found._replace(problem=problem, detail=key)
+    return found
 
 
 def _culprit(logic: Logic, keys: Sequence[Key], places: Sequence[Place | None]) -> str | None:

@@ -16,8 +16,18 @@ from lorewell.errors import (
     RequiredDependencyUnavailableError,
     SelectionError,
 )
-from lorewell.model import Facts, Reason, SelectRequest
-from lorewell.model.decision import NO_FACTS
+from lorewell.model import Reason, SelectRequest
+
+
+class Figures(NamedTuple):
+    """What decided about a package, as `Facts` has it: its tokens, the room, who held its key."""
+
+    tokens: int | None = None
+    room: int | None = None
+    beaten_by: str | None = None
+
+
+NO_FIGURES = Figures()
 
 
 class Verdict(NamedTuple):
@@ -25,7 +35,7 @@ class Verdict(NamedTuple):
 
     reason: Reason
     detail: str | None = None
-    facts: Facts = NO_FACTS
+    figures: Figures = NO_FIGURES
 
 
 class Chosen(NamedTuple):
@@ -34,7 +44,7 @@ class Chosen(NamedTuple):
     book: CompiledBook
     entry: CompiledEntry
     root: str
-    facts: Facts
+    figures: Figures
 
 
 class RequiredFailure(NamedTuple):
@@ -48,7 +58,10 @@ class RequiredFailure(NamedTuple):
 
 @dataclass(slots=True)
 class Packing:
-    """The room of one turn while it fills. Mappings go by full id."""
+    """The room of one turn while it fills. Mappings go by full id.
+
+    `total_tokens` is what the chosen entries take together.
+    """
 
     request: SelectRequest
     activation: Activation
@@ -57,7 +70,7 @@ class Packing:
     dropped: dict[str, Verdict] = field(default_factory=dict)
     failure: RequiredFailure | None = None
     _holders: dict[str, str] = field(default_factory=dict)  # conflict key -> full id
-    _total: int = 0
+    total_tokens: int = 0
     _constant_spent: int = 0
 
     def offer(self, candidate: Activated) -> None:
@@ -76,12 +89,12 @@ class Packing:
                 self.failure = _failure(root, verdict, self)
             self.dropped[root.full_id] = verdict
             return
-        facts = Facts(tokens=cost, room=self.request.token_budget - self._total)
-        self._total += cost
+        figures = Figures(cost, self.request.token_budget - self.total_tokens)
+        self.total_tokens += cost
         if root.spec.constant and not root.spec.required:
             self._constant_spent += cost
         for entry in new:
-            self.chosen[entry.full_id] = Chosen(book, entry, root.full_id, facts)
+            self.chosen[entry.full_id] = Chosen(book, entry, root.full_id, figures)
             if entry.spec.conflict_key is not None:
                 self._holders[entry.spec.conflict_key] = entry.full_id
 
@@ -101,13 +114,14 @@ class Packing:
         return Verdict("dependency_unavailable", detail)
 
     def _conflict(self, new: list[CompiledEntry]) -> Verdict | None:
-        holders = dict(self._holders)
+        holders: dict[str, str] = {}
         for entry in new:
             key = entry.spec.conflict_key
             if key is None:
                 continue
-            if key in holders:
-                return Verdict("conflict", None, Facts(beaten_by=holders[key]))
+            holder = self._holders.get(key) or holders.get(key)
+            if holder is not None:
+                return Verdict("conflict", None, Figures(beaten_by=holder))
             holders[key] = entry.full_id
         return None
 
@@ -118,14 +132,14 @@ class Packing:
         return Verdict("max_entries", f"adds {len(new)} entries where {left} may still come")
 
     def _too_large(self, candidate: Activated, cost: int) -> Verdict | None:
-        room = self.request.token_budget - self._total
+        room = self.request.token_budget - self.total_tokens
         if cost > room:
-            return Verdict("budget_dropped", None, Facts(tokens=cost, room=room))
+            return Verdict("budget_dropped", None, Figures(cost, room))
         spec = candidate.entry.spec
         if spec.constant and not spec.required:
             room = constant_cap(self.request) - self._constant_spent
             if cost > room:
-                return Verdict("constant_budget_dropped", None, Facts(tokens=cost, room=room))
+                return Verdict("constant_budget_dropped", None, Figures(cost, room))
         return None
 
     def shortage(self, verdict: Verdict, entry: CompiledEntry) -> Mapping[str, object]:
@@ -138,8 +152,8 @@ class Packing:
             return {"limit": "entries", "needed": new, "available": left}
         return {
             "limit": "tokens",
-            "needed": verdict.facts.tokens,
-            "available": verdict.facts.room,
+            "needed": verdict.figures.tokens,
+            "available": verdict.figures.room,
         }
 
 
@@ -163,7 +177,7 @@ def _failure(entry: CompiledEntry, verdict: Verdict, packing: Packing) -> Requir
             message = f"The required entry {name!r} can't bring what it requires: {verdict.detail}."
             return RequiredFailure(entry, RequiredDependencyUnavailableError, message, {})
         case "conflict":
-            message = f"The required entry {name!r} clashes with {verdict.facts.beaten_by}."
+            message = f"The required entry {name!r} clashes with {verdict.figures.beaten_by}."
             return RequiredFailure(entry, RequiredConflictError, message, {})
         case _:
             figures = packing.shortage(verdict, entry)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lorewell.engine.compile import cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.activation import Activation, activate
+from lorewell.engine.native.activation import NO_TRACE, Activation, activate
 from lorewell.engine.native.eligibility import Filters
-from lorewell.engine.native.packing import Packing, pack
+from lorewell.engine.native.packing import NO_FIGURES, Figures, Packing, pack
 from lorewell.engine.native.recall import NO_VECTORS, VectorRanks, rank
 from lorewell.engine.render import SEPARATOR, wrap
+from lorewell.engine.tokens import adds_up
 from lorewell.errors import (
     BookNotFoundError,
     Fault,
@@ -140,7 +141,7 @@ class _Turn:
         if entry.cost is not None:
             return entry.cost
         content = self.activation.filters.content(entry)
-        return cost_of(entry.full_id, entry.spec.title, content, book.counter)
+        return cost_of(entry.tag, content, book.counter)
 
     def refuse_unplaceable(self) -> None:
         """Raise for the first required entry, in snapshot order, that lacks only its place."""
@@ -177,7 +178,9 @@ class _Turn:
     def respond(self, packing: Packing) -> SelectResponse:
         """Return the answer: blocks in print order, the context, and the ledger."""
         blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
-        context = SEPARATOR.join(wrap(b.id, b.title, b.content) for b in blocks)
+        context = SEPARATOR.join(
+            wrap(packing.chosen[block.id].entry.tag, block.content) for block in blocks
+        )
         counter = self.snapshot[0].counter
         prompt_hash = hashlib.sha256(context.encode()).hexdigest()
         return SelectResponse(
@@ -185,7 +188,7 @@ class _Turn:
             context=context,
             decisions=tuple(self._decisions(packing)),
             snapshot=tuple(book.snapshot for book in self.snapshot),
-            token_count=counter.count(context),
+            token_count=packing.total_tokens if adds_up(counter) else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
             degraded=tuple(sorted(self.vectors.degraded)),
@@ -248,12 +251,12 @@ class _Turn:
                 detail=refusal.detail,
                 facts=refusal.facts,
             )
-        if entry.idle is not None and not self._touched(full_id, packing):
-            return entry.idle
-        reason, detail, figures = self._verdict(full_id, packing)
         active = self.activation.active.get(full_id)
         chosen = packing.chosen.get(full_id)
-        chance = self.activation.filters.chance(entry)
+        touched = active or chosen or full_id in self.activation.looked
+        if entry.idle is not None and not touched:
+            return entry.idle
+        reason, detail, figures = self._verdict(full_id, packing)
         return Decision(
             id=full_id,
             book_id=book.book_id,
@@ -267,30 +270,39 @@ class _Turn:
             round=active.round if active else None,
             cost=self.cost(book, entry),
             included_by=chosen.root if chosen else None,
-            facts=_join(self.activation.facts(full_id), chance, figures),
+            facts=self._facts(entry, figures),
         )
 
-    def _touched(self, full_id: str, packing: Packing) -> bool:
-        """Return whether anything happened to the entry in this turn."""
-        activation = self.activation
-        return (
-            full_id in activation.active
-            or full_id in activation.looked
-            or full_id in packing.chosen
+    def _facts(self, entry: CompiledEntry, figures: Figures) -> Facts:
+        """Return where the key hit, what was rolled, and the figures of the package, together."""
+        trace = self.activation.trace(entry.full_id)
+        chance = self.activation.filters.chance(entry)
+        if trace is NO_TRACE and chance is NO_FACTS and figures is NO_FIGURES:
+            return NO_FACTS
+        return Facts(
+            trace.key,
+            trace.message,
+            trace.span,
+            chance.roll,
+            chance.threshold,
+            figures.tokens,
+            figures.room,
+            figures.beaten_by,
+            trace.woken_by,
         )
 
-    def _verdict(self, full_id: str, packing: Packing) -> tuple[Reason, str | None, Facts]:
+    def _verdict(self, full_id: str, packing: Packing) -> tuple[Reason, str | None, Figures]:
         """Return reason, detail and figures of an eligible entry."""
         chosen = packing.chosen.get(full_id)
         if chosen is not None:
-            return self._selected_reason(full_id), None, chosen.facts
+            return self._selected_reason(full_id), None, chosen.figures
         dropped = packing.dropped.get(full_id)
         if dropped is not None:
             return dropped
         found = self.activation.looked.get(full_id)
         if found is not None and found.problem is not None:
-            return found.problem, None, NO_FACTS
-        return "not_triggered", found.detail if found else None, NO_FACTS
+            return found.problem, found.detail, NO_FIGURES
+        return "not_triggered", found.detail if found else None, NO_FIGURES
 
     def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
         """Return what two selections share exactly when they are the same (§8.10)."""
@@ -299,30 +311,21 @@ class _Turn:
             **asked,
             "policy_version": POLICY_VERSION,
             "tokenizer": tokenizer,
-            "snapshot": [asdict(book.snapshot) for book in self.snapshot],
+            "snapshot": [
+                {
+                    "book_id": book.book_id,
+                    "revision": book.revision,
+                    "content_hash": book.content_hash,
+                    "entry_count": book.entry_count,
+                }
+                for book in self.snapshot
+            ],
             "embedding_version": self.vectors.embedding_version,
             "degraded": sorted(self.vectors.degraded),
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
         return hashlib.sha256(canonical_json(document)).hexdigest()
-
-
-def _join(where: Facts, chance: Facts, figures: Facts) -> Facts:
-    """Return where the key hit, what was rolled, and the figures of the package, together."""
-    if where is NO_FACTS and chance is NO_FACTS and figures is NO_FACTS:
-        return NO_FACTS
-    return Facts(
-        key=where.key,
-        message=where.message,
-        span=where.span,
-        roll=chance.roll,
-        threshold=chance.threshold,
-        tokens=figures.tokens,
-        room=figures.room,
-        beaten_by=figures.beaten_by,
-        woken_by=where.woken_by,
-    )
 
 
 def _print_order(packing: Packing) -> list[str]:

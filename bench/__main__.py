@@ -1,0 +1,87 @@
+"""The command: measure, print, and fail only where a result is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import speed
+from bench.growth import growing
+from bench.inputs import FOLDER, ready
+from bench.memory import memory
+from bench.plan import FULL, QUICK, Plan
+from bench.profiling import profiles
+from bench.report import Section
+
+
+def sections(plan: Plan) -> list[Section]:
+    """Return all tables, in the order of the report."""
+    small, large = (ready(size) for size in plan.sizes)
+    return [
+        speed.compiling(large, plan),
+        speed.selecting(small, plan),
+        speed.selecting(large, plan),
+        growing(small.case, plan),
+        speed.ranking(large, plan),
+        speed.regexes(small, plan),
+        memory(plan),
+        *profiles(large, plan),
+    ]
+
+
+def machine() -> str:
+    """Return what the figures were measured on."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{python}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+def show(plan: Plan, tables: Sequence[Section]) -> str:
+    """Return the report."""
+    head = f"Lorewell beside a naive keyword scan ({plan.name} run)\n{machine()}"
+    targets = [target.line() for table in tables for target in table.targets]
+    wrong = [f"  WRONG    {what}" for table in tables for what in table.wrong]
+    verdict = "\n".join(["Targets", *targets, *wrong])
+    return "\n\n".join([head, *(table.text() for table in tables), verdict])
+
+
+def as_json(plan: Plan, tables: Sequence[Section]) -> dict[str, object]:
+    """Return all figures by the name of their table."""
+    return {
+        "run": plan.name,
+        "machine": machine(),
+        **{table.name: table.figures for table in tables},
+        "targets": {
+            target.name: {"found": target.found, "wanted": target.wanted, "met": target.met}
+            for table in tables
+            for target in table.targets
+        },
+        "wrong": [what for table in tables for what in table.wrong],
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print the report, and return 1 if some result is wrong, else 0."""
+    parser = argparse.ArgumentParser(
+        prog="dev.py bench",
+        description="The engine beside a naive keyword scan.",
+        epilog=f"{FOLDER} names a folder with other books and chats.",
+    )
+    parser.add_argument("--quick", action="store_true", help="a few seconds; rougher figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    options = parser.parse_args(argv)
+    plan = QUICK if options.quick else FULL
+    tables = sections(plan)
+    print(show(plan, tables))
+    if options.json:
+        text = json.dumps(as_json(plan, tables), indent=2)
+        options.json.write_text(text + "\n", encoding="utf-8")
+    return 1 if any(table.wrong for table in tables) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""How much a run measures: all of it, or as little as shows every figure once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The sizes and numbers of rounds of a run.
+
+    Attributes:
+        name: what the report calls it.
+        sizes: entries of the two books that are compared with the naive reference.
+        rounds: turns of every candidate.
+        repeats: calls in a turn of what takes a few milliseconds or less.
+        naive_rounds: turns of the naive scan where the book grows.
+        app_rounds: turns of the naive scan in the shape of a chat app, which takes seconds; of the
+            larger book none in a quick run.
+        compile_rounds: how often the larger book is compiled.
+        grown: entries of the large book of the growth table, and how many books hold them.
+        regex_keys: how many regex keys a book is given.
+        profiled: selections under the profiler.
+    """
+
+    name: str
+    sizes: tuple[int, int] = (1_000, 5_000)
+    rounds: int
+    repeats: int
+    naive_rounds: int
+    app_rounds: tuple[int, int]
+    compile_rounds: int
+    grown: int
+    grown_books: int = 4
+    regex_keys: int
+    profiled: int
+
+
+FULL = Plan(
+    name="full",
+    rounds=11,
+    repeats=20,
+    naive_rounds=3,
+    app_rounds=(3, 2),
+    compile_rounds=7,
+    grown=20_000,
+    regex_keys=300,
+    profiled=300,
+)
+QUICK = Plan(
+    name="quick",
+    rounds=2,
+    repeats=5,
+    naive_rounds=1,
+    app_rounds=(1, 0),
+    compile_rounds=1,
+    grown=6_000,
+    regex_keys=300,
+    profiled=20,
+)

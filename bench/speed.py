@@ -1,0 +1,251 @@
+"""The tables of times, and whether what was timed gave the right answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
+
+from bench import naive
+from bench.generate import Case, RawEntry, Writer
+from bench.inputs import Ready, book_of, naive_entries, request_of, uids
+from bench.plan import Plan
+from bench.report import Section, Target, kib, ms
+from bench.timing import Candidate, Sample, measure
+from lorewell import (
+    BookCreate,
+    CompiledBook,
+    SelectRequest,
+    SnapshotLimits,
+    VectorRanks,
+    compile_book,
+    select,
+)
+from lorewell.model.parse import parse_json, parse_model
+from lorewell.model.select import Explain
+
+EXPLAIN: tuple[Explain, ...] = get_args(Explain)
+NAIVE = {"fair": "naive, fair", "sillytavern_shape": "naive, as a chat app does it"}
+NO_LIMITS = SnapshotLimits(entries=1_000_000, content_chars=1_000_000_000)
+RATIO = 200
+FULL_RATIO = 10
+COMPILE_MS = 1_000
+EVERY = 50  # entries: how thinly the ranks of vectors are spread
+
+
+def answer(books: Sequence[CompiledBook], request: SelectRequest) -> Callable[[], bytes]:
+    """Return the call that is timed: a selection, encoded."""
+    return lambda: select(books, request, limits=NO_LIMITS).to_json()
+
+
+def selected(case: Case, books: Sequence[CompiledBook], explain: Explain = "selected") -> set[int]:
+    """Return the uids that the engine selects."""
+    return uids(select(books, request_of(case, books, explain=explain), limits=NO_LIMITS))
+
+
+def naive_call(case: Case, shape: str) -> Callable[[], list[int]]:
+    """Return the naive scan of a case, as a call without arguments."""
+    entries, chat = naive_entries(case), list(case.chat)
+    return lambda: naive.activate(entries, chat, case.depth, shape)
+
+
+def compiling(large: Ready, plan: Plan) -> Section:
+    """Return what a book costs before the first selection."""
+    book = book_of(large.case.entries)
+    document = book.model_dump_json(exclude_defaults=True).encode()
+    unranked = iter([compile_book(book) for _ in range(plan.compile_rounds)])
+    samples = measure(
+        {
+            "read": Candidate(lambda: parse_model(BookCreate, parse_json(document))),
+            "compile": Candidate(lambda: compile_book(book)),
+            "lexical_index": Candidate(lambda: next(unranked).lexical()),
+        },
+        plan.compile_rounds,
+    )
+    entries = len(book.entries)
+    keys = sum(len(entry.keys) for entry in book.entries)
+    took = samples["compile"].median_ms
+    labels = {
+        "read": f"read it from {len(document) / 1e6:.1f} MB of JSON",
+        "compile": "compile it",
+        "lexical_index": "index it for ranking (hybrid alone, at first use)",
+    }
+    return Section(
+        name="compile",
+        title=f"Once a book: {entries:,} entries, {keys:,} keys",
+        header=("", "best ms", "median ms"),
+        rows=[row(labels[name], sample) for name, sample in samples.items()],
+        figures={name: sample.figures() for name, sample in samples.items()},
+        targets=(
+            Target(
+                name=f"compile {entries:,} entries",
+                found=f"{took:,.0f} ms",
+                wanted=f"< {COMPILE_MS:,} ms",
+                met=took < COMPILE_MS,
+            ),
+        ),
+    )
+
+
+def selecting(book: Ready, plan: Plan) -> Section:
+    """Return the times of a selection beside those of the naive scans of the same book."""
+    case, size = book.case, len(book.case.entries)
+    app_rounds = plan.app_rounds[plan.sizes.index(size)]
+    calls = {m: answer(book.books, request_of(case, book.books, explain=m)) for m in EXPLAIN}
+    found: dict[str, set[int]] = {mode: selected(case, book.books, mode) for mode in EXPLAIN}
+
+    def scan(shape: str, rounds: int | None) -> Candidate:
+        call = naive_call(case, shape)
+        return Candidate(lambda: found.update({shape: set(call())}), rounds=rounds)
+
+    candidates: dict[str, Candidate] = {
+        mode: Candidate(call, plan.repeats) for mode, call in calls.items()
+    }
+    candidates["fair"] = scan("fair", None)
+    if app_rounds:
+        candidates["sillytavern_shape"] = scan("sillytavern_shape", app_rounds)
+    samples = measure(candidates, plan.rounds)
+    right = {name: uids == case.expected for name, uids in found.items()}
+    sizes = {mode: len(call()) for mode, call in calls.items()}
+    ratios: dict[str, dict[str, float]] = {mode: _ratios(samples, mode) for mode in EXPLAIN}
+    full = samples["full"].median_ms / samples["selected"].median_ms
+    targets = _targets(ratios["selected"]["fair"], full) if size == plan.sizes[1] else ()
+    best = samples["fair"].best_ms / samples["selected"].best_ms
+    source = "given" if book.given else "generated"
+    return Section(
+        name=f"select_{size}",
+        title=f"One turn: {size:,} entries ({source}), {len(case.expected)} of them activated",
+        header=("", "best ms", "median ms", "to fair", "to the app", "JSON KiB", "as expected"),
+        rows=[
+            [
+                *row(NAIVE.get(name) or f"lorewell, explain {name}", sample),
+                *(_times(ratios.get(name, {}).get(shape)) for shape in NAIVE),
+                kib(sizes[name]) if name in sizes else "",
+                "yes" if right[name] else "NO",
+            ]
+            for name, sample in samples.items()
+        ],
+        note=(
+            f"Full takes {full:.1f} x as long as selected. Best to best, selected is"
+            f" {best:,.0f} x as fast as the fair scan."
+        ),
+        figures={
+            **{name: sample.figures() for name, sample in samples.items()},
+            "given": book.given,
+            "expected": len(case.expected),
+            "right": right,
+            "ratios": ratios,
+            "json_bytes": sizes,
+            "full_over_selected": full,
+        },
+        wrong=tuple(f"{size:,} entries, {name}" for name, fine in right.items() if not fine),
+        targets=targets,
+    )
+
+
+def _ratios(samples: Mapping[str, Sample], mode: str) -> dict[str, float]:
+    own = samples[mode].median_ms
+    return {shape: samples[shape].median_ms / own for shape in NAIVE if shape in samples}
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:,.0f}x"
+
+
+def _targets(ratio: float, full: float) -> tuple[Target, ...]:
+    return (
+        Target(
+            name="the fair scan takes, of explain selected",
+            found=f"{ratio:,.0f} x",
+            wanted=f">= {RATIO} x",
+            met=ratio >= RATIO,
+        ),
+        Target(
+            name="explain full takes, of explain selected",
+            found=f"{full:.1f} x",
+            wanted=f"< {FULL_RATIO} x",
+            met=full < FULL_RATIO,
+        ),
+    )
+
+
+def ranking(large: Ready, plan: Plan) -> Section:
+    """Return the times of a selection that ranks, and of what stands around a selection."""
+    case, books = large.case, large.books
+    rules, hybrid = (request_of(case, books, strategy=s) for s in ("rules", "hybrid"))
+    near = VectorRanks(
+        full_ids=tuple(entry.full_id for entry in books[0].entries[::EVERY]),
+        embedding_version="bench",
+    )
+    full = select(books, request_of(case, books, explain="full"))
+    document = rules.model_dump_json().encode()
+    calls: dict[str, tuple[str, Callable[[], object]]] = {
+        "rules": ("rules", answer(books, rules)),
+        "lexical": ("hybrid, by words alone", answer(books, hybrid)),
+        "hybrid": (
+            f"hybrid, with {len(near.full_ids)} ranks of vectors",
+            lambda: select(books, hybrid, vectors=near).to_json(),
+        ),
+        "request": (
+            "to read the request from JSON",
+            lambda: parse_model(SelectRequest, parse_json(document)),
+        ),
+        "encode_full": ("to encode a full answer", full.to_json),
+    }
+    calls["lexical"][1]()  # builds the index
+    timed = {
+        name: Candidate(call, 1 if name in {"lexical", "hybrid"} else plan.repeats)
+        for name, (_, call) in calls.items()
+    }
+    samples = measure(timed, plan.rounds)
+    return Section(
+        name="strategies",
+        title=f"Strategies, and steps alone ({len(case.entries):,} entries, explain selected)",
+        header=("", "best ms", "median ms"),
+        rows=[row(calls[name][0], sample) for name, sample in samples.items()],
+        figures={name: sample.figures() for name, sample in samples.items()},
+    )
+
+
+def regexes(small: Ready, plan: Plan) -> Section:
+    """Return what regex keys cost that have to be tried and are not found."""
+    case = small.case
+    writer = Writer(7, taken={key for entry in case.entries for key in entry.key})
+    first = 1 + max(entry.uid for entry in case.entries)
+    added = []
+    for uid in range(first, first + plan.regex_keys):
+        words = "|".join(writer.key(chinese=False, words=1) for _ in range(2))
+        key = rf"/\b(?:{words})s?\b/i"
+        added.append(RawEntry(uid=uid, key=(key,), content="A page of the log.", order=100))
+    heavy = [compile_book(book_of([*case.entries, *added]))]
+    calls = {
+        "without": answer(small.books, request_of(case, small.books)),
+        "with": answer(heavy, request_of(case, heavy)),
+    }
+    calls["with"]()  # starts what runs them
+    timed = {name: Candidate(call, plan.repeats) for name, call in calls.items()}
+    samples = measure(timed, plan.rounds)
+    response = select(heavy, request_of(case, heavy, explain="full"))
+    problems = Counter(d.reason for d in response.decisions if d.reason.startswith("regex_"))
+    told = ", ".join(f"{number} x {reason}" for reason, number in sorted(problems.items()))
+    return Section(
+        name="regex",
+        title=f"Regex keys, one an entry, beside {len(case.entries):,} other entries",
+        header=("explain selected", "best ms", "median ms"),
+        rows=[
+            row("no regex key", samples["without"]),
+            row(f"{plan.regex_keys} regex keys, none of them found", samples["with"]),
+        ],
+        note=f"Keys that could not be looked for: {told}." if told else "",
+        figures={
+            **{name: sample.figures() for name, sample in samples.items()},
+            "keys": plan.regex_keys,
+            "problems": problems,
+        },
+        wrong=() if uids(response) == case.expected else ("regex keys",),
+    )
+
+
+def row(label: str, sample: Sample) -> list[str]:
+    """Return the first three cells of a row: what was timed, best, median."""
+    return [label, ms(sample.best_ms), ms(sample.median_ms)]

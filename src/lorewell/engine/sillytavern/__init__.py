@@ -1,0 +1,18 @@
+"""SillyTavern's side of an entry: reading it, showing it, and what in it we can't run."""
+
+from lorewell.engine.sillytavern.fields import ReadEntry, read_entry
+from lorewell.engine.sillytavern.reading import Imported, import_entry
+from lorewell.engine.sillytavern.table import Form
+from lorewell.engine.sillytavern.values import Repair
+from lorewell.engine.sillytavern.view import overlaid, sillytavern_view
+
+__all__ = [
+    "Form",
+    "Imported",
+    "ReadEntry",
+    "Repair",
+    "import_entry",
+    "overlaid",
+    "read_entry",
+    "sillytavern_view",
+]

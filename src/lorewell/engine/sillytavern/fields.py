@@ -1,0 +1,199 @@
+"""A foreign entry's fields: read into core and block, and joined again from both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lorewell.engine.sillytavern.dynamic import in_table_order
+from lorewell.engine.sillytavern.table import TABLE, Field, Form, Name, Values
+from lorewell.engine.sillytavern.values import MisfitError, Notes, Repair, shown
+
+INHERITED = ("case_sensitive", "match_whole_words")
+DEFAULT_BLOCK: Values = {
+    "inherit": INHERITED,
+    **{field.name: field.default for field in TABLE if field.place == "block"},
+}
+ALWAYS = 100  # percent
+MAX_GROUP_NAME = 194  # what "group:" leaves of a conflict_key
+# What JavaScript's \s is. Source: spec/sillytavern.md §10: blanks after a comma go with it.
+_COMMA = re.compile(
+    ",[\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*"
+)
+LACKING: Any = object()  # where a member is missing, as null is a value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEntry:
+    """What a foreign entry means.
+
+    Attributes:
+        core: values of all Entry fields that foreign entries have.
+        block: the members of the block `sillytavern` that differ from its defaults.
+        requirements: what the fields ask for that the native policy lacks, in the table's order.
+        repairs: in the order of the table of fields.
+    """
+
+    core: dict[str, Any]
+    block: dict[str, Any]
+    requirements: tuple[str, ...]
+    repairs: tuple[Repair, ...]
+
+
+def member(raw: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  a foreign value
+    """Return what stands at a path of member names, `LACKING` where nothing does."""
+    found: Any = raw
+    for step in path.split("/"):
+        if not isinstance(found, Mapping) or step not in found:
+            return LACKING
+        found = found[step]
+    return found
+
+
+def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, Any] | None:
+    """Return the field's value as written and the name it stands under; None if it has none.
+
+    Null is no value, nor is an empty text where a text is looked for: another name may have one.
+    """
+    void = (None, "") if field.default == "" else (None,)
+    for name in field.names(form):
+        value = member(raw, name.path)
+        if value is None and field.nullable and form == "world_info":
+            return None  # "as the settings say", whatever stale copies say
+        if value is not LACKING and not (value is None or value in void):
+            return name, value
+    return None
+
+
+def read_values(raw: Mapping[str, Any], form: Form, notes: Notes) -> dict[str, Any]:
+    """Return the value of every field, by name: what the entry means, field for field."""
+    found = {}
+    for field in TABLE:
+        found[field.name] = field.default_in(form)
+        written = find_value(raw, field, form)
+        if written is None:
+            continue
+        name, value = written
+        notes.at = f"/{name.path}"
+        try:
+            found[field.name] = (name.codec or field.codec).read(value, notes)
+        except MisfitError:
+            message = f"{shown(value)} can't stand here; the default counts."
+            notes.add("wrong_type", message)
+    return found
+
+
+def group_names(group: str) -> tuple[str, ...]:
+    """Return the groups that a text names. Source: spec/sillytavern.md §10."""
+    return tuple(name for name in _COMMA.split(group) if name)
+
+
+def _single_group(group: str) -> str:
+    """Return the one group that a text names, "" if there are several or it is too long."""
+    names = group_names(group)
+    return names[0] if len(names) == 1 and len(names[0]) <= MAX_GROUP_NAME else ""
+
+
+def group_of(conflict_key: str | None) -> str:
+    """Return the SillyTavern group that a conflict key stands for, "" if for none."""
+    prefix, colon, name = (conflict_key or "").partition(":")
+    return name if prefix + colon == "group:" and _single_group(name) == name else ""
+
+
+def split(found: Values) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the core and the whole block of an entry whose fields mean these values."""
+    core = {field.name: found[field.name] for field in TABLE if field.place == "core"}
+    block = {field.name: found[field.name] for field in TABLE if field.place == "block"}
+    block["inherit"] = tuple(name for name in INHERITED if found[name] is None)
+    core.update({name: bool(found[name]) for name in INHERITED})
+    if not found["use_probability"]:
+        core["probability"] = ALWAYS
+    if found["position"] == "outlet" and not found["outlet_name"]:
+        core["position"] = "before_character"
+    if core["position"] != "outlet":
+        core["outlet_name"] = None
+    single = _single_group(found["group"])
+    core["conflict_key"] = f"group:{single}" if single else None
+    block["group"] = "" if single or not group_names(found["group"]) else found["group"]
+    return core, block
+
+
+def join(core: Values, block: Values) -> dict[str, Any]:
+    """Return what the fields of an entry mean, field for field; the core wins over the block."""
+    places = {"core": core, "block": block}
+    found = {field.name: places[field.place][field.name] for field in TABLE}
+    for name in INHERITED:
+        found[name] = core[name] or (None if name in block["inherit"] else False)
+    found["use_probability"] = block["use_probability"] or core["probability"] != ALWAYS
+    found["outlet_name"] = core["outlet_name"] or ""
+    found["group"] = group_of(core["conflict_key"]) or block["group"]
+    return found
+
+
+def _group_warning(group: str) -> tuple[str, str]:
+    if len(group_names(group)) != 1:
+        return "several_groups", f"{shown(group)} is no single group: none counts."
+    if _single_group(group):
+        return "group_weight_ignored", "The native policy knows no weights in a group."
+    return "group_too_long", f"The group's name is longer than {MAX_GROUP_NAME} characters."
+
+
+def _warn_of_values(raw: Mapping[str, Any], form: Form, found: Values, notes: Notes) -> None:
+    """Note what was understood, but means nothing or something else under the native policy."""
+    for field in TABLE:
+        written = find_value(raw, field, form)
+        value = found[field.name]
+        if written is None or not value or value == field.default:
+            continue
+        notes.at = f"/{written[0].path}"
+        if field.ignored:
+            message = f"{field.world} {shown(value)} has no effect under the native policy."
+            notes.add(field.ignored, message)
+        elif field.name == "group":
+            notes.add(*_group_warning(value))
+        elif value == "outlet" and not found["outlet_name"]:
+            message = "The outlet has no name: the entry can't be used where it was."
+            notes.add("outlet_without_name", message)
+
+
+def _warn_of_null(raw: Mapping[str, Any], notes: Notes) -> None:
+    for name in ("enabled", "disable"):
+        if raw.get(name, LACKING) is None:
+            notes.at = f"/{name}"
+            notes.add("null_value", f"{name} is null; the entry counts as enabled.")
+
+
+def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
+    """Return what a foreign entry means, and everything that had to be mended to say so.
+
+    Keys and content that exceed the contract's bounds are kept: the model refuses them. All other
+    values are brought into bounds, so that one odd value never fails a book.
+
+    Args:
+        raw: the entry as its file has it; it is not changed.
+        form: the dialect of the file. Names of the other one count where its own are missing.
+
+    >>> read = read_entry({"keys": "lamp, oil", "enabled": None, "sticky": 2}, form="card")
+    >>> read.core["keys"], read.core["enabled"], read.core["position"], read.block
+    (('lamp', 'oil'), True, 'after_character', {'sticky': 2})
+    >>> read.requirements, [repair.code for repair in read.repairs]
+    (('sticky',), ['keys_split', 'null_value'])
+
+    Source: spec/native.md §11.4, §11.5; spec/formats.md §0.6, §2.3, §2.4.
+    """
+    notes = Notes()
+    found = read_values(raw, form, notes)
+    _warn_of_null(raw, notes)
+    _warn_of_values(raw, form, found, notes)
+    core, block = split(found)
+    needs = [field.requirement for field in TABLE if field.requirement and found[field.name]]
+    if found["position"] == "outlet" and not found["outlet_name"]:
+        needs.append("outlet_name")
+    return ReadEntry(
+        core=core,
+        block={name: value for name, value in block.items() if value != DEFAULT_BLOCK[name]},
+        requirements=in_table_order(needs),
+        repairs=tuple(notes.repairs),
+    )

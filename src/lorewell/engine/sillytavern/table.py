@@ -1,0 +1,447 @@
+"""The one table of fields between SillyTavern's two dialects and ours.
+
+World-info form is a world file's entry (`key`, `order`, `disable`); card form is an entry of a
+card's book (`keys`, `insertion_order`, `enabled`, and the rest under `extensions`). Real files mix
+them inside one entry, so every field is looked for under all its names, those of the form first.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from lorewell.engine.sillytavern import values as v
+from lorewell.model.sillytavern import (
+    MAX_AUTOMATION_CHARS,
+    MAX_GROUP_CHARS,
+    MAX_PLACE,
+    MAX_TRIGGER_CHARS,
+    MAX_TRIGGERS,
+    MAX_WEIGHT,
+)
+
+Form = Literal["world_info", "card"]
+Values = Mapping[str, Any]  # by field name; what a foreign file holds is known at run time alone
+
+POSITIONS = (
+    *("before_character", "after_character", "author_note_top", "author_note_bottom"),
+    *("at_depth", "before_examples", "after_examples", "outlet"),
+)
+LOGICS = ("and_any", "not_all", "not_any", "and_all")
+ROLES = ("system", "user", "assistant")
+# Bounds of the core. Source: spec/native.md §3.2.
+MAX_TITLE_CHARS = 500
+MAX_LEVEL = 1_000_000
+MAX_DEPTH = 10_000
+MAX_SCAN_DEPTH = 100
+MAX_OUTLET_CHARS = 100
+_POSITION_WORDS = {
+    **{word: word for word in POSITIONS},
+    **dict.fromkeys(("before", "before_char", "before_char_defs"), "before_character"),
+    **dict.fromkeys(("after", "after_char", "after_char_defs"), "after_character"),
+    **dict.fromkeys(("before_example", "before_example_messages"), "before_examples"),
+    **dict.fromkeys(("after_example", "after_example_messages"), "after_examples"),
+    **dict.fromkeys(("an_top", "top_an", "before_author_note"), "author_note_top"),
+    **dict.fromkeys(("an_bottom", "bottom_an", "after_author_note"), "author_note_bottom"),
+    "depth": "at_depth",
+}
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+class Codec(NamedTuple):
+    """How a value is read from a file, and written into one."""
+
+    read: v.Reader
+    write: Callable[[Any], object] = _plain
+
+
+class Name(NamedTuple):
+    """A place in an entry where a field may stand.
+
+    Attributes:
+        path: member names joined by "/".
+        codec: if it is not the field's own.
+        along: whether it is written even where the entry lacks it.
+    """
+
+    path: str
+    codec: Codec | None = None
+    along: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field: its name here, its names there, and how its values translate.
+
+    Attributes:
+        name: of the entry or of the block, as `place` says.
+        codec: how its values translate between here and there.
+        default: what an entry without it means.
+        card_default: the same for a card, where it differs.
+        world: its name in world-info form.
+        card: its names in card form, the first wins.
+        nullable: whether null is a value in world-info form, and not the lack of one.
+        optional: whether the view of a card that lacks it leaves it out.
+        ignored: code of the repair that says that the native policy does without it.
+        requirement: what an entry needs that has a value here.
+    """
+
+    name: str
+    place: Literal["core", "block"]
+    codec: Codec
+    default: Any
+    card_default: Any = None
+    world: str
+    card: tuple[Name, ...]
+    nullable: bool = False
+    optional: bool = False
+    ignored: str = ""
+    requirement: str = ""
+
+    def names(self, form: Form) -> tuple[Name, ...]:
+        """Return where the field may stand, the form's own dialect first."""
+        own: tuple[Name, ...] = (Name(self.world),)
+        other = self.card
+        if form == "card":
+            own, other = other, own
+        known = {name.path for name in own}
+        return (*own, *(name for name in other if name.path not in known))
+
+    def default_in(self, form: Form) -> Any:  # noqa: ANN401  each field has its own type
+        """Return what an entry of that form means that lacks the field."""
+        differs = form == "card" and self.card_default is not None
+        return self.card_default if differs else self.default
+
+
+def _names(*paths: str) -> tuple[Name, ...]:
+    """Return places in a card: a leading dot stands for `extensions`."""
+    return tuple(Name(path.replace(".", "extensions/", 1)) for path in paths)
+
+
+_FLAG = Codec(v.flag)
+_LOGIC_WORDS = {word: word for word in LOGICS}
+_CARD_POSITION = Codec(
+    v.choice(POSITIONS, _POSITION_WORDS, ("before_char", "after_char")),
+    lambda position: "before_char" if position == POSITIONS[0] else "after_char",
+)
+
+
+def _write_filter(found: Values | None) -> object:
+    if found is None:
+        return None
+    names = {"isExclude": "is_exclude", "names": "names", "tags": "tags"}
+    return {name: _plain(found[member]) for name, member in names.items()}
+
+
+def _flag(place: Literal["core", "block"], name: str, world: str, *card: str) -> Field:
+    return Field(
+        name=name, place=place, codec=_FLAG, default=False, world=world, card=_names(*card)
+    )
+
+
+def _inherited(name: str, world: str, *card: str) -> Field:
+    return Field(
+        name=name,
+        place="core",
+        codec=_FLAG,
+        default=None,
+        world=world,
+        card=_names(*card),
+        nullable=True,
+    )
+
+
+def _turns(name: str) -> Field:
+    return Field(
+        name=name,
+        place="block",
+        codec=Codec(v.turns),
+        default=None,
+        world=name,
+        card=_names(f".{name}"),
+        nullable=True,
+        requirement=name,
+    )
+
+
+# In the order of SillyTavern's own conversion. whole_words_only and key_logic are WyvernChat's.
+# Source: spec/formats.md §1, §2.2, §2.3, §2.4; spec/native.md §11.4.
+TABLE: tuple[Field, ...] = (
+    Field(
+        name="keys",
+        place="core",
+        codec=Codec(v.keys),
+        default=(),
+        world="key",
+        card=_names("keys"),
+    ),
+    Field(
+        name="secondary_keys",
+        place="core",
+        codec=Codec(v.keys),
+        default=(),
+        world="keysecondary",
+        card=_names("secondary_keys"),
+    ),
+    # Of a card SillyTavern reads `comment` alone, so a new title has to stand there too.
+    Field(
+        name="title",
+        place="core",
+        codec=Codec(v.text(MAX_TITLE_CHARS)),
+        default="",
+        world="comment",
+        card=(Name("name"), Name("comment", along=True)),
+    ),
+    Field(
+        name="content",
+        place="core",
+        codec=Codec(v.text()),
+        default="",
+        world="content",
+        card=_names("content"),
+    ),
+    _flag("core", "constant", "constant", "constant"),
+    _flag("core", "selective", "selective", "selective"),
+    Field(
+        name="order",
+        place="core",
+        codec=Codec(v.integer(-MAX_LEVEL, MAX_LEVEL)),
+        default=100,
+        world="order",
+        card=_names("insertion_order"),
+    ),
+    # A card's other readers look at the text alone, so both are written.
+    Field(
+        name="position",
+        place="core",
+        codec=Codec(v.choice(POSITIONS, _POSITION_WORDS), POSITIONS.index),
+        default="before_character",
+        card_default="after_character",
+        world="position",
+        card=(
+            Name("extensions/position", along=True),
+            Name("position", _CARD_POSITION, along=True),
+        ),
+    ),
+    _flag("core", "exclude_recursion", "excludeRecursion", ".exclude_recursion"),
+    _flag("core", "prevent_recursion", "preventRecursion", ".prevent_recursion"),
+    Field(
+        name="delay_until_recursion",
+        place="block",
+        codec=Codec(v.level),
+        default=0,
+        world="delayUntilRecursion",
+        card=_names(".delay_until_recursion"),
+        requirement="delay_until_recursion",
+    ),
+    Field(
+        name="enabled",
+        place="core",
+        codec=Codec(v.negated, operator.not_),
+        default=True,
+        world="disable",
+        card=(Name("enabled", _FLAG),),
+    ),
+    Field(
+        name="add_memo",
+        place="block",
+        codec=_FLAG,
+        default=False,
+        world="addMemo",
+        card=(),
+        optional=True,
+    ),
+    Field(
+        name="display_index",
+        place="block",
+        codec=Codec(v.integer(-MAX_PLACE, MAX_PLACE)),
+        default=None,
+        world="displayIndex",
+        card=_names(".display_index"),
+        nullable=True,
+        optional=True,
+    ),
+    Field(
+        name="probability",
+        place="core",
+        codec=Codec(v.number(0, 100)),
+        default=100,
+        world="probability",
+        card=_names(".probability"),
+    ),
+    Field(
+        name="use_probability",
+        place="block",
+        codec=_FLAG,
+        default=True,
+        world="useProbability",
+        card=_names(".useProbability", ".use_probability"),
+    ),
+    Field(
+        name="depth",
+        place="core",
+        codec=Codec(v.integer(0, MAX_DEPTH)),
+        default=4,
+        world="depth",
+        card=_names(".depth"),
+    ),
+    Field(
+        name="logic",
+        place="core",
+        codec=Codec(v.choice(LOGICS, _LOGIC_WORDS), LOGICS.index),
+        default="and_any",
+        world="selectiveLogic",
+        card=(
+            *_names(".selectiveLogic", ".selective_logic"),
+            Name("key_logic", Codec(v.choice(LOGICS, _LOGIC_WORDS, _LOGIC_WORDS), str.upper)),
+        ),
+    ),
+    Field(
+        name="outlet_name",
+        place="core",
+        codec=Codec(v.text(MAX_OUTLET_CHARS)),
+        default="",
+        world="outletName",
+        card=_names(".outlet_name"),
+    ),
+    Field(
+        name="group",
+        place="block",
+        codec=Codec(v.text(MAX_GROUP_CHARS)),
+        default="",
+        world="group",
+        card=_names(".group"),
+    ),
+    _flag("block", "group_override", "groupOverride", ".group_override"),
+    Field(
+        name="group_weight",
+        place="block",
+        codec=Codec(v.number(0, MAX_WEIGHT)),
+        default=100,
+        world="groupWeight",
+        card=_names(".group_weight"),
+        ignored="group_weight_ignored",
+    ),
+    Field(
+        name="scan_depth",
+        place="core",
+        codec=Codec(v.integer(0, MAX_SCAN_DEPTH)),
+        default=None,
+        world="scanDepth",
+        card=_names(".scan_depth"),
+        nullable=True,
+    ),
+    # A card's own `case_sensitive` means nothing to SillyTavern, but its author meant it.
+    _inherited("case_sensitive", "caseSensitive", ".case_sensitive", "case_sensitive"),
+    _inherited("match_whole_words", "matchWholeWords", ".match_whole_words", "whole_words_only"),
+    Field(
+        name="use_group_scoring",
+        place="block",
+        codec=_FLAG,
+        default=None,
+        world="useGroupScoring",
+        card=_names(".use_group_scoring"),
+        nullable=True,
+        ignored="ignored_field",
+    ),
+    Field(
+        name="automation_id",
+        place="block",
+        codec=Codec(v.text(MAX_AUTOMATION_CHARS)),
+        default="",
+        world="automationId",
+        card=_names(".automation_id"),
+        ignored="ignored_field",
+    ),
+    Field(
+        name="role",
+        place="core",
+        codec=Codec(v.choice(ROLES, {word: word for word in ROLES}), ROLES.index),
+        default="system",
+        world="role",
+        card=_names(".role"),
+        nullable=True,
+    ),
+    Field(
+        name="vectorized",
+        place="block",
+        codec=_FLAG,
+        default=False,
+        world="vectorized",
+        card=_names(".vectorized"),
+        ignored="ignored_field",
+    ),
+    _turns("sticky"),
+    _turns("cooldown"),
+    _turns("delay"),
+    _flag(
+        "block",
+        "match_persona_description",
+        "matchPersonaDescription",
+        ".match_persona_description",
+    ),
+    _flag(
+        "block",
+        "match_character_description",
+        "matchCharacterDescription",
+        ".match_character_description",
+    ),
+    _flag(
+        "block",
+        "match_character_personality",
+        "matchCharacterPersonality",
+        ".match_character_personality",
+    ),
+    _flag(
+        "block",
+        "match_character_depth_prompt",
+        "matchCharacterDepthPrompt",
+        ".match_character_depth_prompt",
+    ),
+    _flag("block", "match_scenario", "matchScenario", ".match_scenario"),
+    _flag("block", "match_creator_notes", "matchCreatorNotes", ".match_creator_notes"),
+    Field(
+        name="triggers",
+        place="block",
+        codec=Codec(v.texts(MAX_TRIGGERS, MAX_TRIGGER_CHARS)),
+        default=(),
+        world="triggers",
+        card=_names(".triggers"),
+        requirement="generation_trigger",
+    ),
+    Field(
+        name="ignore_budget",
+        place="block",
+        codec=_FLAG,
+        default=False,
+        world="ignoreBudget",
+        card=_names(".ignore_budget"),
+        ignored="ignored_field",
+    ),
+    Field(
+        name="character_filter",
+        place="block",
+        codec=Codec(v.character_filter, _write_filter),
+        default=None,
+        world="characterFilter",
+        card=_names(".character_filter"),
+        nullable=True,
+        optional=True,
+        requirement="character_filter",
+    ),
+    # World info has no place for it.
+    Field(
+        name="priority",
+        place="core",
+        codec=Codec(v.integer(-MAX_LEVEL, MAX_LEVEL)),
+        default=0,
+        world="extensions/lorewell/priority",
+        card=(Name("extensions/lorewell/priority"), Name("priority", along=True)),
+        optional=True,
+    ),
+)

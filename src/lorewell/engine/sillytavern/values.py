@@ -1,0 +1,272 @@
+"""Values of foreign files, read with every repair named. A reader never fails a book."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lorewell.model.sillytavern import MAX_NAME_CHARS, MAX_NAMES, MAX_TURNS
+from lorewell.model.text import BLANK
+
+_NUMERAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
+_FLAGS = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+# A whole regex key at the front of a comma list: neither its commas nor its escapes cut it.
+_REGEX_ITEM = re.compile(rf"(/(?:\\.|[^/\\])+/[A-Za-z]*)[{BLANK}]*(?:,|$)", re.DOTALL)
+_SHOWN_CHARS = 40
+_WHOLE = 2**53  # decimals below this hold whole numbers exactly
+
+
+class Repair(NamedTuple):
+    """Something odd in a foreign entry that was mended, or a value that we can't hold.
+
+    Attributes:
+        pointer: JSON pointer below the entry, in the file's own names.
+        code: a stable word.
+        message: a sentence for a person.
+    """
+
+    pointer: str
+    code: str
+    message: str
+
+
+class MisfitError(Exception):
+    """A value that its field can't hold; the default stands for it."""
+
+
+@dataclass(slots=True)
+class Notes:
+    """The repairs of one entry, collected while it is read; `at` is the place being read."""
+
+    at: str = ""
+    repairs: list[Repair] = field(default_factory=list)
+
+    def add(self, code: str, message: str, below: str = "") -> None:
+        """Note a repair at the place being read, or below it."""
+        self.repairs.append(Repair(self.at + below, code, message))
+
+
+Reader = Callable[[object, Notes], object]
+
+
+def shown(value: object) -> str:
+    """Return the value as a sentence can quote it: short."""
+    if not isinstance(value, str | bool | int | float | None):
+        return "a list" if isinstance(value, list) else "an object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = f'"{value}"' if isinstance(value, str) else f"{value}"
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+def _figure(value: object, notes: Notes) -> int | float:
+    """Return the number in a value: a JSON number, or a text that holds one."""
+    if isinstance(value, str):
+        text = value.strip(BLANK)
+        if not _NUMERAL.fullmatch(text):
+            raise MisfitError
+        number: int | float = float(text) if "." in text else int(text)
+        notes.add("number_from_text", f"The text {shown(value)} is read as a number.")
+        return number
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise MisfitError
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MisfitError
+    return value
+
+
+def number(low: int, high: int) -> Reader:
+    """Return a reader of numbers that clamps them to the bounds."""
+
+    def read(value: object, notes: Notes) -> int | float:
+        found = _figure(value, notes)
+        kept = min(max(found, low), high)
+        if kept != found:
+            notes.add("clamped", f"{shown(found)} is out of bounds and becomes {kept}.")
+        return kept
+
+    return read
+
+
+def integer(low: int, high: int) -> Reader:
+    """Return a reader of whole numbers that rounds, then clamps to the bounds."""
+    clamp = number(low, high)
+
+    def read(value: object, notes: Notes) -> object:
+        found = _figure(value, notes)
+        whole = round(found)
+        if whole != found:
+            notes.add("rounded", f"{shown(found)} is no whole number and becomes {whole}.")
+        return clamp(whole, notes)
+
+    return read
+
+
+def turns(value: object, notes: Notes) -> object:
+    """Return a number of messages; 0 is off, which is None."""
+    return integer(0, MAX_TURNS)(value, notes) or None
+
+
+def flag(value: object, notes: Notes) -> bool:
+    """Return a boolean, also from the texts and numbers that stand for one in real files."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        word = value.strip(BLANK).lower()
+        if word not in _FLAGS:
+            raise MisfitError
+        meant = _FLAGS[word]
+        notes.add("flag_from_text", f"The text {shown(value)} is read as {shown(meant)}.")
+        return meant
+    meant = _figure(value, notes) != 0
+    notes.add("flag_from_number", f"The number {shown(value)} is read as {shown(meant)}.")
+    return meant
+
+
+def negated(value: object, notes: Notes) -> bool:
+    """Return the opposite of a boolean: `disable` for `enabled`."""
+    return not flag(value, notes)
+
+
+def level(value: object, notes: Notes) -> object:
+    """Return a recursion level: true is kept, false is 0."""
+    if isinstance(value, bool):
+        return value or 0
+    if isinstance(value, str) and value.strip(BLANK).lower() in {"true", "false"}:
+        return flag(value, notes) or 0
+    return integer(0, MAX_TURNS)(value, notes)
+
+
+def _words(value: object, notes: Notes, below: str = "") -> str:
+    if isinstance(value, str):
+        return value
+    found = _figure(value, notes)
+    whole = isinstance(found, float) and found.is_integer() and abs(found) < _WHOLE
+    notes.add("text_from_number", f"The number {shown(value)} is read as text.", below)
+    return str(int(found) if whole else found)
+
+
+def text(limit: int | None = None) -> Reader:
+    """Return a reader of texts that cuts them to the limit, if there is one."""
+
+    def read(value: object, notes: Notes) -> str:
+        found = _words(value, notes)
+        if limit is None or len(found) <= limit:
+            return found
+        notes.add("cut", f"The text of {len(found)} characters is cut to {limit}.")
+        return found[:limit]
+
+    return read
+
+
+def split_keys(listed: str) -> tuple[str, ...]:
+    """Return the keys of a comma list, trimmed; a comma inside a regex key cuts nothing.
+
+    >>> split_keys("/Test[,;]/, plain")
+    ('/Test[,;]/', 'plain')
+
+    Source: spec/formats.md §1.2; a slash that opens no regex is a plain character.
+    """
+    keys = []
+    start = 0
+    while start < len(listed):
+        if listed[start] in BLANK:
+            start += 1
+        elif found := _REGEX_ITEM.match(listed, start):
+            keys.append(found[1])
+            start = found.end()
+        else:
+            comma = listed.find(",", start)
+            end = len(listed) if comma < 0 else comma
+            keys.append(listed[start:end].strip(BLANK))
+            start = end + 1
+    return tuple(key for key in keys if key)
+
+
+def keys(value: object, notes: Notes) -> tuple[str, ...]:
+    """Return a list of keys, also from one text with commas; what is no text is named."""
+    if isinstance(value, str):
+        found = split_keys(value)
+        notes.add("keys_split", f"The text {shown(value)} is read as {len(found)} keys.")
+        return found
+    return _items(value, notes)
+
+
+def _items(value: object, notes: Notes) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise MisfitError
+    found = []
+    for index, item in enumerate(value):
+        at = f"/{index}"
+        try:
+            found.append(_words(item, notes, at))
+        except MisfitError:
+            notes.add("wrong_type", f"{shown(item)} is no text and is left out.", at)
+    return tuple(found)
+
+
+def _bounded(value: object, notes: Notes, most: int, chars: int) -> tuple[str, ...]:
+    found = _items(value, notes)
+    kept = tuple(item[:chars] for item in found[:most])
+    if kept != found:
+        notes.add("cut", f"The list is cut to {most} items of {chars} characters.")
+    return kept
+
+
+def texts(most: int, chars: int) -> Reader:
+    """Return a reader of lists of texts that cuts them to the bounds."""
+    return lambda value, notes: _bounded(value, notes, most, chars)
+
+
+def choice(
+    by_number: Sequence[str], words: Mapping[str, str], usual: Container[str] = ()
+) -> Reader:
+    """Return a reader of one of several words, given as its number or as a text.
+
+    Args:
+        by_number: the words by their number.
+        words: the texts that stand for a word, in lower case with underscores.
+        usual: those that the dialect itself writes and nobody needs to hear of.
+    """
+
+    def read(value: object, notes: Notes) -> str:
+        if isinstance(value, str):
+            word = value.strip(BLANK).lower().replace(" ", "_").replace("-", "_")
+            if word in words:
+                if word not in usual:
+                    notes.add("word_from_text", f"{shown(value)} is read as {words[word]}.")
+                return words[word]
+        found = _figure(value, notes)
+        if found not in range(len(by_number)):
+            raise MisfitError
+        return by_number[int(found)]
+
+    return read
+
+
+def character_filter(value: object, notes: Notes) -> dict[str, object] | None:
+    """Return a character filter as the block holds it, None if it names nobody."""
+    if not isinstance(value, Mapping):
+        raise MisfitError
+    found: dict[str, object] = {"is_exclude": False, "names": (), "tags": ()}
+    for name, member in (("is_exclude", "isExclude"), ("names", "names"), ("tags", "tags")):
+        given = value.get(member)
+        if given is None:
+            continue
+        at, notes.at = notes.at, f"{notes.at}/{member}"
+        try:
+            found[name] = (
+                flag(given, notes)
+                if name == "is_exclude"
+                else _bounded(given, notes, MAX_NAMES, MAX_NAME_CHARS)
+            )
+        except MisfitError:
+            notes.add("wrong_type", f"{shown(given)} can't stand here and is left out.")
+        notes.at = at
+    return found if found["names"] or found["tags"] else None

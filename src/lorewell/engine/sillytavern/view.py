@@ -1,0 +1,193 @@
+"""An entry as SillyTavern would hold it: its raw form, overlaid by what was changed since.
+
+Core and block are what counts; raw only keeps what they leave open: the order of members, fields
+that nobody knows, and values that mean the same in another form ("100", a null).
+Source: spec/formats.md §0.2, §2.2 to §2.4; spec/native.md §11.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lorewell.engine.sillytavern.fields import (
+    DEFAULT_BLOCK,
+    LACKING,
+    find_value,
+    group_of,
+    join,
+    member,
+    read_values,
+)
+from lorewell.engine.sillytavern.reading import import_entry
+from lorewell.engine.sillytavern.table import TABLE, Field, Form
+from lorewell.engine.sillytavern.values import MisfitError, Notes
+from lorewell.model import Entry
+
+_IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
+# Fields that the rows of the table say, and those that say where the rest comes from.
+_SAID = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
+_UNSAID = {
+    name: about.get_default(call_default_factory=True)
+    for name, about in Entry.model_fields.items()
+    if name not in _SAID
+}
+
+
+def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
+    """Return the raw entry and its form; an entry without one counts as an empty world-info one."""
+    raw = entry.source.get("raw")
+    if not isinstance(raw, Mapping):
+        return {}, "world_info"
+    return raw, "world_info" if entry.source.get("format") == "st_world" else "card"
+
+
+def _put(result: dict[str, Any], path: str, value: object) -> None:
+    """Set a member; objects on the way are copied, as they may be raw's own."""
+    *steps, last = path.split("/")
+    for step in steps:
+        below = result.get(step)
+        result[step] = dict(below) if isinstance(below, Mapping) else {}
+        result = result[step]
+    result[last] = value
+
+
+def _write(result: dict[str, Any], field: Field, form: Form, value: object) -> None:
+    """Write a field under each name that the entry has for it, else under the form's own."""
+    names = field.names(form)
+    chosen = [
+        name
+        for name in names
+        if member(result, name.path) is not LACKING or (name.along and form == "card")
+    ]
+    for name in chosen or names[:1]:
+        _put(result, name.path, (name.codec or field.codec).write(value))
+
+
+def _overlay_fields(
+    result: dict[str, Any], entry: Entry, form: Form, imported: Mapping[str, Any]
+) -> None:
+    was = join(imported, {**DEFAULT_BLOCK, **imported.get("sillytavern", {})})
+    block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
+    now = join(dict(iter(entry)), block)  # a dict of the entry itself would take its `keys`
+    written = read_values(result, form, Notes())
+    for field in TABLE:
+        name = field.name
+        # A probability that was switched off counts again: it must be the one of the core.
+        shows = name == "probability" and now["use_probability"] and written[name] != now[name]
+        if was[name] != now[name] or shows:
+            _write(result, field, form, now[name])
+
+
+def _overlay_unsaid(result: dict[str, Any], entry: Entry, imported: Mapping[str, Any]) -> None:
+    """Put what SillyTavern has no name for under `extensions.lorewell`."""
+    plain = entry.model_dump(mode="json", include=set(_UNSAID))
+    for name, default in _UNSAID.items():
+        is_group = name == "conflict_key" and group_of(entry.conflict_key)
+        usual = imported.get(name, default) if name != "conflict_key" else default
+        if getattr(entry, name) != usual and not is_group:
+            _put(result, f"extensions/lorewell/{name}", plain[name])
+
+
+def _given_id(raw: Mapping[str, Any], form: Form) -> Any:  # noqa: ANN401  a foreign value
+    return next((raw[name] for name in _IDS[form] if raw.get(name) is not None), None)
+
+
+def _shown_id(entry_id: str, given: object) -> object:
+    """Return the id in the form in which raw has it, a number if it looks like one."""
+    if given is not None and str(given) == entry_id:
+        return given
+    return int(entry_id) if _NUMBER.fullmatch(entry_id) else entry_id
+
+
+def _overlay_id(result: dict[str, Any], entry: Entry, form: Form) -> None:
+    given = _given_id(result, form)
+    made = "entry-[0-9]+" if given is None else re.escape(str(given))
+    if re.fullmatch(f"{made}(-[0-9]+)?", entry.id):
+        return
+    names = [name for name in _IDS[form] if name in result] or _IDS[form][:1]
+    for name in names:
+        result[name] = _shown_id(entry.id, given)
+
+
+def overlaid(entry: Entry) -> dict[str, Any]:
+    """Return the entry's raw form in its own dialect, overlaid by every change since.
+
+    A changed field is written under every name that raw has for it, in either dialect. An
+    untouched entry gives raw again: an id that the import made up, or made unique by a suffix,
+    is no change.
+    """
+    raw, form = _origin(entry)
+    imported = import_entry(raw, form=form, entry_id=entry.id, source_format="").entry
+    result = dict(raw)
+    _overlay_fields(result, entry, form, imported)
+    _overlay_unsaid(result, entry, imported)
+    _overlay_id(result, entry, form)
+    return result
+
+
+def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  # noqa: ANN401
+    """Return the field's value as world info writes it: untouched where both write it alike."""
+    written = find_value(own, field, form)
+    if written is None:
+        return LACKING if field.optional else field.codec.write(field.default_in(form))
+    name, value = written
+    default = field.default_in(form)
+    try:
+        meant = (name.codec or field.codec).read(value, Notes())
+    except MisfitError:
+        meant = default
+        if default != field.default:  # here the odd value would mean something else
+            return field.codec.write(default)
+    return value if name.codec is None else field.codec.write(meant)
+
+
+_ROWS = [field for field in TABLE if "/" not in field.world]
+_CONVERTED = {name.path for field in _ROWS for name in field.names("card")} | {"id", "uid"}
+
+
+def _from_card(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card's entry as world info: the fields in SillyTavern's order, then the rest."""
+    fields = {field.world: _in_world_names(own, field, "card") for field in _ROWS}
+    known = {name: value for name, value in fields.items() if value is not LACKING}
+    return known | {name: value for name, value in own.items() if name not in _CONVERTED}
+
+
+def _from_world(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a world's entry; what it says under a card's name alone is added under its own."""
+    result = dict(own)
+    for field in _ROWS:
+        written = find_value(own, field, "world_info")
+        if written and written[0].path != field.world:
+            result[field.world] = _in_world_names(own, field, "world_info")
+    return result
+
+
+def sillytavern_view(entry: Entry) -> dict[str, Any]:
+    """Return the entry as SillyTavern's object, in the names of its world info.
+
+    It is raw in its own key order, overlaid by every value that differs from what raw would
+    import to, so that untouched odd values stay as they were. A card's entry is converted as
+    SillyTavern does it, except that one without `enabled` is enabled, as the core says. What
+    SillyTavern has no name for stands under `extensions.lorewell`. Where a member is missing,
+    the default of the table of fields is meant.
+
+    `uid` is always there, as a policy tells entries by it: raw's own if it is the entry's id,
+    else the id, as a number if it is digits. So are `key` and `content`.
+
+    >>> raw = {"key": ["lamp"], "content": "An oil lamp.", "order": "90"}
+    >>> lore = import_entry(raw, form="world_info", entry_id="7", source_format="st_world")
+    >>> entry = Entry(**lore.entry)
+    >>> sillytavern_view(entry.model_copy(update={"enabled": False}))
+    {'uid': 7, 'key': ['lamp'], 'content': 'An oil lamp.', 'order': '90', 'disable': True}
+    """
+    raw, form = _origin(entry)
+    own = overlaid(entry)
+    view = _from_card(own) if form == "card" else _from_world(own)
+    uid = {"uid": _shown_id(entry.id, _given_id(raw, form))}
+    view = view | uid if "uid" in raw else uid | view | uid
+    view.setdefault("key", list(entry.keys))
+    view.setdefault("content", entry.content)
+    return view

@@ -1,0 +1,149 @@
+"""Real lorebooks and cards of many programs: each is read as counted by hand, or refused in words.
+
+The files are other people's and are not part of this repository. They are looked for in the
+folder that LOREWELL_CORPUS names, else in `shared/corpus` beside the repository: a folder for
+each format with a `manifest.json` that says what is in its files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lorewell import ImportReport, import_file
+from lorewell.errors import LorewellError
+from lorewell.formats import open_book
+from lorewell.formats.detect import Kind
+from lorewell.formats.registry import READERS
+
+VARIABLE = "LOREWELL_CORPUS"
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get(VARIABLE, ROOT.parent / "shared" / "corpus"))
+READ = {*(kind.value for kind in READERS), "card_png", "native"}
+DERIVED, BROKEN = "derived", "broken"
+
+Item = dict[str, Any]
+
+
+def items() -> list[tuple[str, Item]]:
+    """Return every file of the corpus: its folder, and what the manifest says of it."""
+    return [
+        (manifest.parent.name, item)
+        for manifest in sorted(CORPUS.glob("*/manifest.json"))
+        for item in json.loads(manifest.read_text(encoding="utf-8"))["files"]
+    ]
+
+
+def params(*folders: str, others: bool = False) -> list[Any]:
+    found = [
+        pytest.param(CORPUS / folder / item["file"], item, id=f"{folder}/{item['file']}")
+        for folder, item in items()
+        if (folder in folders) is not others
+    ]
+    absent = pytest.mark.skip(reason=f"there is no corpus in {CORPUS}")
+    return found or [pytest.param(CORPUS, {}, marks=[] if VARIABLE in os.environ else [absent])]
+
+
+def attempt(path: Path) -> ImportReport | LorewellError:
+    """Return the report on a file, or the error of ours; any other error fails the test."""
+    try:
+        return import_file(path.read_bytes(), name=path.name).report
+    except LorewellError as error:
+        return error
+
+
+def is_unread(error: LorewellError) -> bool:
+    """Return whether the error says that this kind of file is known and not read."""
+    return error.code == "import_invalid" and (
+        "isn't read yet" in str(error) or "can't be read; export" in str(error)
+    )
+
+
+def test_corpus_is_there_where_it_is_named() -> None:
+    assert VARIABLE not in os.environ or items()
+
+
+@pytest.mark.parametrize(("path", "item"), params(DERIVED, BROKEN, others=True))
+def test_real_file_holds_what_was_counted(path: Path, item: Item) -> None:
+    data = path.read_bytes()
+    if item["format"] not in READ or "invalid-missing-spec" in path.name:
+        with pytest.raises(LorewellError) as caught:
+            import_file(data, name=path.name)
+        assert caught.value.code == "import_invalid"
+        assert is_unread(caught.value) or item["format"] in READ or item["entries"] is None
+        return
+    report = import_file(data, name=path.name).report
+    assert report.format == item["format"]
+    assert (report.entry_count, report.enabled_count) == (item["entries"], item["enabled"])
+    assert report.source_file.sha256 == item["sha256"]
+    assert open_book(path).report == report, "a foreign file is no book of our own"
+
+
+@pytest.mark.parametrize(("path", "item"), params(DERIVED))
+def test_odd_container_gives_what_it_holds(path: Path, item: Item) -> None:
+    report = attempt(path)
+    if isinstance(report, LorewellError):
+        assert is_unread(report)
+        return
+    assert report.entry_count == item["entries"]
+    codes = [warning.code for warning in report.warnings if warning.code != "no_book"]
+    words = item["expect"]
+    if "a warning each" in words or "report each" in words:
+        assert len(codes) >= 3
+    elif "warn" in words or "may accept" in words:
+        assert codes
+
+
+@pytest.mark.parametrize(("path", "item"), params(BROKEN))
+def test_broken_file_is_refused_or_read_in_part(path: Path, item: Item) -> None:
+    report = attempt(path)
+    if isinstance(report, LorewellError):
+        assert item["kind"] == "reject" or is_unread(report)
+        assert report.code in {"import_invalid", "validation_error", "unsupported_media_type"}
+        assert path.name in str(report)
+        assert report.details["file"] == path.name
+        return
+    assert item["kind"] in {"partial", "valid"} or "accept with" in item["expect"]
+    if item["kind"] == "partial" and "warning" in item["expect"]:
+        assert report.warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("png-truncated.png", "The PNG is cut off (chunk IDAT promises"),
+        ("png-no-card.png", "This PNG has no card data (no chara, ccv3 or naidata chunk)."),
+        ("png-bad-base64.png", "The chara chunk is not valid base64 (offset 0)."),
+        ("png-base64-not-json.png", "line 1, column 1"),
+        ("png-length-lies.png", "chunk tEXt promises 2147483632 bytes"),
+        ("png-ztxt-bomb.png", "larger than the limit"),
+        ("png-chara-empty.png", "The chara chunk is empty."),
+        ("html-page.json", "This is an HTML page"),
+        ("empty.json", "The file is empty."),
+        ("json-number.json", "top level is a number"),
+        ("json-unknown-object.json", "no known lorebook or card format (looked for"),
+        ("deep-arrays.json", "nests deeper than 100"),
+        ("deep-extensions.json", "nests deeper than 100"),
+        ("entries-wrong-type.json", "must be an object or a list, is a number"),
+        ("nan-infinity.json", "NaN is no JSON number"),
+        ("int-5000-digits.json", "too large"),
+        ("invalid-utf8.json", "byte 36"),
+        ("card-data-null.json", "data is missing"),
+    ],
+)
+def test_refusal_says_what_is_wrong(name: str, says: str) -> None:
+    path = CORPUS / BROKEN / name
+    if not path.exists():
+        pytest.skip("it is not in this corpus")
+    with pytest.raises(LorewellError) as caught:
+        import_file(path.read_bytes(), name=name)
+    assert says in str(caught.value)
+
+
+def test_every_kind_of_the_corpus_has_a_word() -> None:
+    words = {kind.value for kind in Kind} | {"card_png", "card_webp", "charx"}
+    assert {item["format"] for _, item in items() if "format" in item} <= words

@@ -1,0 +1,264 @@
+"""The benchmark measures what it says, on inputs that are what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAIVE_SHA256 = "9bfbcf24519467323b18a5b2087e53cf790598ccf6b157c0631dc007554a14bb"
+MODES = {"full", "selected", "none"}
+SIZES = (1_000, 5_000)
+GROWN = (
+    "1,000 entries in 1 book",
+    "1,000 entries in 4 books",
+    "5,000 entries in 1 book",
+    "6,000 entries in 4 books",
+)
+LOWEST_RATIO = 20  # a tenth of the target: a busy machine is no failure
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Return the modules of the benchmark, which lies beside the package and is not installed."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    names = ("generate", "inputs", "plan", "report", "speed")
+    modules = {name: import_module(f"bench.{name}") for name in names}
+    return SimpleNamespace(**modules, command=import_module("bench.__main__"))
+
+
+@pytest.fixture(scope="module")
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """Return the report of a quick run, from another folder and without given inputs."""
+    folder = tmp_path_factory.mktemp("bench")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "bench", "--quick", "--json", "figures.json"],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")])),
+            "PYTHONUTF8": "1",
+            "LOREWELL_BENCH_INPUTS": str(folder),
+        },
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, json.loads((folder / "figures.json").read_text(encoding="utf-8"))
+
+
+def samples_in(figures: dict[str, Any]) -> set[str]:
+    """Return the names of the times, each of which must be whole."""
+    found = {n: v for n, v in figures.items() if isinstance(v, dict) and "median_ms" in v}
+    for value in found.values():
+        assert value["calls"] >= 1
+        assert 0 < value["best_ms"] <= value["median_ms"]
+    return set(found)
+
+
+def test_quick_run_finds_no_wrong_answer(quick_run: tuple[str, dict[str, Any]]) -> None:
+    _, figures = quick_run
+    assert figures["wrong"] == []
+    for size in SIZES:
+        found = figures[f"select_{size}"]
+        assert found["given"] is False
+        assert found["expected"] == size // 100
+        assert set(found["right"]) >= {*MODES, "fair"}
+        assert all(found["right"].values())
+    assert figures["select_1000"]["right"]["sillytavern_shape"]
+
+
+def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> None:
+    _, figures = quick_run
+    assert samples_in(figures["compile"]) == {"read", "compile", "lexical_index"}
+    assert samples_in(figures["select_1000"]) == {*MODES, "fair", "sillytavern_shape"}
+    assert samples_in(figures["select_5000"]) == {*MODES, "fair"}
+    for size in SIZES:
+        found = figures[f"select_{size}"]
+        assert set(found["ratios"]) == set(found["json_bytes"]) == MODES
+        assert found["full_over_selected"] > 1
+    growth = {f"{name}, {what}" for name in GROWN for what in ("selected", "full", "fair")}
+    assert samples_in(figures["growth"]) == growth
+    assert {"ratio", "more_ms", "ratio_in_as_many_books"} <= set(figures["growth"])
+    assert samples_in(figures["strategies"]) == {
+        "rules",
+        "lexical",
+        "hybrid",
+        "request",
+        "encode_full",
+    }
+    assert samples_in(figures["regex"]) == {"with", "without"}
+    assert figures["regex"]["keys"] == 300
+    for size in ("5000", "6000"):
+        assert set(figures["memory"][size]) == {
+            "compiled_bytes",
+            "selected_peak_bytes",
+            "full_peak_bytes",
+        }
+        assert figures["memory"][size]["full_peak_bytes"] > 0
+    assert set(figures["profile_modules"]) == {"selected", "full"}
+    for mode in ("selected", "full"):
+        assert "engine.native.select" in figures["profile_modules"][mode]
+        assert len(figures[f"profile_{mode}"]) == 12
+
+
+def test_engine_is_far_ahead_of_the_naive_scan(quick_run: tuple[str, dict[str, Any]]) -> None:
+    _, figures = quick_run
+    assert figures["select_5000"]["ratios"]["selected"]["fair"] > LOWEST_RATIO
+
+
+def test_report_sets_each_target_beside_what_was_found(
+    quick_run: tuple[str, dict[str, Any]],
+) -> None:
+    text, figures = quick_run
+    assert len(figures["targets"]) == 4
+    for name, target in figures["targets"].items():
+        mark = "met" if target["met"] else "NOT MET"
+        line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "
+        assert re.search(line, text, re.MULTILINE), name
+    assert "WRONG" not in text
+
+
+def test_naive_reference_is_as_it_was() -> None:
+    text = (ROOT / "bench" / "naive.py").read_text(encoding="utf-8")
+    assert hashlib.sha256(text.encode()).hexdigest() == NAIVE_SHA256, "it is not to be tuned"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_engine_and_naive_scan_agree(bench: SimpleNamespace, size: int) -> None:
+    case, _ = bench.inputs.load_case(size)
+    assert bench.speed.selected(case, bench.inputs.compile_case(case)) == case.expected
+    assert set(bench.speed.naive_call(case, "fair")()) == case.expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_generated_books_hold_no_unplanned_hit(bench: SimpleNamespace, seed: int) -> None:
+    case = bench.generate.generate(500, seed)
+    assert len(case.expected) == 5
+    assert set(bench.speed.naive_call(case, "fair")()) == case.expected
+    assert bench.speed.selected(case, bench.inputs.compile_case(case, 3)) == case.expected
+
+
+def test_generated_books_have_their_shape(bench: SimpleNamespace) -> None:
+    entries = bench.generate.generate(1_000).entries
+    keys = [key for entry in entries for key in entry.key]
+    assert len(set(keys)) == len(keys)
+    assert 3_800 < len(keys) < 4_200
+    chinese = [entry for entry in entries if entry.content.isascii() is False]
+    assert 450 < len(chinese) < 550
+    own = sum(not key.isascii() for entry in chinese for key in entry.key)
+    assert 0.8 < own / sum(len(entry.key) for entry in chinese) < 0.9
+    english = [key for key in keys if key.isascii()]
+    assert 0.15 < sum(" " in key for key in english) / len(english) < 0.25
+
+
+def test_a_seed_gives_the_same_book_again(bench: SimpleNamespace) -> None:
+    assert bench.generate.generate(100, 3) == bench.generate.generate(100, 3)
+    assert bench.generate.generate(100, 3) != bench.generate.generate(100, 4)
+
+
+def test_near_misses_lie_in_the_chat(bench: SimpleNamespace) -> None:
+    case = bench.generate.generate(500)
+    scanned = "\n".join(case.chat[: case.depth])
+    missed = [
+        entry.uid
+        for entry in case.entries
+        if entry.uid not in case.expected and any(f"{key}x" in scanned for key in entry.key)
+    ]
+    assert len(missed) == 4
+
+
+def test_added_entries_are_not_found(bench: SimpleNamespace) -> None:
+    case = bench.generate.generate(200)
+    grown = bench.generate.fill(case, 900)
+    assert grown.entries[:200] == case.entries
+    assert [entry.uid for entry in grown.entries] == list(range(900))
+    assert bench.speed.selected(grown, bench.inputs.compile_case(grown, 2)) == case.expected
+    assert set(bench.speed.naive_call(grown, "fair")()) == case.expected
+
+
+def test_given_files_are_read(
+    bench: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = replace(bench.generate.generate(100), depth=3)
+    book = {"entries": {str(entry.uid): asdict(entry) for entry in case.entries}}
+    chat = {
+        "chat": case.chat,
+        "settings": {"world_info_depth": 3},
+        "expected": {"activated": sorted(case.expected)},
+    }
+    (tmp_path / "book_100.json").write_text(json.dumps(book), encoding="utf-8")
+    (tmp_path / "chat_100.json").write_text(json.dumps(chat), encoding="utf-8")
+    monkeypatch.setenv("LOREWELL_BENCH_INPUTS", str(tmp_path))
+    assert bench.inputs.load_case(100) == (case, True)
+
+
+@pytest.mark.parametrize(("wrong", "exit_code"), [((), 0), (("5,000 entries, full",), 1)])
+def test_only_a_wrong_answer_fails(
+    bench: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    wrong: tuple[str, ...],
+    exit_code: int,
+) -> None:
+    section = bench.report.Section(
+        name="t",
+        title="Times",
+        header=("",),
+        rows=[],
+        figures={},
+        wrong=wrong,
+        targets=(
+            bench.report.Target(name="speed", found="1 x", wanted="< 2 x", met=True),
+            bench.report.Target(name="size", found="3 x", wanted="< 2 x", met=False),
+        ),
+    )
+    monkeypatch.setattr(bench.command, "sections", lambda _: [section])
+    assert bench.command.main(["--quick"]) == exit_code
+    told = capsys.readouterr().out.splitlines()
+    assert told[told.index("Targets") + 1 :] == [
+        "  met      speed: 1 x (wanted: < 2 x)",
+        "  NOT MET  size: 3 x (wanted: < 2 x)",
+        *(f"  WRONG    {what}" for what in wrong),
+    ]
+
+
+def test_tables_are_aligned(bench: SimpleNamespace) -> None:
+    table = bench.report.Section(
+        name="t",
+        title="Times",
+        header=("", "ms"),
+        rows=[["one", "1"], ["twelve", "12.50"]],
+        figures={},
+        note="Mind the gap.",
+    )
+    assert table.text().splitlines() == [
+        "Times",
+        "             ms",
+        "  one         1",
+        "  twelve  12.50",
+        "  Mind the gap.",
+    ]
+
+
+def test_command_is_listed() -> None:
+    done = subprocess.run(
+        [sys.executable, "dev.py", "help"],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert re.search(r"^ +bench +", done.stdout, re.MULTILINE)
