@@ -11,7 +11,7 @@
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook, Diagnostic
 from lorewell.engine.native import SnapshotLimits, VectorRanks, select
-from lorewell.formats import load_book
+from lorewell.formats import ImportedBook, import_file, load_book
 from lorewell.model import (
     Block,
     BookCreate,
@@ -20,6 +20,7 @@ from lorewell.model import (
     Decision,
     Entry,
     Facts,
+    ImportReport,
     Message,
     PlacementCapabilities,
     SelectRequest,
@@ -37,6 +38,8 @@ __all__ = [
     "Diagnostic",
     "Entry",
     "Facts",
+    "ImportReport",
+    "ImportedBook",
     "Message",
     "PlacementCapabilities",
     "SelectRequest",
@@ -45,6 +48,7 @@ __all__ = [
     "SnapshotLimits",
     "VectorRanks",
     "compile_book",
+    "import_file",
     "load_book",
     "select",
 ]

@@ -6,10 +6,14 @@ from typing import ClassVar, NamedTuple
 
 
 class Fault(NamedTuple):
-    """One fault in a document: where, as a JSON pointer from its root, and what is wrong there."""
+    """One fault: where, as a JSON pointer from a document's root, and what is wrong there.
+
+    A fault outside of the document names the query parameter or header instead.
+    """
 
     pointer: str
     detail: str
+    parameter: str | None = None
 
 
 def tell(faults: tuple[Fault, ...]) -> str:
@@ -18,7 +22,9 @@ def tell(faults: tuple[Fault, ...]) -> str:
     >>> tell((Fault("", "must be a list"), Fault("/name", "must be given")))
     '/: must be a list; /name: must be given'
     """
-    return "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults)
+    return "; ".join(
+        f"{fault.parameter or fault.pointer or '/'}: {fault.detail}" for fault in faults
+    )
 
 
 class LorewellError(Exception):
@@ -64,6 +70,12 @@ class ImportInvalidError(InvalidInputError):
     """A file of a known kind that is broken or holds no book."""
 
     code = "import_invalid"
+
+
+class UnsupportedMediaTypeError(ImportInvalidError):
+    """A file of no kind that we know."""
+
+    code = "unsupported_media_type"
 
 
 class SnapshotTooLargeError(InvalidInputError):

@@ -56,11 +56,15 @@ def test_every_option_is_documented() -> None:
     commands = program.commands  # type: ignore[attr-defined]
     for heading, command in {
         "`lorewell`": program,
-        "`lorewell select`": commands["select"],
+        **{f"`lorewell {name}`": command for name, command in commands.items()},
     }.items():
-        offered = {option for parameter in command.params for option in parameter.opts}
+        offered = {
+            name
+            for parameter in command.params
+            for name in (parameter.opts if parameter.param_type_name == "option" else ["FILE"])
+        }
         assert options(row_names(section(API, heading))) == offered | {"--help"}
-    assert set(commands) == {"select"}
+    assert set(commands) == {"import", "select", "show"}
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -18,6 +18,9 @@ LOGICS = ["and_any", "and_all", "not_any", "not_all"]
 WORDS = st.sampled_from(
     ["lamp", "Lamp", "lamps", "oil", "king", "kingdom", "灯塔", "灯", "ランプ", "лампа", "등대"]
 )
+REGEXES = st.sampled_from(
+    [r"/lamps?/i", r"/灯./u", r"/^king|лампа$/", r"/(?<=oil )king/", r"/[^]{9}$/", "/(/", "/a/gg"]
+)
 SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 # No NUL and no surrogates: the contract refuses them.
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -56,7 +59,7 @@ def conditions(draw: st.DrawFn) -> Document:
 
 @st.composite
 def entries(draw: st.DrawFn, entry_id: str, earlier: list[str]) -> Document:
-    """Draw one valid entry that may require entries drawn before it; no regex keys."""
+    """Draw one valid entry that may require entries drawn before it."""
     position = draw(st.sampled_from([*POSITIONS[:2] * 5, *POSITIONS]))
     requires = (
         st.lists(st.sampled_from(earlier), unique=True, max_size=2) if earlier else st.just([])
@@ -68,8 +71,8 @@ def entries(draw: st.DrawFn, entry_id: str, earlier: list[str]) -> Document:
         "enabled": draw(rarely(value=False, otherwise=True)),
         "constant": draw(rarely(value=True, otherwise=False)),
         "required": draw(st.integers(0, 15).map(lambda number: number == 9)),
-        "keys": draw(st.lists(st.one_of(WORDS, WORDS, st.just(" ")), max_size=3)),
-        "secondary_keys": draw(st.lists(WORDS, max_size=2)),
+        "keys": draw(st.lists(st.one_of(WORDS, WORDS, st.just(" "), REGEXES), max_size=3)),
+        "secondary_keys": draw(st.lists(st.one_of(WORDS, WORDS, REGEXES), max_size=2)),
         "selective": draw(st.booleans()),
         "logic": draw(st.sampled_from(LOGICS)),
         "case_sensitive": draw(st.booleans()),

@@ -29,6 +29,7 @@ class Turn:
         state: a file with an object.
         budget_tokens: room for the whole context.
         seed: what chance is drawn from.
+        strategy: `rules` or `hybrid`.
         char: stands for `{{char}}`.
         user: stands for `{{user}}`.
     """
@@ -39,6 +40,7 @@ class Turn:
     state: Path | None = None
     budget_tokens: int | None = None
     seed: str | None = None
+    strategy: str | None = None
     char: str | None = None
     user: str | None = None
 
@@ -73,7 +75,12 @@ def load_request(turn: Turn, books: Sequence[BookRef]) -> SelectRequest:
 
 def _overrides(turn: Turn, template_vars: object) -> dict[str, object]:
     """Return the members of the request that options were given for."""
-    options = {"query": turn.query, "token_budget": turn.budget_tokens, "seed": turn.seed}
+    options = {
+        "query": turn.query,
+        "token_budget": turn.budget_tokens,
+        "seed": turn.seed,
+        "strategy": turn.strategy,
+    }
     given: dict[str, object] = _without_none(options)
     files = _without_none({"history": turn.history, "state": turn.state})
     given.update((name, load_json(path)) for name, path in files.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -11,14 +12,15 @@ from time import perf_counter
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
+from lorewell.cli.contents import contents_tables, import_json, load_contents, report_tables
 from lorewell.cli.inputs import Turn, load_request
 from lorewell.cli.tables import plain, selection_tables
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import InvalidInputError, LimitError, LorewellError, NotFoundError
-from lorewell.formats import load_book
+from lorewell.formats import load_book, open_book
 
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (InvalidInputError, 2),
@@ -27,6 +29,11 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (LimitError, 6),
 )
 OTHER_EXIT_CODE = 1
+
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="A lorebook, or a card with one.")]
+_Tokenizer = Annotated[
+    str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
+]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -95,9 +102,11 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     ] = None,
     budget: Annotated[int | None, typer.Option(metavar="TOKENS", help="Room in tokens.")] = None,
     seed: Annotated[str | None, typer.Option(help="What chance is drawn from.")] = None,
-    tokenizer: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
-    ] = DEFAULT_TOKENIZER,
+    strategy: Annotated[
+        str | None,
+        typer.Option(metavar="rules|hybrid", help="Whether to recall what ranks for the query."),
+    ] = None,
+    tokenizer: _Tokenizer = DEFAULT_TOKENIZER,
     char: Annotated[str | None, typer.Option(help="Stands for {{char}}.")] = None,
     user: Annotated[str | None, typer.Option(help="Stands for {{user}}.")] = None,
     as_json: Annotated[
@@ -112,6 +121,7 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         state=state,
         budget_tokens=budget,
         seed=seed,
+        strategy=strategy,
         char=char,
         user=user,
     )
@@ -123,6 +133,41 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     if as_json:
         typer.echo(answer.to_json())
     else:
-        console = Console(highlight=False)
-        for part in selection_tables(books, asked, answer):
-            console.print(part)
+        _print(selection_tables(books, asked, answer))
+
+
+@app.command("show")
+def show_command(
+    file: _File,
+    *,
+    tokenizer: _Tokenizer = DEFAULT_TOKENIZER,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """Show what is in a book: its entries, what they cost, and what is odd about them."""
+    contents = load_contents(file, counter(tokenizer))
+    if as_json:
+        typer.echo(contents.to_json())
+    else:
+        _print(contents_tables(contents))
+
+
+@app.command("import")
+def import_command(
+    file: _File,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the book and the report as JSON.")
+    ] = False,
+) -> None:
+    """Read a lorebook or card of another program, and report what becomes of it; store nothing."""
+    found = open_book(file)
+    if as_json:
+        typer.echo(import_json(found))
+    else:
+        _print(report_tables(found))
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    console = Console(highlight=False)
+    for part in parts:
+        console.print(part)

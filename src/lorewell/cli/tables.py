@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lorewell.engine.compiled import CompiledBook
-from lorewell.model import Block, Decision, Reason, SelectRequest, SelectResponse
+from lorewell.model import Block, Decision, Entry, Reason, SelectRequest, SelectResponse
 
 MAX_ENTRIES_A_REASON = 20  # the JSON has all
 _REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -107,7 +107,7 @@ class _Teller:
         return told.append(f"{figures}\n", style="not bold")
 
     def selected(self) -> Table:
-        table = _table("Selected, in print order")
+        table = new_table("Selected, in print order")
         table.add_column("Entry", overflow="fold", ratio=3)
         table.add_column("Place", overflow="fold", min_width=16)
         table.add_column("Tokens", justify="right", no_wrap=True)
@@ -118,11 +118,11 @@ class _Teller:
             why = Text(block.reason, style="green")
             if decision is not None and (told := self._why(decision)):
                 why.append(f": {told}", style="default")
-            table.add_row(self._entry(block), Text(_place(block)), cost, why)
+            table.add_row(self._entry(block), Text(placed(block)), cost, why)
         return table
 
     def left_out(self) -> Table:
-        table = _table("Left out")
+        table = new_table("Left out")
         table.add_column("Reason", overflow="fold", min_width=23)
         table.add_column("Count", justify="right", no_wrap=True)
         table.add_column("Entries", overflow="fold", ratio=1)
@@ -138,7 +138,7 @@ class _Teller:
         return table
 
     def notes(self, books: Iterable[CompiledBook]) -> Table:
-        table = _table("Notes on the books")
+        table = new_table("Notes on the books")
         table.add_column("Entry", overflow="fold", ratio=1)
         table.add_column("Note", overflow="fold", ratio=2)
         for book in books:
@@ -227,7 +227,8 @@ class _Teller:
         return f"{key} in message {facts.message + 1} of {self._messages}"
 
 
-def _table(title: str) -> Table:
+def new_table(title: str) -> Table:
+    """Return an empty table in the style of all of them."""
     return Table(
         title=title,
         title_justify="left",
@@ -239,12 +240,12 @@ def _table(title: str) -> Table:
     )
 
 
-def _place(block: Block) -> str:
-    """Return where a block goes, with what matters there."""
-    match block.position:
+def placed(lore: Block | Entry) -> str:
+    """Return where a piece of lore goes, with what matters there."""
+    match lore.position:
         case "at_depth":
-            return f"at_depth {block.depth}\nas {block.role}"
+            return f"at_depth {lore.depth}\nas {lore.role}"
         case "outlet":
-            return f"outlet\n{plain(block.outlet_name or '')}"
+            return f"outlet\n{plain(lore.outlet_name or '')}"
         case position:
             return position

@@ -1,5 +1,7 @@
 """Files in, models out."""
 
-from lorewell.formats.native import load_book
+from lorewell.formats.foreign import import_file
+from lorewell.formats.imported import ImportedBook
+from lorewell.formats.loading import load_book, open_book
 
-__all__ = ["load_book"]
+__all__ = ["ImportedBook", "import_file", "load_book", "open_book"]

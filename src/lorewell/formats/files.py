@@ -21,7 +21,7 @@ def load_json(path: str | os.PathLike[str]) -> object:
         OSError: the file can't be read.
     """
     name = Path(path).name
-    data = _read(path)
+    data = read_bytes(path)
     start = data.removeprefix(_UTF8_MARK).lstrip()[:1]
     if not start:
         raise ImportInvalidError(f"{name} is empty.", file=name)
@@ -33,15 +33,25 @@ def load_json(path: str | os.PathLike[str]) -> object:
         raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
 
 
-def _read(path: str | os.PathLike[str]) -> bytes:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        FileTooLargeError: the file is larger than 16 MiB; no more than that is read.
+        OSError: the file can't be read.
+    """
     with Path(path).open("rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)  # counted while reading: pipes have no size
+    check_size(data, Path(path).name)
+    return data
+
+
+def check_size(data: bytes, name: str) -> None:
+    """Raise FileTooLargeError if a file of this name and content is larger than 16 MiB."""
     if len(data) > MAX_FILE_BYTES:
-        name = Path(path).name
         limit = f"{MAX_FILE_BYTES // 1024**2} MiB"
         raise FileTooLargeError(
             f"{name} is larger than {limit}, the limit for one file.",
             file=name,
             limit_bytes=MAX_FILE_BYTES,
         )
-    return data

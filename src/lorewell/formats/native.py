@@ -2,62 +2,103 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any, Final
 
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
-from lorewell.engine.tokens import TokenCounter
-from lorewell.errors import ImportInvalidError, InvalidDependencyError, ValidationFailedError
+from lorewell.errors import ValidationFailedError
+from lorewell.formats.detect import Kind, find_kind
 from lorewell.formats.faults import naming
-from lorewell.formats.files import load_json
-from lorewell.model import BookCreate
+from lorewell.model import BookCreate, Entry
 from lorewell.model.parse import parse_model
 
+FORMAT: Final = "native"
 
-def load_book(
-    path: str | os.PathLike[str],
-    *,
-    book_id: str | None = None,
-    revision: int = 1,
-    counter: TokenCounter | None = None,
-) -> CompiledBook:
-    """Return the book in a native JSON file, compiled and ready for selection.
+_BOOK_NAMES = frozenset(BookCreate.model_fields)
+_FOREIGN_BOOK_NAMES = frozenset(
+    [
+        "extensions",
+        "is_creation",
+        "originalData",
+        "recursive_scanning",
+        "recursiveScanning",
+        "scan_depth",
+        "scanDepth",
+        "token_budget",
+        "tokenBudget",
+    ]
+)
+# Of an old card, which has `name` and `description` as a book of ours has.
+_CARD_NAMES = frozenset(
+    ["spec", "character_book", "first_mes", "mes_example", "personality", "scenario"]
+)
+# What world info and cards call the members of an entry; spec/formats.md §1, §2.1.
+_FOREIGN_NAMES = frozenset(
+    [
+        *("uid", "key", "keys", "keysecondary", "secondary_keys", "comment", "name", "content"),
+        *("constant", "vectorized", "selective", "selectiveLogic", "addMemo", "order", "position"),
+        *("disable", "enabled", "ignoreBudget", "excludeRecursion", "preventRecursion"),
+        *("delayUntilRecursion", "probability", "useProbability", "depth", "outletName", "group"),
+        *("groupOverride", "groupWeight", "scanDepth", "caseSensitive", "matchWholeWords"),
+        *("useGroupScoring", "automationId", "role", "sticky", "cooldown", "delay"),
+        *("displayIndex", "triggers", "characterFilter", "extensions", "insertion_order"),
+        *("case_sensitive", "use_regex", "id", "priority"),
+    ]
+)
+_OWN_NAMES = frozenset(Entry.model_fields)
+_FOREIGN_ONLY = _FOREIGN_NAMES - _OWN_NAMES
+_OWN_ONLY = _OWN_NAMES - _FOREIGN_NAMES
 
-    Args:
-        path: the file; at most 16 MiB of UTF-8, with or without a byte order mark.
-        book_id: a UUID; without it one is derived from the content.
-        revision: 1 or more.
-        counter: counts tokens; `cl100k_base` if not given.
+
+def is_native(document: object) -> bool:
+    """Return whether a document is meant as a book of ours, valid or not.
+
+    A book with a slip in it has to be told so, not read by foreign rules in silence. So a document
+    is ours unless it is marked as another kind, or its names fit a foreign book better.
+
+    >>> is_native({"name": "Harbour", "entries": [{"content": "A lamp.", "colour": "red"}]})
+    True
+    >>> is_native({"name": "Harbour", "entries": [{"keys": ["lamp"], "insertion_order": 1}]})
+    False
+    """
+    if not isinstance(document, dict):
+        return False
+    match find_kind(document):
+        case None:
+            return not document or not _BOOK_NAMES.isdisjoint(document)
+        case Kind.CARD_V1:
+            return _CARD_NAMES.isdisjoint(document)
+        case Kind.CHARACTER_BOOK:
+            return _fits(document)
+        case Kind.ST_WORLD:
+            entries = document["entries"]
+            filled = isinstance(entries, dict) and entries
+            return not filled and "name" in document and document.keys() <= _BOOK_NAMES
+        case _:
+            return False
+
+
+def _fits(document: Mapping[str, Any]) -> bool:
+    """Return whether a book whose entries are a list has our names rather than foreign ones."""
+    leanings = [_leaning(entry) for entry in document["entries"] if isinstance(entry, dict)]
+    foreign = sum(leaning > 0 for leaning in leanings)
+    if foreign * 2 > len(leanings):
+        return False
+    own = any(leaning < 0 for leaning in leanings) or "metadata" in document
+    return own or _FOREIGN_BOOK_NAMES.isdisjoint(document)
+
+
+def _leaning(entry: Mapping[str, Any]) -> int:
+    """Return how many more foreign names than own names an entry has, of those not shared."""
+    return len(entry.keys() & _FOREIGN_ONLY) - len(entry.keys() & _OWN_ONLY)
+
+
+def read_native(document: object, *, file_name: str) -> BookCreate:
+    """Return the book in a document of ours, as it is.
 
     Raises:
-        FileTooLargeError: the file is larger than 16 MiB.
-        ImportInvalidError: the file is empty, a web page, cut off, otherwise no JSON, or its JSON
-            is no object; `details` hold the file's name as `file`.
-        ValidationFailedError: the book breaks its schema; `faults` name every place. Also when
-            `book_id` is no UUID or `revision` is below 1.
-        InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
-            circle.
-        OSError: the file can't be read.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "harbour.json")
-    ...     _ = file.write_text('{"name": "Harbour", "entries": [{"content": "A lamp."}]}')
-    ...     book = load_book(file)
-    >>> book.name, book.entry_count
-    ('Harbour', 1)
+        ValidationFailedError: the book breaks its schema; `faults` name every place.
     """
-    document = load_json(path)
-    name = Path(path).name
-    if not isinstance(document, dict):
-        raise ImportInvalidError(f"{name} holds no book: a book is a JSON object.", file=name)
     try:
-        book = parse_model(BookCreate, document)
+        return parse_model(BookCreate, document)
     except ValidationFailedError as error:
-        raise naming(error, f"{name} is no valid book", file=name) from error
-    try:
-        return compile_book(book, book_id=book_id, revision=revision, counter=counter)
-    except InvalidDependencyError as error:
-        raise naming(error, f"{name} has entries whose requires can't be met", file=name) from error
+        raise naming(error, f"{file_name} is no valid book", file=file_name) from error

@@ -1,0 +1,231 @@
+"""What is in a book, and what came of importing it: as tables for people, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lorewell.cli.tables import new_table, placed, plain
+from lorewell.engine.compile import compile_book, cost_of
+from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.tokens import TokenCounter
+from lorewell.errors import InvalidDependencyError
+from lorewell.formats import ImportedBook, open_book
+from lorewell.formats.faults import naming
+from lorewell.formats.native import FORMAT as NATIVE
+from lorewell.model import Entry
+from lorewell.model.imports import ImportNotice, ImportReport
+
+MAX_KEYS = 12  # of one entry in a table; the JSON has all
+MAX_LINES = 100  # of warnings in a table
+_DESCRIPTION_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """A book as `show` tells it.
+
+    Attributes:
+        found: the book and the report of how it was read.
+        compiled: the book made ready, for what is odd in it.
+        tokens: what each entry costs, in stored order; as it is written, so one with `{{char}}`
+            costs more or less once that has a value.
+    """
+
+    found: ImportedBook
+    compiled: CompiledBook
+    tokens: tuple[int, ...]
+
+    def to_json(self) -> bytes:
+        """Return all of it as JSON, but for the texts of the entries."""
+        report = orjson.loads(self.found.report.model_dump_json())
+        return orjson.dumps(
+            {
+                "name": self.found.book.name,
+                "description": self.found.book.description,
+                "book_id": self.compiled.book_id,
+                "content_hash": self.compiled.content_hash,
+                "tokenizer": self.compiled.counter.name,
+                "token_count": sum(self.tokens),
+                "entries": [
+                    _entry_members(entry, tokens)
+                    for entry, tokens in zip(self.compiled.entries, self.tokens, strict=True)
+                ],
+                "diagnostics": [note._asdict() for note in self.compiled.diagnostics],
+                "import_report": report,
+            }
+        )
+
+
+def load_contents(path: Path, counter: TokenCounter) -> Contents:
+    """Return what a file holds.
+
+    Raises:
+        FileTooLargeError, ImportInvalidError, ValidationFailedError, InvalidDependencyError,
+            OSError: as `load_book`.
+    """
+    found = open_book(path)
+    try:
+        compiled = compile_book(found.book, counter=counter)
+    except InvalidDependencyError as error:
+        what = f"{path.name} has entries whose requires can't be met"
+        raise naming(error, what, file=path.name) from error
+    tokens = tuple(_tokens(entry, counter) for entry in compiled.entries)
+    return Contents(found=found, compiled=compiled, tokens=tokens)
+
+
+def _tokens(entry: CompiledEntry, counter: TokenCounter) -> int:
+    if entry.cost is not None:
+        return entry.cost
+    return cost_of(entry.tag, entry.spec.content, counter)
+
+
+def _entry_members(entry: CompiledEntry, tokens: int) -> Mapping[str, object]:
+    spec = entry.spec
+    return {
+        "id": spec.id,
+        "title": spec.title,
+        "enabled": spec.enabled,
+        "constant": spec.constant,
+        "required": spec.required,
+        "kind": spec.kind,
+        "runtime_requirements": spec.runtime_requirements,
+        "keys": spec.keys,
+        "secondary_keys": spec.secondary_keys,
+        "position": spec.position,
+        "depth": spec.depth,
+        "role": spec.role,
+        "outlet_name": spec.outlet_name,
+        "order": spec.order,
+        "priority": spec.priority,
+        "tokens": tokens,
+    }
+
+
+def import_json(found: ImportedBook) -> str:
+    """Return the book and its report as JSON; the book can be used as a file of our own."""
+    book, report = found.book.model_dump_json(), found.report.model_dump_json()
+    return f'{{"book":{book},"import_report":{report}}}'
+
+
+def contents_tables(contents: Contents) -> list[RenderableType]:
+    """Return what to print of a book: a summary, its entries, and what is odd."""
+    about = f"{sum(contents.tokens)} tokens ({plain(contents.compiled.counter.name)})"
+    if any(entry.cost is None for entry in contents.compiled.entries):
+        about += "; ~ is before names are filled in"
+    parts = [_summary(contents.found, [about])]
+    if contents.compiled.entries:
+        parts.append(_entry_table(contents))
+    notes = [
+        ImportNotice(entry_id=note.entry_id, code=note.code, message=note.message)
+        for note in contents.compiled.diagnostics
+    ]
+    parts.extend(_notices("Warnings of the import", contents.found.report.warnings))
+    parts.extend(_notices("Notes on the book", notes))
+    return parts
+
+
+def report_tables(found: ImportedBook) -> list[RenderableType]:
+    """Return what to print of an import: a summary, what is blocked, and every warning."""
+    report = found.report
+    source = report.source_file
+    about = [f"{plain(source.name)}, {source.size} bytes, SHA-256 {source.sha256}"]
+    parts = [_summary(found, about)]
+    if report.blocked:
+        parts.append(_blocked(report))
+    parts.extend(_notices("Warnings", report.warnings))
+    return parts
+
+
+def _summary(found: ImportedBook, about: Sequence[str]) -> RenderableType:
+    report = found.report
+    counts = f"{report.entry_count} entries, {report.enabled_count} enabled"
+    if report.runtime_blocked_count:
+        counts += f", {report.runtime_blocked_count} blocked"
+    lines = [f"{report.format}: {counts}" if report.format != NATIVE else counts, *about]
+    description = found.book.description
+    if description:
+        cut = description[:_DESCRIPTION_CHARS]
+        lines.append(plain(cut) + ("…" if len(cut) < len(description) else ""))
+    told = Text(plain(found.book.name), style="bold")
+    return told.append("\n" + "\n".join(lines) + "\n", style="not bold")
+
+
+def _entry_table(contents: Contents) -> Table:
+    table = new_table("Entries")
+    table.add_column("Entry", overflow="fold", ratio=3)
+    table.add_column("State", overflow="fold", min_width=8, ratio=1)
+    table.add_column("Keys", overflow="fold", ratio=3)
+    table.add_column("Place", overflow="fold", min_width=16)
+    table.add_column("Tokens", justify="right", no_wrap=True)
+    for entry, tokens in zip(contents.compiled.entries, contents.tokens, strict=True):
+        spec = entry.spec
+        name = Text(plain(spec.id), style="bold")
+        if spec.title:
+            name.append(f"\n{plain(spec.title)}", style="not bold")
+        about = "" if entry.cost is not None else "~"
+        table.add_row(name, _state(spec), _keys(spec), Text(placed(spec)), f"{about}{tokens}")
+    return table
+
+
+def _state(spec: Entry) -> Text:
+    """Return what keeps an entry out, or brings it in without a key."""
+    told = Text()
+    if not spec.enabled:
+        told.append("disabled\n", style="yellow")
+    if spec.required:
+        told.append("required\n", style="green")
+    if spec.constant:
+        told.append("constant\n", style="green")
+    if spec.runtime_requirements:
+        told.append(f"needs {plain(', '.join(spec.runtime_requirements))}\n", style="yellow")
+    if spec.kind != "lore":
+        told.append(spec.kind, style="dim")
+    told.rstrip()
+    return told
+
+
+def _keys(spec: Entry) -> Text:
+    told = Text(_listed(spec.keys))
+    if spec.selective and spec.secondary_keys:
+        told.append(f"\n{spec.logic}: {_listed(spec.secondary_keys)}", style="dim")
+    return told
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = [f"and {len(keys) - MAX_KEYS} more"] if len(keys) > MAX_KEYS else []
+    return ", ".join([*(plain(key) for key in keys[:MAX_KEYS]), *more])
+
+
+def _blocked(report: ImportReport) -> Table:
+    table = new_table("Blocked: kept, but never selected")
+    table.add_column("Entry", overflow="fold", ratio=2)
+    table.add_column("Needs", overflow="fold", ratio=1)
+    for entry in report.blocked:
+        name = Text(plain(entry.entry_id), style="bold")
+        if entry.title:
+            name.append(f"\n{plain(entry.title)}", style="not bold")
+        table.add_row(name, Text(plain(", ".join(entry.requirements)), style="yellow"))
+    return table
+
+
+def _notices(title: str, notices: Sequence[ImportNotice]) -> list[RenderableType]:
+    """Return a table of notices; no table where there are none."""
+    if not notices:
+        return []
+    table = new_table(title)
+    table.add_column("Entry", overflow="fold", ratio=1)
+    table.add_column("Note", overflow="fold", ratio=4)
+    for notice in notices[:MAX_LINES]:
+        note = Text(plain(f"{notice.code}: {notice.message}"))
+        table.add_row(Text(plain(notice.entry_id or "")), note)
+    more = len(notices) - MAX_LINES
+    if more > 0:
+        table.add_row("", f"and {more} more")
+    return [table]

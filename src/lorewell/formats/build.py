@@ -1,0 +1,246 @@
+"""From a foreign book to a BookCreate: ids, names, limits, and everything else kept as raw.
+
+Source: spec/native.md §11.2, §11.4.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lorewell.engine.sillytavern import import_entry
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
+from lorewell.formats.detect import type_name
+from lorewell.formats.lorebook import NO_BOOK, Lorebook, form_of
+from lorewell.formats.notes import Notes, place
+from lorewell.model import BookCreate
+from lorewell.model.book import MAX_ENTRIES
+from lorewell.model.parse import nesting, parse_model
+from lorewell.model.text import MAX_NESTING, is_blank, pointer
+
+MAX_NAME_CHARS = 300
+MAX_DESCRIPTION_CHARS = 10_000
+MAX_ID_CHARS = 150
+_ADDED_NESTING = 2  # an entry's `raw` lies two levels deeper than the entry did in its file
+UNTITLED = "Untitled"
+
+# Under which names of the file a field of ours may stand, for saying where a fault is.
+_FILE_NAMES: Mapping[str, tuple[str, ...]] = {
+    "keys": ("keys", "key"),
+    "secondary_keys": ("secondary_keys", "keysecondary"),
+}
+
+
+class _Source(NamedTuple):
+    """An entry of the file: where it stands, and what it is there."""
+
+    steps: tuple[str | int, ...]
+    raw: Mapping[str, Any]
+
+
+def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) -> BookCreate:
+    """Return the book in our terms; one without a book has no entries and the notice `no_book`.
+
+    Args:
+        lorebook: what a format module read.
+        file_name: names a book that nothing else names.
+        depth: how deep the file's JSON nests.
+        notes: takes what was mended, in the order of the file.
+
+    Raises:
+        ImportInvalidError: `entries` is neither an object nor a list.
+        ValidationFailedError: too many entries or keys, too long texts or keys; the faults are
+            pointers into the file.
+    """
+    book = lorebook.book
+    if book is None:
+        notes.add(NO_BOOK, "the card holds no lorebook")
+        book = {"entries": []}
+    namer = _Namer(book, notes)
+    name = namer.name((lorebook.card_name, _stem(file_name)))
+    description = namer.description()
+    sources = list(_entries(book, lorebook, notes))
+    document = {
+        "name": name,
+        "description": description,
+        "entries": _mapped(sources, lorebook, notes),
+        "metadata": {"raw": dict(namer.rest)} if namer.rest else {},
+    }
+    try:
+        made = parse_model(BookCreate, document)
+    except ValidationFailedError as error:
+        faults = tuple(_in_file(fault, sources, lorebook) for fault in error.faults)
+        raise ValidationFailedError(tell(faults), faults=faults) from error
+    if depth > MAX_NESTING - _ADDED_NESTING and nesting(made.model_dump_json()) > MAX_NESTING:
+        raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
+    return made
+
+
+class _Namer:
+    """Finds the book's name and description; `rest` is what stays as raw."""
+
+    def __init__(self, book: Mapping[str, Any], notes: Notes) -> None:
+        self._book = book
+        self._notes = notes
+        self.rest = {name: value for name, value in book.items() if name != "entries"}
+
+    def name(self, others: tuple[object, ...]) -> str:
+        """Return the first of the names that is a text and not blank, cut to its bound."""
+        self._note_type("name")
+        for name in (self._book.get("name"), *others):
+            if isinstance(name, str) and not is_blank(name[:MAX_NAME_CHARS]):
+                return self._bounded("name", name, MAX_NAME_CHARS)
+        return UNTITLED
+
+    def description(self) -> str:
+        self._note_type("description")
+        description = self._book.get("description")
+        if not isinstance(description, str):
+            return ""
+        return self._bounded("description", description, MAX_DESCRIPTION_CHARS)
+
+    def _note_type(self, field: str) -> None:
+        value = self._book.get(field)
+        if value is not None and not isinstance(value, str):
+            self._notes.add(
+                "wrong_type", f"the book's {field} is {type_name(value)}, not a text; kept as raw"
+            )
+
+    def _bounded(self, field: str, text: str, limit: int) -> str:
+        if len(text) > limit:
+            self._notes.add(
+                f"{field}_cut", f"the {field} has {len(text)} characters; cut to {limit}"
+            )
+            self.rest[field] = text
+            return text[:limit]
+        if self.rest.get(field) == text:
+            del self.rest[field]
+        return text
+
+
+def _stem(file_name: str) -> str:
+    r"""Return a file's name without folders and without its ending.
+
+    >>> _stem("C:\\lore\\harbour.v2.json")
+    'harbour.v2'
+    """
+    last = file_name.replace("\\", "/").rpartition("/")[2]
+    return last.rpartition(".")[0] or last
+
+
+def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Iterator[_Source]:
+    """Yield the entries in the order of the file; what is none is noted and passed over."""
+    entries = book.get("entries")
+    at = (*lorebook.at, "entries")
+    if entries is None:
+        notes.add("entries_missing", f"{place(*at)}: there are no entries")
+        return
+    if not isinstance(entries, dict | list):
+        fault = Fault(pointer(*at), f"must be an object or a list, is {type_name(entries)}")
+        raise ImportInvalidError(tell((fault,)), faults=(fault,))
+    if len(entries) > MAX_ENTRIES:
+        detail = f"must hold at most {MAX_ENTRIES}, holds {len(entries)}"
+        fault = Fault(pointer(*at), detail)
+        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+    if isinstance(entries, dict) and lorebook.form == "card":
+        notes.add("entries_map", f"{place(*at)}: is an object, not a list; its members are read")
+    for key, raw in entries.items() if isinstance(entries, dict) else enumerate(entries):
+        steps = (*at, key)
+        if isinstance(raw, dict) and raw:
+            yield _Source(steps, raw)
+        else:
+            what = "an empty object" if raw == {} else type_name(raw)
+            notes.add("entry_skipped", f"{place(*steps)}: is {what}, no entry; left out")
+
+
+def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[dict[str, Any]]:
+    entries = []
+    identifier = _Identifier(sources, notes)
+    for index, source in enumerate(sources):
+        entry_id = identifier.id_of(index)
+        imported = import_entry(
+            source.raw,
+            form=form_of(source.raw, lorebook.form),
+            entry_id=entry_id,
+            source_format=lorebook.source_format,
+        )
+        for repair in imported.repairs:
+            message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
+            notes.add(repair.code, message, entry_id)
+        entries.append(imported.entry)
+    return entries
+
+
+class _Identifier:
+    """Gives every entry an id of its own: the file's, where it has one that nobody has yet."""
+
+    def __init__(self, sources: list[_Source], notes: Notes) -> None:
+        self._sources = sources
+        self._notes = notes
+        self._own = [_own_id(source.raw) for source in sources]
+        self._wanted = {_storable(own) for own in self._own if own is not None}
+        self._given: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def id_of(self, index: int) -> str:
+        own = self._own[index]
+        wanted = f"entry-{index}" if own is None else _storable(own)
+        where = place(*self._sources[index].steps)
+        if own is not None and wanted != own:
+            message = f"{where}: the id is too long or holds control characters; mended"
+            self._notes.add("id_mended", message, wanted)
+        taken = wanted in self._given or (own is None and wanted in self._wanted)
+        entry_id = self._numbered(wanted) if taken else wanted
+        if taken:
+            message = f"{where}: the id {wanted!r} is taken; it becomes {entry_id!r}"
+            self._notes.add("id_repeated", message, entry_id)
+        self._given.add(entry_id)
+        return entry_id
+
+    def _numbered(self, wanted: str) -> str:
+        number = self._numbers.get(wanted, 2)
+        while (entry_id := _suffixed(wanted, number)) in self._given or entry_id in self._wanted:
+            number += 1
+        self._numbers[wanted] = number + 1
+        return entry_id
+
+
+def _own_id(raw: Mapping[str, Any]) -> str | None:
+    """Return the entry's `uid` or `id` as text; None where it has neither."""
+    for name in ("uid", "id"):
+        value = raw.get(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _storable(entry_id: str) -> str:
+    """Return the id without control characters and within its bound."""
+    return "".join(
+        "\ufffd" if unicodedata.category(character) == "Cc" else character
+        for character in entry_id[:MAX_ID_CHARS]
+    )
+
+
+def _suffixed(wanted: str, number: int) -> str:
+    suffix = f"-{number}"
+    return wanted[: MAX_ID_CHARS - len(suffix)] + suffix
+
+
+def _in_file(fault: Fault, sources: list[_Source], lorebook: Lorebook) -> Fault:
+    """Return the fault of a made book as a fault of the file, as near to its place as is known."""
+    head, *steps = fault.pointer.split("/")[1:]
+    if head != "entries" or not steps:
+        return Fault(pointer(*lorebook.at), fault.detail)
+    source = sources[int(steps[0])]
+    names = _FILE_NAMES.get(steps[1], (steps[1],)) if len(steps) > 1 else ()
+    name = next((name for name in names if name in source.raw), None)
+    if name is None:
+        return Fault(pointer(*source.steps), fault.detail)
+    below = "".join(f"/{step}" for step in steps[2:]) if isinstance(source.raw[name], list) else ""
+    return Fault(pointer(*source.steps, name) + below, fault.detail)

@@ -1,0 +1,102 @@
+"""Character cards V1, V2 and V3: only the book is taken (spec/formats.md §2, §3, §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lorewell.errors import Fault, ImportInvalidError, tell
+from lorewell.formats.detect import CARD_SPEC, Kind, type_name
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.notes import Notes, cut
+
+_BOOK = "character_book"
+_NEWEST_SPEC = 3
+_SHOWN_CHARS = 40
+
+
+def read_v1(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+    """Return the book of a flat card, which as a rule has none."""
+    return Lorebook(
+        format=Kind.CARD_V1,
+        source_format=Kind.CHARACTER_BOOK,
+        form="card",
+        book=_book_in(document, ()),
+        at=(_BOOK,),
+        card_name=document.get("name"),
+    )
+
+
+def read_v2(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+    """Return the book of a card V2."""
+    return _read(document, Kind.CARD_V2, notes)
+
+
+def read_v3(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+    """Return the book of a card V3, or of a newer one, which is noted."""
+    return _read(document, Kind.CARD_V3, notes)
+
+
+def _read(document: Mapping[str, Any], kind: Kind, notes: Notes) -> Lorebook:
+    """Return the book in `data`, else the one beside it.
+
+    Raises:
+        ImportInvalidError: there is neither `data` nor a book beside it, or the book is no object.
+    """
+    data = document.get("data")
+    at: tuple[str, ...] = ("data", _BOOK)
+    book = _book_in(data, ("data",)) if isinstance(data, dict) else None
+    if book is None:
+        at, book = (_BOOK,), _book_in(document, ())
+    if book is None and not isinstance(data, dict):
+        fault = Fault("/data", f"data is missing: must be an object, is {type_name(data)}")
+        raise ImportInvalidError(tell((fault,)), faults=(fault,))
+    named = data if isinstance(data, dict) else document
+    return Lorebook(
+        format=kind,
+        source_format=_spec(document, notes),
+        form="card",
+        book=book,
+        at=at,
+        card_name=named.get("name"),
+    )
+
+
+def _book_in(holder: Mapping[str, Any], at: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """Return the book in a card's object; None where it is absent or stands there empty."""
+    book = holder.get(_BOOK)
+    if isinstance(book, dict):
+        return book
+    if not book:  # null, and what programs write for an empty object: [] or ""
+        return None
+    pointer = "".join(f"/{step}" for step in (*at, _BOOK))
+    fault = Fault(pointer, f"must be an object, is {type_name(book)}")
+    raise ImportInvalidError(tell((fault,)), faults=(fault,))
+
+
+def _spec(document: Mapping[str, Any], notes: Notes) -> str:
+    """Return the card's own word for its specification; newer ones are noted, not refused."""
+    spec = document.get("spec")
+    found = CARD_SPEC.fullmatch(spec) if isinstance(spec, str) else None
+    if found is None:
+        notes.add("spec_missing", "the card does not name its spec; it is read as chara_card_v2")
+        return "chara_card_v2"
+    number = int(found[1])
+    version = _version(document.get("spec_version"))
+    if number > _NEWEST_SPEC or version >= number + 1:
+        told = cut(str(document.get("spec_version")), _SHOWN_CHARS)
+        notes.add(
+            "newer_version",
+            f"the card is {found[0]}, version {told}; what is new there is not known here",
+        )
+    return found[0]
+
+
+def _version(value: object) -> float:
+    """Return a version as a number, as cards compare them; 0 where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return 0

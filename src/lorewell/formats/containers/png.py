@@ -1,0 +1,190 @@
+"""Text chunks of a PNG: found, checked and decoded without trusting a length or a size.
+
+Source: the PNG specification, §5 and §11.3.4; spec/formats.md §4; spec/native.md §11.2.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lorewell.errors import ImportInvalidError
+from lorewell.formats.notes import Notes
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+MAX_INFLATED_BYTES = 16 * 1024 * 1024  # spec/native.md §11.2
+_HEAD_BYTES = 8  # length and type
+_CRC_BYTES = 4
+_TEXT_CHUNKS = frozenset([b"tEXt", b"zTXt", b"iTXt"])
+_TYPE = re.compile(rb"[A-Za-z]{4}")
+_BLANKS = re.compile(rb"\s++")
+_NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/_=\s-]|=(?![=\s]*+\Z)")
+_URL_ALPHABET = bytes.maketrans(b"-_", b"+/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextChunk:
+    """A text chunk as it stands in the file.
+
+    Attributes:
+        keyword: in lower case, as readers of cards compare it.
+        text: the value, still deflated if `deflated`.
+        deflated: whether it has to be inflated.
+    """
+
+    keyword: str
+    text: bytes
+    deflated: bool
+
+
+class Texts(NamedTuple):
+    """The text chunks of a PNG in the order of the file, and where it is cut off, if it is."""
+
+    chunks: tuple[TextChunk, ...]
+    fault: str | None
+
+
+class _Chunk(NamedTuple):
+    type: bytes
+    body: bytes
+    sound: bool  # whether the checksum is right
+
+
+def read_texts(data: bytes, keywords: frozenset[str], notes: Notes) -> Texts:
+    """Return the text chunks with one of the keywords; the rest of a picture is passed over.
+
+    A wrong checksum, chunks after the end and a file that is cut off are noted; only what is
+    really there is read.
+
+    Args:
+        data: a file that begins with `SIGNATURE`.
+        keywords: in lower case.
+        notes: takes the oddities.
+    """
+    reader = _Reader(data)
+    found: list[TextChunk] = []
+    for chunk, ended in reader.chunks():
+        text = _text_chunk(chunk)
+        if text is None or text.keyword not in keywords:
+            continue
+        if not chunk.sound:
+            notes.add("png_crc", f"the checksum of the {text.keyword} chunk is wrong")
+        if ended:
+            notes.add("png_after_end", f"the {text.keyword} chunk stands after the PNG's end")
+        found.append(text)
+    if reader.trailing:
+        notes.add("png_trailing_bytes", f"{reader.trailing} bytes follow the PNG's end")
+    if reader.fault is not None and found:
+        notes.add("png_damaged", reader.fault)
+    return Texts(tuple(found), reader.fault)
+
+
+class _Reader:
+    """Walks over the chunks; `fault` and `trailing` are known when it has come to the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.fault: str | None = None
+        self.trailing = 0
+
+    def chunks(self) -> Iterator[tuple[_Chunk, bool]]:
+        """Yield each chunk, and whether it stands after the end of the picture."""
+        at = len(SIGNATURE)
+        ended = False
+        while at < len(self._data):
+            size = int.from_bytes(self._data[at : at + 4], "big")
+            kind = self._data[at + 4 : at + _HEAD_BYTES]
+            fault = self._fault(at, kind, size)
+            if fault is not None:
+                self._stop(at, fault, ended=ended)
+                return
+            start = at + _HEAD_BYTES
+            at = start + size + _CRC_BYTES
+            if kind in _TEXT_CHUNKS:
+                body = self._data[start : start + size]
+                crc = int.from_bytes(self._data[start + size : at], "big")
+                yield _Chunk(kind, body, zlib.crc32(body, zlib.crc32(kind)) == crc), ended
+            ended = ended or kind == b"IEND"
+        if not ended:
+            self.fault = "The PNG is cut off: its end (chunk IEND) is missing."
+
+    def _fault(self, at: int, kind: bytes, size: int) -> str | None:
+        if len(kind) < 4:  # noqa: PLR2004  the four letters of a type
+            return f"The PNG is cut off at byte {at}, in the head of a chunk."
+        if not _TYPE.fullmatch(kind):
+            return f"The PNG is damaged: at byte {at} there is no chunk."
+        there = len(self._data) - at - _HEAD_BYTES
+        if size + _CRC_BYTES > there:
+            promise = (
+                f"chunk {kind.decode()} promises {size} bytes and a checksum, {there} are there"
+            )
+            return f"The PNG is cut off ({promise})."
+        return None
+
+    def _stop(self, at: int, fault: str, *, ended: bool) -> None:
+        if ended:
+            self.trailing = len(self._data) - at
+        else:
+            self.fault = fault
+
+
+def _text_chunk(chunk: _Chunk) -> TextChunk | None:
+    """Return the parts of a text chunk; None where it is too short to have them."""
+    keyword, mark, rest = chunk.body.partition(b"\0")
+    if not mark:
+        return None
+    deflated = False
+    if chunk.type == b"zTXt":
+        deflated, rest = True, rest[1:]  # one method is defined
+    elif chunk.type == b"iTXt":
+        deflated = rest[:1] == b"\x01"
+        *_, rest = rest[2:].split(b"\0", 2)  # language and translated keyword stand before it
+    return TextChunk(keyword=keyword.decode("latin-1").lower(), text=rest, deflated=deflated)
+
+
+def payload(chunk: TextChunk, notes: Notes) -> bytes:
+    """Return the document in a text chunk: inflated, and out of its base64.
+
+    White space, missing padding and the URL alphabet are taken; plain JSON is taken and noted.
+
+    Raises:
+        ImportInvalidError: the chunk is empty, inflates to more than 16 MiB, or is neither base64
+            nor JSON.
+    """
+    name = f"{chunk.keyword} chunk"
+    text = _inflated(chunk.text, name) if chunk.deflated else chunk.text
+    digits = _BLANKS.sub(b"", text)
+    if not digits:
+        raise ImportInvalidError(f"The {name} is empty.")
+    if digits[:1] in {b"{", b"["}:
+        notes.add("png_raw_json", f"the {name} holds plain JSON, not base64")
+        return text
+    wrong = _NO_BASE64.search(text)
+    if wrong is not None:
+        raise ImportInvalidError(f"The {name} is not valid base64 (offset {wrong.start()}).")
+    digits = digits.rstrip(b"=").translate(_URL_ALPHABET)
+    if len(digits) % 4 == 1:
+        raise ImportInvalidError(f"The {name} is not valid base64: a character is missing.")
+    return base64.b64decode(digits + b"=" * (-len(digits) % 4))
+
+
+def _inflated(deflated: bytes, name: str) -> bytes:
+    """Return the inflated bytes; the limit is counted while inflating, whatever was promised."""
+    inflater = zlib.decompressobj()
+    try:
+        text = inflater.decompress(deflated, MAX_INFLATED_BYTES + 1)
+    except zlib.error as error:
+        raise ImportInvalidError(f"The compressed text of the {name} is damaged.") from error
+    if len(text) > MAX_INFLATED_BYTES:
+        limit = f"{MAX_INFLATED_BYTES // 1024**2} MiB"
+        raise ImportInvalidError(
+            f"The compressed text of the {name} is larger than the limit of {limit}.",
+            limit_bytes=MAX_INFLATED_BYTES,
+        )
+    if not inflater.eof:
+        raise ImportInvalidError(f"The compressed text of the {name} is cut off.")
+    return text

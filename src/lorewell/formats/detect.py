@@ -1,0 +1,179 @@
+"""Which kind of document a JSON value is, told by its content alone.
+
+Source: spec/formats.md §0.1, in its order: the first sign that fits decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from lorewell.errors import ImportInvalidError
+
+Members = Mapping[str, Any]
+
+CARD_SPEC: Final = re.compile(r"chara_card_v(\d{1,9})")
+_CARD_TEXTS = frozenset(["first_mes", "description", "personality", "scenario", "mes_example"])
+_LOOKED_FOR = (
+    "spec (a character card or lorebook_v3), entries (a lorebook), character_book,"
+    " and name with first_mes (an old card)"
+)
+
+
+class Kind(StrEnum):
+    """A kind of document. The values are the words of `ImportReport.format`."""
+
+    ST_WORLD = "st_world"
+    CHARACTER_BOOK = "character_book"
+    LOREBOOK_V3 = "lorebook_v3"
+    CARD_V1 = "card_v1_json"
+    CARD_V2 = "card_v2_json"
+    CARD_V3 = "card_v3_json"
+    NAI_LOREBOOK = "nai_lorebook"
+    NAI_STORY = "nai_story"
+    AGNAI_MEMORY = "agnai_memory"
+    AGNAI_CHARACTER = "agnai_character"
+    RISU = "risu"
+    RISU_MODULE = "risu_module"
+    KOBOLD = "kobold"
+    AIDUNGEON_WI = "aidungeon_wi"
+    JANITOR = "janitor"
+    PYGMALION = "pygmalion"
+    REPLICA = "replica"
+
+
+CARDS: Final = frozenset([Kind.CARD_V1, Kind.CARD_V2, Kind.CARD_V3])
+
+
+def type_name(value: object) -> str:
+    """Return what JSON calls the type of a value.
+
+    >>> type_name(7)
+    'a number'
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case str():
+            return "a text"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def detect(document: object) -> Kind:
+    """Return what kind of document this is.
+
+    Raises:
+        ImportInvalidError: it is none that we know.
+
+    >>> detect({"spec": "chara_card_v2", "data": {}}).value
+    'card_v2_json'
+    """
+    kind = find_kind(document)
+    if kind is None:
+        why = f"looked for {_LOOKED_FOR}"
+        if not isinstance(document, dict):
+            why = f"the top level is {type_name(document)}"
+        raise ImportInvalidError(
+            f"It holds no book: this is no known lorebook or card format ({why})."
+        )
+    return kind
+
+
+def find_kind(document: object) -> Kind | None:
+    """Return what kind of document this is, or None if we know none like it."""
+    if isinstance(document, dict):
+        return next((kind for test in _TESTS if (kind := test(document)) is not None), None)
+    if isinstance(document, list):
+        first = next((item for item in document if isinstance(item, dict)), {})
+        return _of_list(first)
+    return None
+
+
+def _by_spec(document: Members) -> Kind | None:
+    spec = document.get("spec")
+    if spec == "lorebook_v3":
+        return Kind.LOREBOOK_V3
+    card = CARD_SPEC.fullmatch(spec) if isinstance(spec, str) else None
+    if card is None:
+        return None
+    cards = (Kind.CARD_V1, Kind.CARD_V1, Kind.CARD_V2, Kind.CARD_V3)
+    return cards[min(int(card[1]), len(cards) - 1)]  # a newer card is read as the newest we know
+
+
+def _by_program(document: Members) -> Kind | None:
+    """Return the kind of a document in which a program marks its own files."""
+    if "lorebookVersion" in document:
+        return Kind.NAI_LOREBOOK
+    if "storyContainerVersion" in document or "scenarioVersion" in document:
+        return Kind.NAI_STORY
+    kinds = {"memory": Kind.AGNAI_MEMORY, "character": Kind.AGNAI_CHARACTER}
+    types = {"risu": Kind.RISU, "risuModule": Kind.RISU_MODULE}
+    for name, words in (("kind", kinds), ("type", types)):
+        word = document.get(name)
+        if isinstance(word, str) and word in words:
+            return words[word]
+    saved = document.keys() & {"actions", "savedsettings", "current_wi"}
+    if "gamestarted" in document or (saved and "worldinfo" in document):
+        return Kind.KOBOLD
+    return None
+
+
+def _by_entries(document: Members) -> Kind | None:
+    if "entries" not in document:
+        return None
+    entries = document["entries"]
+    items = entries.values() if isinstance(entries, dict) else entries
+    first = next((item for item in _listed(items) if isinstance(item, dict)), {})
+    if "trigger_config" in first or "activationType" in first:
+        return Kind.REPLICA
+    if "folders" in document and first.keys() & {"folder", "wpp", "title"}:
+        return Kind.KOBOLD
+    return Kind.CHARACTER_BOOK if isinstance(entries, list) else Kind.ST_WORLD
+
+
+def _listed(items: object) -> Iterable[object]:
+    return items if isinstance(items, Iterable) and not isinstance(items, str) else ()
+
+
+def _by_parts(document: Members) -> Kind | None:
+    """Return the kind of a card that does not name its specification."""
+    data = document.get("data")
+    if isinstance(data, dict) and "character_book" in data:
+        return Kind.CARD_V2
+    if "character_book" in document:
+        return Kind.CARD_V1
+    if "char_name" in document:
+        return Kind.PYGMALION
+    if "name" in document and document.keys() & _CARD_TEXTS:
+        return Kind.CARD_V1
+    return None
+
+
+def _of_list(first: Members) -> Kind | None:
+    key = first.get("key")
+    if isinstance(first.get("keys"), str) and "entry" in first:
+        return Kind.AIDUNGEON_WI
+    if isinstance(key, str) and first.keys() & {"insertorder", "alwaysActive"}:
+        return Kind.RISU
+    if isinstance(key, list) and first.keys() & {"keysRaw", "activationMode"}:
+        return Kind.JANITOR
+    if isinstance(key, str) and "content" in first:
+        return Kind.KOBOLD
+    return None
+
+
+_TESTS: Sequence[Callable[[Members], Kind | None]] = (
+    _by_spec,
+    _by_program,
+    _by_entries,
+    _by_parts,
+)

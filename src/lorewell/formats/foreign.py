@@ -1,0 +1,63 @@
+"""The file door: the bytes of any file that we know become a book, by foreign rules."""
+
+from __future__ import annotations
+
+from lorewell.errors import InvalidInputError
+from lorewell.formats.build import build_book
+from lorewell.formats.decode import decode
+from lorewell.formats.faults import naming
+from lorewell.formats.files import check_size
+from lorewell.formats.imported import ImportedBook, imported
+from lorewell.formats.json_text import storable
+from lorewell.formats.notes import Notes
+from lorewell.formats.registry import read_lorebook
+
+PNG_FORMAT = "card_png"
+
+
+def import_file(data: bytes, *, name: str) -> ImportedBook:
+    """Return the lorebook in a file, and a report of what was found, mended and blocked.
+
+    Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, and character cards V1
+    to V3 as JSON and as PNG. The content alone tells what a file is. Nothing is fetched, run,
+    opened or written. A book in Lorewell's own format is read by foreign rules here, and loses
+    what they do not know (warning `looks_native`); `load_book` takes it as it is.
+
+    Args:
+        data: the whole file, at most 16 MiB.
+        name: the file's name, for the report; it also names a book that nothing else names.
+
+    Raises:
+        FileTooLargeError: the file is larger than 16 MiB.
+        ImportInvalidError: the file is empty, a web page, broken, of a kind that is not read, or
+            holds no book; `details` hold the file's name as `file`.
+        UnsupportedMediaTypeError: the file is of no kind that we know (an ImportInvalidError too).
+        ValidationFailedError: the book breaks a limit; `faults` are pointers into the file.
+
+    Source: spec/native.md §11.
+
+    >>> world = b'{"entries": {"7": {"uid": 7, "key": ["lamp"], "content": "A lamp."}}}'
+    >>> found = import_file(world, name="harbour.json")
+    >>> found.book.name, found.book.entries[0].keys, found.report.format
+    ('harbour', ('lamp',), 'st_world')
+    """
+    file_name = storable(name)
+    check_size(data, file_name)
+    try:
+        return _import(data, file_name)
+    except InvalidInputError as error:
+        raise naming(error, f"{file_name} can't be imported", file=file_name) from error
+
+
+def _import(data: bytes, file_name: str) -> ImportedBook:
+    notes = Notes()
+    decoded = decode(data, name=file_name, notes=notes)
+    lorebook = read_lorebook(decoded.document.value, notes)
+    book = build_book(lorebook, file_name=file_name, depth=decoded.document.nesting, notes=notes)
+    return imported(
+        book,
+        format_word=PNG_FORMAT if decoded.from_png else lorebook.format,
+        notes=notes,
+        data=data,
+        file_name=file_name,
+    )

@@ -1,0 +1,53 @@
+"""What importing a file gives: a book that our own door takes unchanged, and the report."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from lorewell.formats.json_text import storable
+from lorewell.formats.lorebook import NO_BOOK
+from lorewell.formats.notes import Notes
+from lorewell.model import BookCreate, ImportReport
+from lorewell.model.imports import BlockedEntry, SourceFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedBook:
+    """A book out of a file, and what there is to say about it.
+
+    Attributes:
+        book: complete; importing stored nothing and bound nothing.
+        report: format, counts, what is blocked and every warning.
+    """
+
+    book: BookCreate
+    report: ImportReport
+
+    @property
+    def holds_book(self) -> bool:
+        """False for a card without a lorebook: it can be looked at and is not worth keeping."""
+        return all(warning.code != NO_BOOK for warning in self.report.warnings)
+
+
+def imported(
+    book: BookCreate, *, format_word: str, notes: Notes, data: bytes, file_name: str
+) -> ImportedBook:
+    """Return the book with its report. Source: spec/native.md §11.3."""
+    blocked = tuple(
+        BlockedEntry(entry_id=entry.id, title=entry.title, requirements=entry.runtime_requirements)
+        for entry in book.entries
+        if entry.runtime_requirements
+    )
+    report = ImportReport(
+        format=format_word,
+        entry_count=len(book.entries),
+        enabled_count=sum(entry.enabled for entry in book.entries),
+        runtime_blocked_count=len(blocked),
+        blocked=blocked,
+        warnings=notes.warnings(),
+        source_file=SourceFile(
+            name=storable(file_name), sha256=hashlib.sha256(data).hexdigest(), size=len(data)
+        ),
+    )
+    return ImportedBook(book=book, report=report)

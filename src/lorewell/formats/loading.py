@@ -1,0 +1,107 @@
+"""Opening a file: a book of ours is taken as it is, any other is imported."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lorewell.engine.compile import compile_book
+from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.tokens import TokenCounter
+from lorewell.errors import (
+    ImportInvalidError,
+    InvalidDependencyError,
+    InvalidInputError,
+    MalformedJsonError,
+)
+from lorewell.formats.decode import decode_text
+from lorewell.formats.faults import naming
+from lorewell.formats.files import read_bytes
+from lorewell.formats.foreign import import_file
+from lorewell.formats.imported import ImportedBook, imported
+from lorewell.formats.native import FORMAT, is_native, read_native
+from lorewell.formats.notes import Notes
+from lorewell.model.parse import parse_json
+
+
+def load_book(
+    path: str | os.PathLike[str],
+    *,
+    book_id: str | None = None,
+    revision: int = 1,
+    counter: TokenCounter | None = None,
+) -> CompiledBook:
+    """Return the book in a file, compiled and ready for selection.
+
+    A book in Lorewell's own JSON format is taken as it is, and refused if anything in it is wrong.
+    Any other file is read as `import_file` does; what was mended there is not said here.
+
+    Args:
+        path: the file; at most 16 MiB.
+        book_id: a UUID; without it one is derived from the content.
+        revision: 1 or more.
+        counter: counts tokens; `cl100k_base` if not given.
+
+    Raises:
+        FileTooLargeError: the file is larger than 16 MiB.
+        ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
+            read, or holds no book; `details` hold the file's name as `file`.
+        ValidationFailedError: the book breaks its schema; `faults` name every place. Also when
+            `book_id` is no UUID or `revision` is below 1.
+        InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
+            circle.
+        OSError: the file can't be read.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "harbour.json")
+    ...     _ = file.write_text('{"name": "Harbour", "entries": [{"content": "A lamp."}]}')
+    ...     book = load_book(file)
+    >>> book.name, book.entry_count
+    ('Harbour', 1)
+    """
+    found = open_book(path)
+    name = Path(path).name
+    if not found.holds_book:
+        raise ImportInvalidError(f"{name} is a card that holds no lorebook.", file=name)
+    try:
+        return compile_book(found.book, book_id=book_id, revision=revision, counter=counter)
+    except InvalidDependencyError as error:
+        raise naming(error, f"{name} has entries whose requires can't be met", file=name) from error
+
+
+def open_book(path: str | os.PathLike[str]) -> ImportedBook:
+    """Return the book in a file, with the report of how it was read.
+
+    Raises:
+        FileTooLargeError, ImportInvalidError, ValidationFailedError, OSError: as `load_book`.
+    """
+    data = read_bytes(path)
+    name = Path(path).name
+    try:
+        document = parse_json(data)
+    except MalformedJsonError as error:
+        if _is_broken_native(data):
+            raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
+        return import_file(data, name=name)
+    if not is_native(document):
+        return import_file(data, name=name)
+    return imported(
+        read_native(document, file_name=name),
+        format_word=FORMAT,
+        notes=Notes(),
+        data=data,
+        file_name=name,
+    )
+
+
+def _is_broken_native(data: bytes) -> bool:
+    """Return whether a file that is no strict JSON would be a book of ours if it were mended.
+
+    Foreign files are mended; in our own format that would hide a slip of its author.
+    """
+    try:
+        return is_native(decode_text(data, Notes()).value)
+    except InvalidInputError:
+        return False

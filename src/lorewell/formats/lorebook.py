@@ -1,0 +1,63 @@
+"""A foreign book as its file tells it: what every format module returns, still in raw form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lorewell.engine.sillytavern import Form
+
+NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
+
+# Names that only one of the dialects has. `key`, `keys` and their like are left out on purpose:
+# files that differ in these alone have to give the same entries.
+_CARD_MARKS = frozenset(["insertion_order", "enabled"])
+_WORLD_MARKS = frozenset(
+    [
+        "order",
+        "disable",
+        "addMemo",
+        "caseSensitive",
+        "displayIndex",
+        "excludeRecursion",
+        "matchWholeWords",
+        "preventRecursion",
+        "scanDepth",
+        "selectiveLogic",
+        "useProbability",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lorebook:
+    """A book that holds entries in SillyTavern's or the cards' names.
+
+    Attributes:
+        format: the word for the report.
+        source_format: the word for the `source` of its entries.
+        form: the dialect of the container; an entry may be in the other one.
+        book: the object with `entries`; None for a card that has no book.
+        at: the steps from the root of the document to `book`.
+        card_name: what the card calls its character; a book without a name takes it.
+    """
+
+    format: str
+    source_format: str
+    form: Form
+    book: Mapping[str, Any] | None
+    at: tuple[str, ...] = ()
+    card_name: object = None
+
+
+def form_of(entry: Mapping[str, Any], container: Form) -> Form:
+    """Return the dialect of one entry: its own where its names are clear, else the container's.
+
+    Source: spec/formats.md §2.4: real lists mix both, also inside one entry.
+    """
+    card = not _CARD_MARKS.isdisjoint(entry)
+    world = not _WORLD_MARKS.isdisjoint(entry)
+    if card == world:
+        return container
+    return "card" if card else "world_info"

@@ -1,0 +1,17 @@
+"""SillyTavern's world info: an object whose `entries` is a map (spec/formats.md §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lorewell.formats.detect import Kind
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.notes import Notes
+
+
+def read(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+    """Return the world as a lorebook; the copy in `originalData` is kept, not read."""
+    return Lorebook(
+        format=Kind.ST_WORLD, source_format=Kind.ST_WORLD, form="world_info", book=document
+    )
