@@ -1,8 +1,9 @@
 """The acceptance cases of spec/native.md §16 that need the library alone.
 
 The number of the case leads every test id. Every expectation is the text of the case, or of the
-section that it points to. Left to other suites: 17-34, 76-106 and 108-110 (service, hybrid,
-import), 45 (regex keys) and 49 (hybrid). Case 71 is every case of spec14.json.
+section that it points to. Case 71 is every case of spec14.json. In other modules: 45, 46, 108
+(unit/test_regex_keys.py), 49, 78-83, 109 (test_acceptance_recall.py), 93, 97-100, 106
+(unit/test_import_books.py, unit/test_png.py); in the service's: 17-34, 76, 84-96, 101-105, 110.
 """
 
 from __future__ import annotations
