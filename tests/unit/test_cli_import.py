@@ -251,3 +251,10 @@ def test_dependency_that_cannot_be_met_is_told_by_show(lorewell: Lorewell) -> No
     done = lorewell("show", lorewell.file("book.json", book))
     assert (done.code, done.out) == (2, "")
     assert "book.json has entries whose requires can't be met" in done.err
+
+
+def test_show_names_regex_keys_that_never_match(lorewell: Lorewell) -> None:
+    entry = {"uid": 0, "key": ["/(/", "/ok/"], "content": "C"}
+    done = lorewell("show", lorewell.file("book.json", {"entries": {"0": entry}}), "--json")
+    notes = parse_json(done.out.encode())["diagnostics"]
+    assert [(note["entry_id"], note["code"]) for note in notes] == [("0", "regex_invalid")]

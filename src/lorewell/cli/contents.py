@@ -19,6 +19,7 @@ from lorewell.errors import InvalidDependencyError
 from lorewell.formats import ImportedBook, open_book
 from lorewell.formats.faults import naming
 from lorewell.formats.native import FORMAT as NATIVE
+from lorewell.insight import lint
 from lorewell.model import Entry
 from lorewell.model.imports import ImportNotice, ImportReport
 
@@ -57,7 +58,7 @@ class Contents:
                     _entry_members(entry, tokens)
                     for entry, tokens in zip(self.compiled.entries, self.tokens, strict=True)
                 ],
-                "diagnostics": [note._asdict() for note in self.compiled.diagnostics],
+                "diagnostics": [note._asdict() for note in lint(self.compiled)],
                 "import_report": report,
             }
         )
@@ -124,7 +125,7 @@ def contents_tables(contents: Contents) -> list[RenderableType]:
         parts.append(_entry_table(contents))
     notes = [
         ImportNotice(entry_id=note.entry_id, code=note.code, message=note.message)
-        for note in contents.compiled.diagnostics
+        for note in lint(contents.compiled)
     ]
     parts.extend(_notices("Warnings of the import", contents.found.report.warnings))
     parts.extend(_notices("Notes on the book", notes))
@@ -160,7 +161,7 @@ def _summary(found: ImportedBook, about: Sequence[str]) -> RenderableType:
 def _entry_table(contents: Contents) -> Table:
     table = new_table("Entries")
     table.add_column("Entry", overflow="fold", ratio=3)
-    table.add_column("State", overflow="fold", min_width=8, ratio=1)
+    table.add_column("State", overflow="fold", min_width=8)
     table.add_column("Keys", overflow="fold", ratio=3)
     table.add_column("Place", overflow="fold", min_width=16)
     table.add_column("Tokens", justify="right", no_wrap=True)
