@@ -34,6 +34,7 @@ class LorewellError(Exception):
         code: the stable machine-readable word for this kind of failure.
         details: JSON-safe facts about this one failure.
         faults: the places in a document that are at fault, if a document is.
+        request_id: the id under which a service logged the request, where the error came from one.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -42,6 +43,7 @@ class LorewellError(Exception):
         super().__init__(message)
         self.faults = faults
         self.details = details
+        self.request_id: str | None = None
 
 
 class InvalidInputError(LorewellError):
@@ -52,6 +54,12 @@ class MalformedJsonError(InvalidInputError):
     """The text is no JSON document."""
 
     code = "malformed_json"
+
+
+class MalformedMultipartError(InvalidInputError):
+    """The body is no multipart form."""
+
+    code = "malformed_multipart"
 
 
 class ValidationFailedError(InvalidInputError):
@@ -112,8 +120,34 @@ class BudgetExceededError(SelectionError):
     code = "budget_exceeded"
 
 
+class UnauthenticatedError(LorewellError):
+    """There is no API key, or none that this service knows."""
+
+    code = "unauthenticated"
+
+
+class ForbiddenError(LorewellError):
+    """The API key does not open this tenant, or not for this; or the caller's origin is foreign."""
+
+    code = "forbidden"
+
+
 class NotFoundError(LorewellError):
     """What was asked for does not exist."""
+
+    code = "not_found"
+
+
+class MethodNotAllowedError(LorewellError):
+    """The route is there, but not for this method."""
+
+    code = "method_not_allowed"
+
+
+class MisdirectedRequestError(LorewellError):
+    """The request names a host that this service does not answer for."""
+
+    code = "misdirected_request"
 
 
 class BookNotFoundError(NotFoundError):
@@ -128,6 +162,40 @@ class RevisionNotFoundError(NotFoundError):
     code = "revision_not_found"
 
 
+class ConflictError(LorewellError):
+    """What is there now speaks against it."""
+
+
+class RevisionConflictError(ConflictError):
+    """The book has moved on: `expected_revision` is not its head. `details` say both."""
+
+    code = "revision_conflict"
+
+
+class IdempotencyConflictError(ConflictError):
+    """The idempotency key was used for another content."""
+
+    code = "idempotency_conflict"
+
+
+class BookBoundError(ConflictError):
+    """An enabled binding names the book."""
+
+    code = "book_bound"
+
+
+class BindingInvalidError(ConflictError):
+    """An enabled binding names a book or revision that is gone; `details` list them."""
+
+    code = "binding_invalid"
+
+
+class VectorDisabledError(ConflictError):
+    """There are no vectors here."""
+
+    code = "vector_disabled"
+
+
 class LimitError(LorewellError):
     """Something is larger than its limit."""
 
@@ -136,3 +204,37 @@ class FileTooLargeError(LimitError):
     """The file is larger than the limit for one file."""
 
     code = "file_too_large"
+
+
+class BodyTooLargeError(LimitError):
+    """The body of the request is larger than the limit."""
+
+    code = "body_too_large"
+
+
+class BatchTooLargeError(LimitError):
+    """The files of one request are together larger than the limit."""
+
+    code = "batch_too_large"
+
+
+class UnavailableError(LorewellError):
+    """Something that the answer needs can't be had now; the same call may work later."""
+
+
+class StorageUnavailableError(UnavailableError):
+    """The database can't be reached or can't do its work. After a write it may have done it."""
+
+    code = "storage_unavailable"
+
+
+class ServiceUnreachableError(UnavailableError):
+    """No answer came from the service. What was asked of it may have been done."""
+
+    code = "service_unreachable"
+
+
+class RequestTimeoutError(UnavailableError):
+    """The body of the request did not arrive in time."""
+
+    code = "request_timeout"

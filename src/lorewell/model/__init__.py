@@ -1,30 +1,93 @@
 """The contract: what books, requests and answers look like. Shared by every surface."""
 
+from lorewell.model.access import ApiKey, CreatedKey, KeyList, KeyRequest, Scope, TenantList
+from lorewell.model.binding import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.book import BookCreate, content_hash
 from lorewell.model.condition import Condition
 from lorewell.model.decision import Block, Decision, Facts, Reason, SelectResponse, SnapshotItem
 from lorewell.model.entry import POSITIONS, Entry, Position
 from lorewell.model.imports import ImportReport
+from lorewell.model.preview import ChangedBook, InlineBook, PreviewRequest
+from lorewell.model.records import (
+    BookDiff,
+    BookHead,
+    BookPage,
+    ChangedEntry,
+    CreatedBook,
+    CreateResult,
+    ImportBatch,
+    ImportPreview,
+    NativeReport,
+    Published,
+    PublishRequest,
+    RestoreRequest,
+    Revision,
+    RevisionInfo,
+    RevisionPage,
+    StoredBook,
+)
+from lorewell.model.search import (
+    SearchRequest,
+    SearchResponse,
+    SearchResult,
+    TokenCountRequest,
+    TokenCounts,
+)
 from lorewell.model.select import BookRef, Message, PlacementCapabilities, SelectRequest
 from lorewell.model.sillytavern import SillyTavernBlock
 
 __all__ = [
     "POSITIONS",
+    "ApiKey",
+    "Binding",
+    "BindingSet",
+    "BindingsPut",
     "Block",
     "BookCreate",
+    "BookDiff",
+    "BookHead",
+    "BookPage",
     "BookRef",
+    "ChangedBook",
+    "ChangedEntry",
     "Condition",
+    "CreateResult",
+    "CreatedBook",
+    "CreatedKey",
     "Decision",
     "Entry",
     "Facts",
+    "ImportBatch",
+    "ImportPreview",
     "ImportReport",
+    "InlineBook",
+    "KeyList",
+    "KeyRequest",
     "Message",
+    "NativeReport",
     "PlacementCapabilities",
+    "Policy",
     "Position",
+    "PreviewRequest",
+    "PublishRequest",
+    "Published",
     "Reason",
+    "ResolvedBindings",
+    "RestoreRequest",
+    "Revision",
+    "RevisionInfo",
+    "RevisionPage",
+    "Scope",
+    "SearchRequest",
+    "SearchResponse",
+    "SearchResult",
     "SelectRequest",
     "SelectResponse",
     "SillyTavernBlock",
     "SnapshotItem",
+    "StoredBook",
+    "TenantList",
+    "TokenCountRequest",
+    "TokenCounts",
     "content_hash",
 ]

@@ -27,6 +27,10 @@ _SENTENCES = {
 }
 
 
+# What pydantic puts into a path that is no step of the document: the mark of a member's name that
+# is at fault itself, and the tags of model/preview.py.
+_NO_STEPS = frozenset({"[key]", "[stored]", "[inline]", "[changed]"})
+
 # A string of JSON, or what looks like one: without a closing quote it goes on to the end.
 STRING = r'"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)'
 _STRING = re.compile(STRING, re.DOTALL)
@@ -121,8 +125,7 @@ def faults_of(error: ValidationError) -> tuple[Fault, ...]:
     for item in items:
         if item["type"] == "too_short" and any(_is_below(other, item) for other in items):
             continue  # members at fault are not counted: the list itself may be long enough
-        # Pydantic marks a fault in an object's member name by a last step "[key]".
-        steps = [step for step in item["loc"] if step != "[key]"]
+        steps = [step for step in item["loc"] if step not in _NO_STEPS]
         below = str(item.get("ctx", {}).get("at", ""))
         template = _SENTENCES.get(item["type"])
         detail = template.format_map(item.get("ctx", {})) if template else item["msg"]

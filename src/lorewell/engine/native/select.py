@@ -325,7 +325,8 @@ class _Turn:
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
-        return hashlib.sha256(canonical_json(document)).hexdigest()
+        free = [asked["state"], asked["constant_budget_ratio"]]
+        return hashlib.sha256(canonical_json(document, free=free)).hexdigest()
 
 
 def _print_order(packing: Packing) -> list[str]:

@@ -1,0 +1,1 @@
+"""Use cases: what a service does with books, whoever asks for it."""

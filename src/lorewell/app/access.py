@@ -1,0 +1,117 @@
+"""API keys: who may do what with whose books (§13)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+
+from lorewell.app.ports import KeyRow, Transaction
+from lorewell.app.services import Services, stamp
+from lorewell.errors import ForbiddenError, NotFoundError, UnauthenticatedError
+from lorewell.model import ApiKey, CreatedKey, KeyList, KeyRequest, Scope
+from lorewell.model.access import ALL_TENANTS
+
+_PREFIX = "lw"
+_ID_BYTES = 8
+_SECRET_BYTES = 32
+_SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a request needs: a scope, and a tenant unless it crosses all of them."""
+
+    scope: Scope
+    tenant_id: str | None
+
+
+async def authorise(services: Services, authorization: str | None, need: Need) -> None:
+    """Let a request pass, or say why not; nothing is looked up for it before.
+
+    Args:
+        services: whose keys.
+        authorization: the header `Authorization`, `Bearer <key>`.
+        need: what the request needs.
+
+    Raises:
+        UnauthenticatedError: there is no key, or it is none of ours.
+        ForbiddenError: the key does not open this.
+    """
+    if not services.auth:
+        return
+    row = await _find(services, authorization)
+    if need.scope not in row.scopes:
+        raise ForbiddenError(f"This API key has no scope {need.scope!r}.", scope=need.scope)
+    if need.tenant_id is not None and not {need.tenant_id, ALL_TENANTS} & set(row.tenants):
+        raise ForbiddenError("This API key does not open this tenant.")
+
+
+async def _find(services: Services, authorization: str | None) -> KeyRow:
+    kind, _, key = (authorization or "").partition(" ")
+    prefix, _, rest = key.strip().partition("_")
+    key_id, _, secret = rest.partition("_")
+    if kind.lower() != "bearer" or prefix != _PREFIX or not secret:
+        raise UnauthenticatedError("This service asks for an API key: Authorization: Bearer <key>.")
+    row = await services.store.read(lambda tx: tx.find_key(key_id))
+    # An unknown key takes the same way, so that the time tells nothing.
+    known = hash_secret(secret, row.salt if row else bytes(_SALT_BYTES))
+    matches = hmac.compare_digest(known, row.secret_hash if row else bytes(len(known)))
+    if row is None or row.revoked_at is not None or not matches:
+        raise UnauthenticatedError("This API key is unknown or revoked.")
+    return row
+
+
+def hash_secret(secret: str, salt: bytes) -> bytes:
+    """Return what is stored of a secret. It is random and long, so one round is enough."""
+    return hashlib.sha256(salt + secret.encode()).digest()
+
+
+async def create_key(services: Services, request: KeyRequest) -> CreatedKey:
+    """Make a key. Its secret is told this once and stored nowhere."""
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    salt = secrets.token_bytes(_SALT_BYTES)
+    row = KeyRow(
+        key_id=secrets.token_hex(_ID_BYTES),
+        name=request.name,
+        tenants=request.tenants,
+        scopes=request.scopes,
+        salt=salt,
+        secret_hash=hash_secret(secret, salt),
+        created_at=services.clock.now(),
+    )
+    await services.store.write(lambda tx: tx.insert_key(row))
+    return CreatedKey(**_shown(row).model_dump(), secret=f"{_PREFIX}_{row.key_id}_{secret}")
+
+
+async def list_keys(services: Services) -> KeyList:
+    """Return all keys without their secrets, oldest first, revoked ones too."""
+    rows = await services.store.read(lambda tx: tx.list_keys())
+    return KeyList(keys=tuple(_shown(row) for row in rows))
+
+
+async def revoke_key(services: Services, key_id: str) -> None:
+    """Close a key for good.
+
+    Raises:
+        NotFoundError: there is no such key.
+    """
+
+    def work(tx: Transaction) -> None:
+        if tx.find_key(key_id) is None:
+            raise NotFoundError(f"There is no API key {key_id}.")
+        tx.revoke_key(key_id, services.clock.now())
+
+    await services.store.write(work)
+
+
+def _shown(row: KeyRow) -> ApiKey:
+    return ApiKey(
+        id=row.key_id,
+        name=row.name,
+        tenants=row.tenants,
+        scopes=row.scopes,
+        created_at=stamp(row.created_at),
+        revoked_at=None if row.revoked_at is None else stamp(row.revoked_at),
+    )

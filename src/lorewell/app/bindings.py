@@ -1,0 +1,108 @@
+"""Which books a prompt uses: put, get, resolve (§6, §12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lorewell.app.books import no_book
+from lorewell.app.ports import Head, RevisionRow, StoredBindings, Transaction
+from lorewell.app.services import Services
+from lorewell.errors import BindingInvalidError, Fault, RevisionNotFoundError
+from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings
+from lorewell.model.text import pointer
+
+NONE = StoredBindings(policy="auto", bindings=())
+
+
+async def put_bindings(
+    services: Services, tenant_id: str, prompt_id: str, asked: BindingsPut
+) -> BindingSet:
+    """Replace all bindings of a prompt.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: a binding, even a disabled one, names what is not
+            there.
+    """
+
+    def work(tx: Transaction) -> None:
+        heads = tx.find_heads(tenant_id, [binding.book_id for binding in asked.bindings])
+        for index, binding in enumerate(asked.bindings):
+            _check(tx, tenant_id, heads, binding, index)
+        stored = StoredBindings(policy=asked.policy, bindings=asked.bindings)
+        tx.put_bindings(tenant_id, prompt_id, stored)
+
+    await services.store.write(work)
+    return BindingSet(
+        tenant_id=tenant_id, prompt_id=prompt_id, policy=asked.policy, bindings=asked.bindings
+    )
+
+
+def _check(
+    tx: Transaction, tenant_id: str, heads: Mapping[str, Head], binding: Binding, index: int
+) -> None:
+    head = heads.get(binding.book_id)
+    if head is None or head.deleted_at is not None:
+        raise no_book(binding.book_id)
+    revision = binding.revision
+    if revision is None or revision == head.latest_revision:
+        return
+    if revision > head.latest_revision or not tx.find_revision(tenant_id, head.book_id, revision):
+        message = f"The book {head.book_id} has no revision {revision}."
+        fault = Fault(pointer("bindings", index, "revision"), message)
+        raise RevisionNotFoundError(
+            message, faults=(fault,), book_id=head.book_id, revision=revision
+        )
+
+
+async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> BindingSet:
+    """Return a prompt's bindings as they are stored, disabled ones too."""
+    stored = await services.store.read(lambda tx: tx.find_bindings(tenant_id, prompt_id)) or NONE
+    return BindingSet(
+        tenant_id=tenant_id, prompt_id=prompt_id, policy=stored.policy, bindings=stored.bindings
+    )
+
+
+async def resolve(services: Services, tenant_id: str, prompt_id: str) -> ResolvedBindings:
+    """Return the concrete revisions that a prompt uses now, in order, and their policy.
+
+    Raises:
+        BindingInvalidError: an enabled binding names a book or revision that is gone.
+    """
+
+    def load(tx: Transaction) -> tuple[StoredBindings, Sequence[RevisionRow]]:
+        stored = tx.find_bindings(tenant_id, prompt_id) or NONE
+        used = [binding for binding in stored.bindings if binding.enabled]
+        used.sort(key=lambda binding: binding.position)
+        heads = tx.find_heads(tenant_id, [binding.book_id for binding in used])
+        rows = [_find(tx, heads.get(binding.book_id), binding) for binding in used]
+        gone = [
+            {"book_id": binding.book_id, "revision": binding.revision}
+            for binding, row in zip(used, rows, strict=True)
+            if row is None
+        ]
+        if gone:
+            message = "A binding names a book or revision that is gone."
+            raise BindingInvalidError(message, bindings=gone)
+        return stored, [row for row in rows if row is not None]
+
+    stored, rows = await services.store.read(load)
+    return ResolvedBindings(
+        tenant_id=tenant_id,
+        prompt_id=prompt_id,
+        policy=_policy(stored, rows),
+        books=tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows),
+    )
+
+
+def _find(tx: Transaction, head: Head | None, binding: Binding) -> RevisionRow | None:
+    if head is None or head.deleted_at is not None:
+        return None
+    revision = head.latest_revision if binding.revision is None else binding.revision
+    return tx.find_revision(head.tenant_id, head.book_id, revision)
+
+
+def _policy(stored: StoredBindings, rows: Sequence[RevisionRow]) -> Policy:
+    """Return the policy that all books of the prompt run under."""
+    if stored.policy != "auto":
+        return stored.policy
+    return "sillytavern" if any(row.origin == "sillytavern" for row in rows) else "native"

@@ -1,0 +1,462 @@
+"""Books and their revisions: create, publish, read, compare, delete and bring back (§6, §12)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from lorewell.app.documents import Prepared, load_document, prepare
+from lorewell.app.once import Claim, check_key, hash_of, once
+from lorewell.app.ports import Head, RevisionRow, Transaction
+from lorewell.app.services import Services, stamp
+from lorewell.errors import (
+    BookBoundError,
+    BookNotFoundError,
+    Fault,
+    RevisionConflictError,
+    RevisionNotFoundError,
+    ValidationFailedError,
+    tell,
+)
+from lorewell.model import (
+    BookCreate,
+    BookDiff,
+    BookHead,
+    BookPage,
+    ChangedEntry,
+    CreatedBook,
+    CreateResult,
+    Published,
+    RevisionInfo,
+    RevisionPage,
+    TenantList,
+)
+from lorewell.model.select import is_uuid
+
+_BOOK_FIELDS = ("name", "description", "metadata")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Which part of a list: at most `limit`, from where `cursor` says."""
+
+    limit: int
+    cursor: str | None = None
+
+
+def head_of(head: Head) -> BookHead:
+    """Return a book's head as the contract has it."""
+    return BookHead(
+        book_id=head.book_id,
+        tenant_id=head.tenant_id,
+        name=head.name,
+        latest_revision=head.latest_revision,
+        created_at=stamp(head.created_at),
+        updated_at=stamp(head.updated_at),
+        deleted_at=None if head.deleted_at is None else stamp(head.deleted_at),
+    )
+
+
+def info_of(row: RevisionRow) -> RevisionInfo:
+    """Return a revision without its entries, as the contract has it."""
+    return RevisionInfo(
+        book_id=row.book_id,
+        revision=row.revision,
+        name=row.name,
+        entry_count=row.entry_count,
+        content_hash=row.content_hash,
+        created_at=stamp(row.created_at),
+    )
+
+
+def get_head(tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False) -> Head:
+    """Return the head of a book that is there.
+
+    Raises:
+        BookNotFoundError: it never was, is another tenant's, or is deleted: which one, is not said.
+    """
+    name = book_id.lower()
+    head = tx.find_head(tenant_id, name, lock=lock) if is_uuid(book_id) else None
+    if head is None or head.deleted_at is not None:
+        raise no_book(book_id)
+    return head
+
+
+def no_book(book_id: str) -> BookNotFoundError:
+    """Return the error for a book that is not there."""
+    return BookNotFoundError(f"There is no book {book_id}.", book_id=book_id)
+
+
+def get_revision(tx: Transaction, head: Head, revision: int | None) -> RevisionRow:
+    """Return a revision of a book, its latest one for None.
+
+    Raises:
+        RevisionNotFoundError: the book has no such revision.
+    """
+    number = head.latest_revision if revision is None else revision
+    row = None
+    if 1 <= number <= head.latest_revision:
+        row = tx.find_revision(head.tenant_id, head.book_id, number)
+    if row is None:
+        message = f"The book {head.book_id} has no revision {number}."
+        raise RevisionNotFoundError(message, book_id=head.book_id, revision=number)
+    return row
+
+
+def insert(
+    tx: Transaction, services: Services, tenant_id: str, book_id: str, prepared: Prepared
+) -> CreatedBook:
+    """Add a new book with its first revision."""
+    now = services.clock.now()
+    tx.insert_book(
+        Head(
+            tenant_id=tenant_id,
+            book_id=book_id,
+            name=prepared.name,
+            latest_revision=1,
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    tx.insert_revision(prepared.row(tenant_id, book_id, 1, now), prepared.content)
+    return CreatedBook(
+        book_id=book_id, revision=1, deduplicated=False, import_report=prepared.report
+    )
+
+
+async def create_books(
+    services: Services, tenant_id: str, books: Sequence[BookCreate], *, route: str, key: str | None
+) -> CreateResult:
+    """Store new books, all or none; each becomes revision 1 of a book of its own.
+
+    Args:
+        services: where.
+        tenant_id: whose.
+        books: in the order of the result.
+        route: what was asked, so that one key can't stand for two kinds of requests.
+        key: makes the request repeatable: it is done once and then only told again.
+
+    Raises:
+        InvalidDependencyError: a book's `requires` can't be met.
+        IdempotencyConflictError: the key stands for another request.
+    """
+    check_key(key)
+    prepared = await asyncio.to_thread(lambda: [prepare(book) for book in books])
+    ids = [services.new_id() for _ in prepared]
+    claim = Claim(tenant_id, key, hash_of(route, [each.content_hash for each in prepared]))
+
+    def work(tx: Transaction) -> CreateResult:
+        made = tuple(
+            insert(tx, services, tenant_id, book_id, each)
+            for book_id, each in zip(ids, prepared, strict=True)
+        )
+        return CreateResult(books=made, replayed=False)
+
+    return await services.store.write(lambda tx: once(tx, claim, CreateResult, work))
+
+
+async def publish(
+    services: Services,
+    tenant_id: str,
+    book_id: str,
+    book: BookCreate,
+    *,
+    expected_revision: int,
+    key: str | None,
+) -> Published:
+    """Store the next revision of a book, if its head is what the caller thinks.
+
+    Raises:
+        BookNotFoundError: there is no such book.
+        RevisionConflictError: the head is another one; `details` say which.
+        InvalidDependencyError: `requires` can't be met.
+        IdempotencyConflictError: the key stands for another request.
+    """
+    check_key(key)
+    prepared = await asyncio.to_thread(prepare, book)
+    content = ("publish", book_id.lower(), expected_revision, prepared.content_hash)
+    claim = Claim(tenant_id, key, hash_of(*content))
+
+    def work(tx: Transaction) -> Published:
+        head = get_head(tx, tenant_id, book_id, lock=True)
+        return _advance(tx, services, head, expected_revision, prepared)
+
+    return await services.store.write(lambda tx: once(tx, claim, Published, work))
+
+
+async def restore_revision(
+    services: Services,
+    tenant_id: str,
+    book_id: str,
+    revision: int,
+    *,
+    expected_revision: int,
+    key: str | None,
+) -> Published:
+    """Store an old revision once more, as the next one.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: it is not there.
+        RevisionConflictError: the head is not `expected_revision`.
+        IdempotencyConflictError: the key stands for another request.
+    """
+    check_key(key)
+    claim = Claim(tenant_id, key, hash_of("restore", book_id.lower(), revision, expected_revision))
+
+    def work(tx: Transaction) -> Published:
+        head = get_head(tx, tenant_id, book_id, lock=True)
+        old = get_revision(tx, head, revision)
+        content = tx.get_content(tenant_id, old.content_hash)
+        return _advance(tx, services, head, expected_revision, Prepared.again(old, content))
+
+    return await services.store.write(lambda tx: once(tx, claim, Published, work))
+
+
+def _advance(
+    tx: Transaction, services: Services, head: Head, expected: int, prepared: Prepared
+) -> Published:
+    if expected != head.latest_revision:
+        message = f"The book has moved on: its head is revision {head.latest_revision}."
+        raise RevisionConflictError(message, expected=expected, actual=head.latest_revision)
+    now = services.clock.now()
+    revision = expected + 1
+    row = prepared.row(head.tenant_id, head.book_id, revision, now)
+    tx.insert_revision(row, prepared.content)
+    tx.advance_book(
+        head.tenant_id, head.book_id, revision=revision, name=prepared.name, updated_at=now
+    )
+    return Published(
+        book_id=head.book_id,
+        revision=revision,
+        entry_count=row.entry_count,
+        content_hash=row.content_hash,
+    )
+
+
+async def read_book(
+    services: Services, tenant_id: str | None, book_id: str, revision: int | None
+) -> bytes:
+    """Return a book's head and one revision, the latest one for None: a StoredBook as JSON.
+
+    The entries are given as they are stored, without parsing them.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: it is not there.
+    """
+
+    def load(tx: Transaction) -> tuple[Head, RevisionRow, bytes]:
+        head = _any_head(tx, book_id) if tenant_id is None else get_head(tx, tenant_id, book_id)
+        row = get_revision(tx, head, revision)
+        return head, row, tx.get_content(head.tenant_id, row.content_hash)
+
+    return await services.store.read_then(load, lambda found: _stored_book(*found))
+
+
+def _any_head(tx: Transaction, book_id: str) -> Head:
+    for tenant_id in tx.list_tenants():
+        head = tx.find_head(tenant_id, book_id.lower()) if is_uuid(book_id) else None
+        if head is not None:
+            return head
+    raise no_book(book_id)
+
+
+def _stored_book(head: Head, row: RevisionRow, content: bytes) -> bytes:
+    info = info_of(row).model_dump_json(exclude={"name"}).encode()
+    # The content is an object with the members name, description, metadata and entries.
+    revision = b'%b,"import_report":%b,%b' % (info[:-1], row.import_report, content[1:])
+    return b'{"book":%b,"revision":%b}' % (head_of(head).model_dump_json().encode(), revision)
+
+
+async def list_books(
+    services: Services,
+    tenant_id: str | None,
+    page: Page,
+    *,
+    name_contains: str | None = None,
+    include_deleted: bool = False,
+) -> BookPage:
+    """Return a page of heads, last changed first; of all tenants for None.
+
+    Raises:
+        ValidationFailedError: the cursor is none of ours.
+    """
+    after = None if page.cursor is None else _parse_cursor(page.cursor)
+    heads = await services.store.read(
+        lambda tx: tx.list_heads(
+            tenant_id,
+            limit=page.limit + 1,
+            after=after,
+            name_contains=name_contains or None,
+            include_deleted=include_deleted,
+        )
+    )
+    shown = heads[: page.limit]
+    more = len(heads) > page.limit
+    return BookPage(
+        books=tuple(head_of(head) for head in shown),
+        next_cursor=_cursor(shown[-1]) if more else None,
+    )
+
+
+async def list_tenants(services: Services) -> TenantList:
+    """Return all tenants that have a book, deleted ones included, in alphabetical order."""
+    tenants = await services.store.read(lambda tx: tx.list_tenants())
+    return TenantList(tenants=tuple(tenants))
+
+
+async def list_revisions(
+    services: Services, tenant_id: str, book_id: str, page: Page
+) -> RevisionPage:
+    """Return a page of a book's revisions, newest first.
+
+    Raises:
+        BookNotFoundError: there is no such book.
+        ValidationFailedError: the cursor is none of ours.
+    """
+    before = None if page.cursor is None else _parse_number(page.cursor)
+
+    def load(tx: Transaction) -> Sequence[RevisionRow]:
+        head = get_head(tx, tenant_id, book_id)
+        return tx.list_revisions(tenant_id, head.book_id, limit=page.limit + 1, before=before)
+
+    rows = await services.store.read(load)
+    shown = rows[: page.limit]
+    more = len(rows) > page.limit
+    return RevisionPage(
+        revisions=tuple(info_of(row) for row in shown),
+        next_cursor=str(shown[-1].revision) if more else None,
+    )
+
+
+async def diff(
+    services: Services, tenant_id: str, book_id: str, *, first: int, second: int
+) -> BookDiff:
+    """Return what has to change in the first revision to get the second.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: it is not there.
+    """
+
+    def load(tx: Transaction) -> tuple[bytes, bytes]:
+        head = get_head(tx, tenant_id, book_id)
+        old, new = (get_revision(tx, head, number) for number in (first, second))
+        return (
+            tx.get_content(tenant_id, old.content_hash),
+            tx.get_content(tenant_id, new.content_hash),
+        )
+
+    return await services.store.read_then(
+        load, lambda found: compare(load_document(found[0]), load_document(found[1]))
+    )
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:
+    """Return the difference of two documents; `entries` is a book field where the order differs."""
+    before = {entry["id"]: entry for entry in old["entries"]}
+    after = {entry["id"]: entry for entry in new["entries"]}
+    common = [name for name in after if name in before]
+    changed = tuple(
+        ChangedEntry(id=name, fields=fields)
+        for name in common
+        if (fields := _changed_fields(before[name], after[name]))
+    )
+    moved = common != [name for name in before if name in after]
+    return BookDiff(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        changed=changed,
+        book_fields=tuple(name for name in _BOOK_FIELDS if old[name] != new[name])
+        + (("entries",) if moved else ()),
+    )
+
+
+def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    # As JSON: 1 and true are equal in Python.
+    names = dict.fromkeys([*new, *old])
+    return tuple(n for n in names if hash_of(old.get(n)) != hash_of(new.get(n)))
+
+
+async def delete_book(
+    services: Services,
+    tenant_id: str,
+    book_id: str,
+    *,
+    expected_revision: int | None,
+    force: bool,
+) -> None:
+    """Mark a book as deleted; all of it is kept.
+
+    Raises:
+        BookNotFoundError: there is no such book.
+        RevisionConflictError: the head is not `expected_revision`.
+        BookBoundError: an enabled binding names it, and `force` is not given.
+    """
+
+    def work(tx: Transaction) -> None:
+        head = get_head(tx, tenant_id, book_id, lock=True)
+        if expected_revision is not None and expected_revision != head.latest_revision:
+            message = f"The book has moved on: its head is revision {head.latest_revision}."
+            raise RevisionConflictError(
+                message, expected=expected_revision, actual=head.latest_revision
+            )
+        if not force and tx.is_bound(tenant_id, head.book_id):
+            message = f"A prompt uses the book {head.book_id}; unbind it, or delete by force."
+            raise BookBoundError(message, book_id=head.book_id)
+        now = services.clock.now()
+        tx.set_deleted(tenant_id, head.book_id, deleted_at=now, updated_at=now)
+
+    await services.store.write(work)
+
+
+async def restore_book(services: Services, tenant_id: str, book_id: str) -> BookHead:
+    """Bring a deleted book back; one that is not deleted stays as it is.
+
+    Raises:
+        BookNotFoundError: there never was such a book.
+    """
+
+    def work(tx: Transaction) -> Head:
+        name = book_id.lower()
+        head = tx.find_head(tenant_id, name, lock=True) if is_uuid(book_id) else None
+        if head is None:
+            raise no_book(book_id)
+        if head.deleted_at is None:
+            return head
+        now = services.clock.now()
+        tx.set_deleted(tenant_id, name, deleted_at=None, updated_at=now)
+        return replace(head, deleted_at=None, updated_at=now)
+
+    return head_of(await services.store.write(work))
+
+
+def _cursor(head: Head) -> str:
+    text = json.dumps([head.updated_at.isoformat(), head.book_id, head.tenant_id])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, str, str]:
+    try:
+        updated_at, book_id, tenant_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        time = datetime.fromisoformat(updated_at)
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise _bad_cursor() from error
+    if time.tzinfo is None or not (isinstance(book_id, str) and isinstance(tenant_id, str)):
+        raise _bad_cursor()
+    return time, book_id, tenant_id
+
+
+def _parse_number(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < len(str(2**31))):
+        raise _bad_cursor()
+    return int(cursor)
+
+
+def _bad_cursor() -> ValidationFailedError:
+    fault = Fault("", "is no cursor of this list", parameter="cursor")
+    return ValidationFailedError(tell((fault,)), faults=(fault,))

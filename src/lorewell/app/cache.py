@@ -1,0 +1,124 @@
+"""Compiled books, shared by all requests of a process and bounded in bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple
+
+from lorewell.engine.compiled import CompiledBook
+
+# What an entry costs compiled beside its texts, measured: keys, automaton, decision, containers.
+_BYTES_PER_ENTRY = 8_000
+_BYTES_PER_CHARACTER = 2
+
+
+class CacheKey(NamedTuple):
+    """What names a compiled book: it never changes, so it is only ever evicted.
+
+    The hash alone would not do: the full id stands in every block, so tokens depend on it.
+    """
+
+    book_id: str
+    revision: int
+    content_hash: str
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """How often the cache had a book, had to compile one, and had to let one go.
+
+    `compile_s` is the time that all compiling together took, in seconds.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    evictions: int = 0
+    compile_s: float = 0.0
+
+
+class BookCache:
+    """The compiled books asked for last. Safe to use from many threads.
+
+    Who asks for a book that somebody else is compiling waits for that one.
+    """
+
+    def __init__(self, *, limit_bytes: int) -> None:
+        """Hold at most about `limit_bytes`; 0 holds nothing."""
+        self.counts = CacheCounts()
+        self._limit = limit_bytes
+        self._lock = threading.Lock()
+        self._books: OrderedDict[CacheKey, tuple[CompiledBook, int]] = OrderedDict()
+        self._pending: dict[CacheKey, Future[CompiledBook]] = {}
+        self._bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """About how many bytes the held books take."""
+        return self._bytes
+
+    def find(self, key: CacheKey) -> CompiledBook | None:
+        """Return the book if it is held."""
+        with self._lock:
+            held = self._books.get(key)
+            if held is None:
+                return None
+            self._books.move_to_end(key)
+            self.counts.hits += 1
+            return held[0]
+
+    def get(self, key: CacheKey, compiled: Callable[[], CompiledBook]) -> CompiledBook:
+        """Return the book, compiled once however many ask for it at the same time."""
+        with self._lock:
+            held = self._books.get(key)
+            if held is not None:
+                self._books.move_to_end(key)
+                self.counts.hits += 1
+                return held[0]
+            self.counts.misses += 1
+            pending = self._pending.get(key)
+            mine = pending is None
+            if pending is None:
+                pending = self._pending[key] = Future()
+        if mine:
+            self._fill(key, compiled, pending)
+        return pending.result()
+
+    def _fill(
+        self, key: CacheKey, compiled: Callable[[], CompiledBook], pending: Future[CompiledBook]
+    ) -> None:
+        begin = perf_counter()
+        try:
+            book = compiled()
+        except BaseException as error:  # noqa: BLE001  passed on to all who wait for the book
+            with self._lock:
+                del self._pending[key]
+            pending.set_exception(error)
+            return
+        with self._lock:
+            del self._pending[key]
+            self.counts.compile_s += perf_counter() - begin
+            self._hold(key, book)
+        pending.set_result(book)
+
+    def _hold(self, key: CacheKey, book: CompiledBook) -> None:
+        size = size_of(book)
+        if size > self._limit:
+            return
+        self._books[key] = (book, size)
+        self._bytes += size
+        while self._bytes > self._limit:
+            _, (_, freed) = self._books.popitem(last=False)
+            self._bytes -= freed
+            self.counts.evictions += 1
+
+
+def size_of(book: CompiledBook) -> int:
+    """Return about how many bytes a compiled book takes, with its lexical index."""
+    keys = sum(len(key) for entry in book.entries for key in entry.spec.keys)
+    texts = book.content_chars + keys
+    return book.entry_count * _BYTES_PER_ENTRY + texts * _BYTES_PER_CHARACTER

@@ -1,0 +1,114 @@
+"""A revision as one document, as the store keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lorewell.app.ports import RevisionRow
+from lorewell.engine.compile import check_requires
+from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
+from lorewell.model.text import canonical_json
+
+_SILLYTAVERN_FORMATS = frozenset(
+    {"st_world", "character_book", "chara_card_v2", "chara_card_v3", "lorebook_v3"}
+)
+_REPLICA_FORMAT = "replica"
+
+Report = ImportReport | NativeReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A book ready to be written: everything that takes time is done.
+
+    Attributes:
+        content: the canonical JSON of name, description, metadata and entries, all defaults
+            written out.
+        origin: the policy that its entries were written for.
+    """
+
+    name: str
+    entry_count: int
+    content_hash: str
+    content: bytes
+    origin: str
+    report: Report
+
+    @classmethod
+    def again(cls, row: RevisionRow, content: bytes) -> Prepared:
+        """Return a stored revision, to be written once more."""
+        return cls(
+            name=row.name,
+            entry_count=row.entry_count,
+            content_hash=row.content_hash,
+            content=content,
+            origin=row.origin,
+            report=_parse_report(row.import_report),
+        )
+
+    def row(self, tenant_id: str, book_id: str, revision: int, now: datetime) -> RevisionRow:
+        """Return what the store keeps of it beside the content."""
+        return RevisionRow(
+            tenant_id=tenant_id,
+            book_id=book_id,
+            revision=revision,
+            name=self.name,
+            entry_count=self.entry_count,
+            content_hash=self.content_hash,
+            origin=self.origin,
+            import_report=self.report.model_dump_json().encode(),
+            created_at=now,
+        )
+
+
+def prepare(book: BookCreate, report: ImportReport | None = None) -> Prepared:
+    """Return the book ready to be written.
+
+    Raises:
+        InvalidDependencyError: its `requires` can't be met.
+    """
+    check_requires(book.entries)
+    document = {
+        "name": book.name,
+        "description": book.description,
+        "metadata": book.metadata,
+        "entries": [entry.model_dump(mode="json") for entry in book.entries],
+    }
+    return Prepared(
+        name=book.name,
+        entry_count=len(book.entries),
+        content_hash=content_hash(book),
+        content=canonical_json(document),
+        origin=_origin(book),
+        report=report or NativeReport(entry_count=len(book.entries)),
+    )
+
+
+def load_document(content: bytes) -> Mapping[str, Any]:
+    """Return the document of a revision."""
+    # Not the faster decoder of responses: it can't hold integers of over 64 bits.
+    document: Mapping[str, Any] = json.loads(content)
+    return document
+
+
+def load_model(content: bytes) -> BookCreate:
+    """Return the book of a revision."""
+    return BookCreate.model_validate(json.loads(content))
+
+
+def _origin(book: BookCreate) -> str:
+    named = (entry.source.get("format") for entry in book.entries)
+    formats = {each for each in named if isinstance(each, str)}
+    if formats & _SILLYTAVERN_FORMATS:
+        return "sillytavern"
+    return "replica" if _REPLICA_FORMAT in formats else "native"
+
+
+def _parse_report(report: bytes) -> Report:
+    document = json.loads(report)
+    kind = ImportReport if "source_file" in document else NativeReport
+    return kind.model_validate(document)

@@ -1,0 +1,98 @@
+"""The file doors: look at a foreign file, or store the books of several (§11.1, §11.6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lorewell.app.books import insert
+from lorewell.app.documents import Prepared, prepare
+from lorewell.app.once import Claim, check_key, hash_of, once
+from lorewell.app.ports import Transaction
+from lorewell.app.services import Services
+from lorewell.errors import ImportInvalidError
+from lorewell.formats import import_file
+from lorewell.model import CreatedBook, CreateResult, ImportPreview
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it was sent: its name is only ever shown, never opened."""
+
+    name: str
+    data: bytes
+
+
+async def preview(file: File) -> ImportPreview:
+    """Return what a file would become; nothing is stored.
+
+    Raises:
+        ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: it can't be read.
+    """
+    found = await asyncio.to_thread(import_file, file.data, name=file.name)
+    return ImportPreview(book=found.book, import_report=found.report)
+
+
+async def import_files(
+    services: Services, tenant_id: str, files: Sequence[File], *, key: str | None
+) -> CreateResult:
+    """Store the books of foreign files, all or none; a file known already gives its first book.
+
+    Args:
+        services: where.
+        tenant_id: whose.
+        files: in the order of the result.
+        key: makes the request repeatable.
+
+    Raises:
+        ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: a file can't be read
+            or holds no book; `details` name it.
+        IdempotencyConflictError: the key stands for another request.
+    """
+    check_key(key)
+    prepared = await asyncio.to_thread(lambda: [_prepare(file) for file in files])
+    ids = [services.new_id() for _ in prepared]
+    named = [[file.name, hashed] for file, (hashed, _) in zip(files, prepared, strict=True)]
+    claim = Claim(tenant_id, key, hash_of("files", named))
+
+    def work(tx: Transaction) -> CreateResult:
+        made = tuple(
+            _insert_once(tx, services, tenant_id, book_id, sha256, each)
+            for book_id, (sha256, each) in zip(ids, prepared, strict=True)
+        )
+        return CreateResult(books=made, replayed=False)
+
+    return await services.store.write(lambda tx: once(tx, claim, CreateResult, work))
+
+
+def _prepare(file: File) -> tuple[str, Prepared]:
+    """Return the file's hash and its book, ready to be written."""
+    found = import_file(file.data, name=file.name)
+    if not found.holds_book:
+        message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
+        raise ImportInvalidError(message, file=file.name)
+    return found.report.source_file.sha256, prepare(found.book, found.report)
+
+
+def _insert_once(
+    tx: Transaction,
+    services: Services,
+    tenant_id: str,
+    book_id: str,
+    sha256: str,
+    prepared: Prepared,
+) -> CreatedBook:
+    known = tx.claim_file(tenant_id, sha256)
+    while known is not None:
+        head = tx.find_head(tenant_id, known, lock=True)
+        if head is not None and head.deleted_at is None:
+            return CreatedBook(
+                book_id=head.book_id, revision=1, deduplicated=True, import_report=prepared.report
+            )
+        before, known = known, tx.claim_file(tenant_id, sha256)
+        if known == before:
+            break  # deleted; and while this one waited for its lock nobody made a new one of it
+    made = insert(tx, services, tenant_id, book_id, prepared)
+    tx.put_file(tenant_id, sha256, book_id)
+    return made

@@ -1,0 +1,113 @@
+"""Requests kept for a while, so that a ledger can be computed when somebody opens it (§6).
+
+A selection is a function of its request and of revisions that never change, so its ledger is never
+stored. Requests are written behind the answer, many in one transaction: an answer waits for no
+write of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from lorewell.app.ports import Clock, KeptRequest, Store, Transaction
+from lorewell.errors import StorageUnavailableError
+from lorewell.model import SelectRequest
+from lorewell.model.parse import parse_json, parse_model
+
+MAX_WAITING = 10_000
+_SECONDS_BETWEEN_WRITES = 0.5
+
+_Held = tuple[SelectRequest, datetime]  # a request, and when it expires
+
+
+class Keeper:
+    """Keeps requests for `keep_s` seconds; 0 keeps none. Belongs to one event loop."""
+
+    def __init__(self, store: Store, clock: Clock, *, keep_s: int) -> None:
+        """Keep into this store."""
+        self._store = store
+        self._clock = clock
+        self._keep = timedelta(seconds=keep_s)
+        self._waiting: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._writing: Mapping[tuple[str, str], _Held] = {}
+
+    @property
+    def is_on(self) -> bool:
+        """Whether requests are kept at all."""
+        return bool(self._keep)
+
+    def keep(self, tenant_id: str, selection_id: str, request: SelectRequest) -> None:
+        """Take a request; it is written soon. Of too many, the oldest are let go."""
+        expires_at = self._clock.now() + self._keep
+        self._waiting[tenant_id, selection_id] = (request, expires_at)
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting.popitem(last=False)
+
+    async def find(self, tenant_id: str, selection_id: str) -> SelectRequest | None:
+        """Return a request that is still kept."""
+        name = (tenant_id, selection_id)
+        held = self._waiting.get(name) or self._writing.get(name)
+        if held is None:
+            kept = await self._store.read(lambda tx: tx.find_request(tenant_id, selection_id))
+            if kept is None:
+                return None
+            held = parse_model(SelectRequest, parse_json(kept.body)), kept.expires_at
+        request, expires_at = held
+        return request if expires_at > self._clock.now() else None
+
+    async def flush(self) -> None:
+        """Write what waits, and forget what has expired.
+
+        Raises:
+            StorageUnavailableError: it could not be written; it goes on waiting.
+        """
+        if not self._waiting:
+            return
+        taken, self._waiting = self._waiting, OrderedDict()
+        self._writing = taken
+        now = self._clock.now()
+        kept = await asyncio.to_thread(
+            lambda: [_kept(*name, *held) for name, held in taken.items()]
+        )
+
+        def work(tx: Transaction) -> None:
+            for each in kept:
+                tx.keep_request(each)
+            tx.drop_requests(now)
+
+        try:
+            await self._store.write(work)
+        except StorageUnavailableError:
+            self._waiting = OrderedDict([*taken.items(), *self._waiting.items()])
+            raise
+        finally:
+            self._writing = {}
+
+    async def run(self) -> None:
+        """Write again and again, until cancelled; what waits then is written last."""
+        try:
+            while True:
+                await asyncio.sleep(_SECONDS_BETWEEN_WRITES)
+                await self._flush_quietly()
+        finally:
+            await self._flush_quietly()
+
+    async def _flush_quietly(self) -> None:
+        try:
+            await self.flush()
+        except StorageUnavailableError:
+            return  # /readyz says so; the requests go on waiting
+
+
+def _kept(
+    tenant_id: str, selection_id: str, request: SelectRequest, expires_at: datetime
+) -> KeptRequest:
+    return KeptRequest(
+        tenant_id=tenant_id,
+        selection_id=selection_id,
+        body=request.model_dump_json().encode(),
+        expires_at=expires_at,
+    )

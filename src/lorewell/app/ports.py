@@ -1,0 +1,253 @@
+"""What the use cases need of the world outside, as values and protocols; no adapter is named here.
+
+A use case's database part is one plain function that takes a `Transaction`; a `Store` runs it
+whole. So the same function runs on every database, and in one thread hop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from lorewell.model.access import Scope
+from lorewell.model.binding import Binding, PolicyChoice
+
+Result = TypeVar("Result")
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A book by its newest revision. All times are aware and in UTC."""
+
+    tenant_id: str
+    book_id: str
+    name: str
+    latest_revision: int
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionRow:
+    """A revision without its content, which is stored once a tenant under `content_hash`.
+
+    Attributes:
+        origin: the policy that its entries were written for, `native` or `sillytavern` or
+            `replica`, by the formats they came from.
+        import_report: JSON.
+    """
+
+    tenant_id: str
+    book_id: str
+    revision: int
+    name: str
+    entry_count: int
+    content_hash: str
+    origin: str
+    import_report: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBindings:
+    """A prompt's bindings, in stored order, and their policy."""
+
+    policy: PolicyChoice
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRow:
+    """An API key; of its secret only a salted hash is stored."""
+
+    key_id: str
+    name: str
+    tenants: tuple[str, ...]
+    scopes: tuple[Scope, ...]
+    salt: bytes
+    secret_hash: bytes
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What a key of an idempotent request stands for: its content and what it answered."""
+
+    request_hash: str
+    status: int
+    response: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRequest:
+    """A selection's request, kept for a while so that its ledger can be computed later."""
+
+    tenant_id: str
+    selection_id: str
+    body: bytes
+    expires_at: datetime
+
+
+class Transaction(Protocol):
+    """One transaction. Everything is seen, and in a write done, as a whole or not at all.
+
+    Reads of a tenant never show another tenant's rows. Deleted books are returned with
+    `deleted_at` set; what that means is the caller's to say.
+    """
+
+    # Books
+    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> Head | None:
+        """Return a book's head; with `lock` nobody else changes it before this transaction ends."""
+
+    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
+        """Return the heads that exist, by book id."""
+
+    def list_heads(
+        self,
+        tenant_id: str | None,
+        *,
+        limit: int,
+        after: tuple[datetime, str, str] | None,
+        name_contains: str | None,
+        include_deleted: bool,
+    ) -> Sequence[Head]:
+        """Return heads by `updated_at` descending, then book id, then tenant id ascending.
+
+        Without a tenant those of all tenants. `after` is (updated_at, book_id, tenant_id) of the
+        last one seen. `name_contains` minds case for ASCII letters no more than SQL does: the
+        comparison is of Unicode-folded text.
+        """
+
+    def list_tenants(self) -> Sequence[str]:
+        """Return all tenants that have a book, deleted ones included, in alphabetical order."""
+
+    def insert_book(self, head: Head) -> None:
+        """Add a book."""
+
+    def advance_book(
+        self, tenant_id: str, book_id: str, *, revision: int, name: str, updated_at: datetime
+    ) -> None:
+        """Move a book's head to another revision."""
+
+    def set_deleted(
+        self, tenant_id: str, book_id: str, *, deleted_at: datetime | None, updated_at: datetime
+    ) -> None:
+        """Mark a book as deleted, or as no longer deleted."""
+
+    # Revisions
+    def insert_revision(self, row: RevisionRow, content: bytes) -> None:
+        """Add a revision; content that the tenant has already is stored no second time."""
+
+    def find_revision(self, tenant_id: str, book_id: str, revision: int) -> RevisionRow | None:
+        """Return a revision without its content."""
+
+    def list_revisions(
+        self, tenant_id: str, book_id: str, *, limit: int, before: int | None
+    ) -> Sequence[RevisionRow]:
+        """Return revisions, newest first, below number `before` if given."""
+
+    def get_content(self, tenant_id: str, content_hash: str) -> bytes:
+        """Return a content that a revision names."""
+
+    # Files
+    def find_file(self, tenant_id: str, sha256: str) -> str | None:
+        """Return the id of the book that a file made."""
+
+    def claim_file(self, tenant_id: str, sha256: str) -> str | None:
+        """Take a file for this transaction, or return the id of the book that it made before.
+
+        A twin that runs at the same time waits until this transaction has ended. Who takes a file
+        puts its book.
+        """
+
+    def put_file(self, tenant_id: str, sha256: str, book_id: str) -> None:
+        """Remember which book a file made; a later book replaces an earlier one."""
+
+    # Idempotency
+    def claim(self, tenant_id: str, key: str, request_hash: str) -> Remembered | None:
+        """Take a key for this transaction, or return what it was taken for before.
+
+        A twin that runs at the same time waits until this transaction has ended.
+        """
+
+    def settle(self, tenant_id: str, key: str, *, status: int, response: bytes) -> None:
+        """Say what a key claimed in this transaction stands for."""
+
+    # Bindings
+    def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:
+        """Return a prompt's bindings, None if none were ever put."""
+
+    def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
+        """Replace all of a prompt's bindings."""
+
+    def is_bound(self, tenant_id: str, book_id: str) -> bool:
+        """Return whether an enabled binding of any prompt names the book."""
+
+    # API keys
+    def insert_key(self, row: KeyRow) -> None:
+        """Add an API key."""
+
+    def find_key(self, key_id: str) -> KeyRow | None:
+        """Return an API key, revoked ones too."""
+
+    def list_keys(self) -> Sequence[KeyRow]:
+        """Return all API keys, oldest first."""
+
+    def revoke_key(self, key_id: str, revoked_at: datetime) -> None:
+        """Close a key for good; one that is closed already stays as it was."""
+
+    # Kept requests
+    def keep_request(self, kept: KeptRequest) -> None:
+        """Keep a request; one with the same id is replaced."""
+
+    def find_request(self, tenant_id: str, selection_id: str) -> KeptRequest | None:
+        """Return a kept request, expired ones too."""
+
+    def drop_requests(self, expired_by: datetime) -> int:
+        """Forget the requests that expired by then; return how many."""
+
+
+class Store(Protocol):
+    """A database. Methods raise StorageUnavailableError when it can't be reached."""
+
+    async def read(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
+
+    async def read_then(
+        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
+    ) -> Result:
+        """As `read`, and run `then` on what it gave in the same worker thread, outside of it."""
+
+    def mark(self) -> Hashable | None:
+        """Return a value that stays equal while nobody commits anything, whatever the process.
+
+        At once, without waiting. None where nothing short of a read can tell.
+        """
+
+    async def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` and commit what it wrote, or nothing of it if it raises.
+
+        It may run more than once where the database asks for that, so it must not do anything
+        else than read and write this transaction.
+        """
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date; several processes may do this at the same time."""
+
+    async def check(self) -> str | None:
+        """Return what is not ready (`storage`, `migrations`), None if all is."""
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+
+
+class Clock(Protocol):
+    """Tells the time, so that tests can."""
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC, no finer than microseconds."""

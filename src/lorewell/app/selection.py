@@ -1,0 +1,270 @@
+"""Selecting from stored books, previews, and ledgers of selections kept (§4, §6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from lorewell.app.books import get_head, get_revision, no_book
+from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.documents import load_model
+from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.services import Services
+from lorewell.engine.compile import compile_book
+from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native import select
+from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
+from lorewell.errors import Fault, NotFoundError, ValidationFailedError, tell
+from lorewell.model import (
+    BookCreate,
+    BookRef,
+    ChangedBook,
+    Entry,
+    InlineBook,
+    PreviewRequest,
+    SelectRequest,
+    SelectResponse,
+    TokenCountRequest,
+    TokenCounts,
+)
+from lorewell.model.parse import parse_model
+from lorewell.model.text import pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A revision that was asked for: compiled already, or the content to compile it from."""
+
+    row: RevisionRow
+    book: CompiledBook | None
+    content: bytes | None
+
+
+def load_books(
+    tx: Transaction, cache: BookCache, tenant_id: str, refs: Sequence[BookRef]
+) -> list[Loaded]:
+    """Return the requested revisions, in order, in one snapshot.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
+    """
+    return [_load(tx, cache, row) for row in find_rows(tx, tenant_id, refs)]
+
+
+def find_rows(tx: Transaction, tenant_id: str, refs: Sequence[BookRef]) -> tuple[RevisionRow, ...]:
+    """Return the requested revisions without their content, in order.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
+    """
+    heads = tx.find_heads(tenant_id, [ref.book_id for ref in refs])
+    rows = []
+    for ref in refs:
+        head = heads.get(ref.book_id)
+        if head is None or head.deleted_at is not None:
+            raise no_book(ref.book_id)
+        rows.append(get_revision(tx, head, ref.revision))
+    return tuple(rows)
+
+
+def _load(tx: Transaction, cache: BookCache, row: RevisionRow) -> Loaded:
+    book = cache.find(_key(row))
+    content = None if book else tx.get_content(row.tenant_id, row.content_hash)
+    return Loaded(row, book, content)
+
+
+def _key(row: RevisionRow) -> CacheKey:
+    return CacheKey(row.book_id, row.revision, row.content_hash)
+
+
+def compiled(cache: BookCache, counter: TokenCounter, loaded: Loaded) -> CompiledBook:
+    """Return the revision compiled; it is compiled once, however many ask for it."""
+    if loaded.book is not None:
+        return loaded.book
+    row, content = loaded.row, loaded.content or b""
+    return cache.get(
+        _key(row),
+        lambda: compile_book(
+            load_model(content), book_id=row.book_id, revision=row.revision, counter=counter
+        ),
+    )
+
+
+async def select_context(
+    services: Services, tenant_id: str, request: SelectRequest
+) -> SelectResponse:
+    """Return what of the requested books belongs into this turn, and why.
+
+    The request is kept for a while under the answer's fingerprint, with the revisions it got.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: a book is not there.
+        SnapshotTooLargeError: the books hold too much together.
+        SelectionError: a required entry can't go in.
+    """
+    response = await _select(services, tenant_id, request)
+    if services.keeper.is_on:
+        pinned = [BookRef(book_id=s.book_id, revision=s.revision) for s in response.snapshot]
+        kept = request.model_copy(update={"books": tuple(pinned)})
+        services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
+    return response
+
+
+async def open_selection(services: Services, tenant_id: str, selection_id: str) -> SelectResponse:
+    """Return a selection that was made a while ago, with its whole ledger, computed now.
+
+    Raises:
+        NotFoundError: it was never made, or its request is no longer kept.
+        BookNotFoundError: a book was deleted since.
+    """
+    request = await services.keeper.find(tenant_id, selection_id)
+    if request is None:
+        raise NotFoundError(f"There is no selection {selection_id}, or it is no longer kept.")
+    return await _select(services, tenant_id, request.model_copy(update={"explain": "full"}))
+
+
+async def _select(services: Services, tenant_id: str, request: SelectRequest) -> SelectResponse:
+    cache, recent, mark = services.cache, services.recent, services.store.mark()
+    name = (tenant_id, *((ref.book_id, ref.revision) for ref in request.books))
+    keys = recent.find(name, mark) if _may_be_short(request) else ()
+    held = [book for key in keys if (book := cache.find(key)) is not None]
+    if len(held) == len(request.books) and not any(book.with_regex for book in held):
+        response = _timed(services, lambda: held, request)
+        recent.took(name, response.duration_ms)
+        return response
+
+    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse]:
+        keys = [_key(each.row) for each in loaded]
+        return keys, _timed(
+            services, lambda: [compiled(cache, services.counter, each) for each in loaded], request
+        )
+
+    keys, response = await services.store.read_then(
+        lambda tx: load_books(tx, cache, tenant_id, request.books), answer
+    )
+    recent.keep(name, mark, keys, response.duration_ms)
+    return response
+
+
+def _may_be_short(request: SelectRequest) -> bool:
+    """Return whether the request asks for nothing that takes long by itself."""
+    return request.strategy == "rules" and request.explain != "full"
+
+
+def _timed(
+    services: Services, books: Callable[[], Sequence[CompiledBook]], request: SelectRequest
+) -> SelectResponse:
+    begin = perf_counter()
+    response = select(books(), request, limits=services.limits)
+    return replace(response, duration_ms=(perf_counter() - begin) * 1000)
+
+
+async def preview_context(
+    services: Services, tenant_id: str, request: PreviewRequest
+) -> SelectResponse:
+    """Return what a selection would give from books that are changed or not stored at all.
+
+    The same code and the same bytes as `select_context`; nothing is stored.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
+        ValidationFailedError: a change does not fit to its book.
+        InvalidDependencyError: `requires` of a given book can't be met.
+        SelectionError: a required entry can't go in.
+    """
+
+    def load(tx: Transaction) -> list[Loaded | None]:
+        return [
+            None
+            if isinstance(item, InlineBook)
+            else _load_item(tx, services.cache, tenant_id, item)
+            for item in request.books
+        ]
+
+    def answer(loaded: list[Loaded | None]) -> SelectResponse:
+        books = [
+            _preview_book(services, item, each, index)
+            for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
+        ]
+        fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
+        fields["books"] = tuple(book.ref for book in books)
+        return _timed(services, lambda: books, parse_model(SelectRequest, fields))
+
+    return await services.store.read_then(load, answer)
+
+
+def _load_item(
+    tx: Transaction, cache: BookCache, tenant_id: str, item: BookRef | ChangedBook
+) -> Loaded:
+    head = get_head(tx, tenant_id, item.book_id)
+    if isinstance(item, BookRef):
+        return _load(tx, cache, get_revision(tx, head, item.revision))
+    row = get_revision(tx, head, item.revision)
+    return Loaded(row, None, tx.get_content(tenant_id, row.content_hash))
+
+
+def _preview_book(
+    services: Services,
+    item: BookRef | InlineBook | ChangedBook,
+    loaded: Loaded | None,
+    index: int,
+) -> CompiledBook:
+    if isinstance(item, InlineBook):
+        return compile_book(
+            item.book, book_id=item.book_id, revision=item.revision, counter=services.counter
+        )
+    assert loaded is not None  # noqa: S101  what is not given whole was loaded
+    if isinstance(item, BookRef):
+        return compiled(services.cache, services.counter, loaded)
+    row = loaded.row
+    book = _changed(load_model(loaded.content or b""), item, index)
+    return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
+
+
+def _changed(book: BookCreate, item: ChangedBook, index: int) -> BookCreate:
+    """Return the book with entries replaced, added at the end, or left out."""
+    entries: dict[str, Entry] = {entry.id: entry for entry in book.entries}
+    faults = [
+        Fault(pointer("books", index, "removed", at), f"there is no entry {name!r} in this book")
+        for at, name in enumerate(item.removed)
+        if name not in entries
+    ]
+    faults += [
+        Fault(pointer("books", index, "changes", at, "id"), "must be given")
+        for at, entry in enumerate(item.changes)
+        if not entry.id
+    ]
+    if faults:
+        raise ValidationFailedError(tell(tuple(faults)), faults=tuple(faults))
+    for name in item.removed:
+        entries.pop(name, None)
+    entries.update((entry.id, entry) for entry in item.changes)
+    return BookCreate.model_validate(
+        {**book.model_dump(exclude={"entries"}), "entries": tuple(entries.values())}
+    )
+
+
+async def count_tokens(services: Services, request: TokenCountRequest) -> TokenCounts:
+    """Return the tokens of each text, with the service's own tokenizer unless one is named.
+
+    Raises:
+        ValidationFailedError: the tokenizer is neither bundled nor the service's own.
+    """
+
+    def count() -> TokenCounts:
+        chosen = _counter(services, request.tokenizer)
+        counts = tuple(chosen.count(text) for text in request.texts)
+        return TokenCounts(tokenizer=chosen.name, counts=counts)
+
+    return await asyncio.to_thread(count)
+
+
+def _counter(services: Services, name: str | None) -> TokenCounter:
+    if name is None or name == services.counter.name:
+        return services.counter
+    if name not in BUNDLED:  # any other name would be taken for a file's
+        fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
+        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+    return counter(name)

@@ -1,0 +1,51 @@
+"""What all use cases work with, put together once at start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from lorewell.app.cache import BookCache
+from lorewell.app.kept import Keeper
+from lorewell.app.ports import Clock, Store
+from lorewell.app.recent import Recent
+from lorewell.engine.native import SnapshotLimits
+from lorewell.engine.tokens import TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The adapters and figures of one service.
+
+    Attributes:
+        store: where everything is kept.
+        clock: tells the time.
+        new_id: makes a UUID, in lower case.
+        cache: compiled books.
+        recent: what short turns need, at hand.
+        keeper: requests kept so that a ledger can be computed when somebody opens it.
+        counter: counts tokens.
+        limits: how much the books of one selection may hold together.
+        auth: whether API keys are asked for.
+    """
+
+    store: Store
+    clock: Clock
+    new_id: Callable[[], str]
+    cache: BookCache
+    recent: Recent
+    keeper: Keeper
+    counter: TokenCounter
+    limits: SnapshotLimits
+    auth: bool
+
+
+def stamp(time: datetime) -> str:
+    """Return a time as the contract writes it: RFC 3339, UTC, microseconds, Z.
+
+    >>> from datetime import UTC
+    >>> stamp(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    '2026-03-01T12:00:00.000000Z'
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

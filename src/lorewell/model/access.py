@@ -1,0 +1,56 @@
+"""API keys (spec/native.md §13)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from lorewell.model.base import Contract
+from lorewell.model.entry import Distinct
+from lorewell.model.records import Timestamp
+from lorewell.model.text import Text
+
+Scope = Literal["read", "write", "admin"]
+ALL_TENANTS = "*"
+TENANT_PATTERN = r"^[A-Za-z0-9._:-]{1,100}$"
+TenantId = Annotated[Text, Field(pattern=TENANT_PATTERN)]
+
+
+class KeyRequest(Contract):
+    """A key to be made: which tenants it opens (`*` for all), and what may be done there."""
+
+    name: Annotated[Text, Field(max_length=200)] = ""
+    tenants: Annotated[
+        tuple[TenantId | Literal["*"], ...], Field(min_length=1, max_length=100), Distinct
+    ]
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=3), Distinct]
+
+
+class ApiKey(Contract):
+    """A key without its secret, which nobody can read again."""
+
+    id: str
+    name: str
+    tenants: tuple[str, ...]
+    scopes: tuple[Scope, ...]
+    created_at: Timestamp
+    revoked_at: Timestamp | None
+
+
+class CreatedKey(ApiKey):
+    """A new key with its secret, shown this once."""
+
+    secret: str
+
+
+class KeyList(Contract):
+    """All keys, oldest first."""
+
+    keys: tuple[ApiKey, ...]
+
+
+class TenantList(Contract):
+    """All tenants that have a book, in alphabetical order."""
+
+    tenants: tuple[str, ...]

@@ -1,0 +1,60 @@
+"""Which books a prompt uses (spec/native.md §6, Binding item)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator
+
+from lorewell.model.base import Contract
+from lorewell.model.entry import Level
+from lorewell.model.select import BookRef, lower_uuid
+from lorewell.model.text import Flag, Integer, Text, fault, pointer
+
+Policy = Literal["native", "sillytavern", "replica"]
+PolicyChoice = Literal["auto", "native", "sillytavern", "replica"]
+MAX_BINDINGS = 20
+
+
+class Binding(Contract):
+    """A book that a prompt uses; without `revision` it follows the book's head."""
+
+    book_id: Annotated[Text, AfterValidator(lower_uuid)]
+    revision: Annotated[Integer, Field(ge=1)] | None = None
+    position: Level = 0
+    enabled: Flag = True
+
+
+class BindingsPut(Contract):
+    """The whole set of a prompt's bindings: what was there before is replaced."""
+
+    bindings: Annotated[tuple[Binding, ...], Field(max_length=MAX_BINDINGS)]
+    policy: PolicyChoice = "auto"
+
+    @field_validator("bindings", mode="after")
+    @classmethod
+    def _check_books(cls, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        seen: set[str] = set()
+        for index, binding in enumerate(bindings):
+            if binding.book_id in seen:
+                raise fault(pointer(index, "book_id"), "is bound twice")
+            seen.add(binding.book_id)
+        return bindings
+
+
+class BindingSet(Contract):
+    """The bindings of a prompt as they are stored, disabled ones too."""
+
+    tenant_id: str
+    prompt_id: str
+    policy: PolicyChoice
+    bindings: tuple[Binding, ...]
+
+
+class ResolvedBindings(Contract):
+    """What a prompt uses now: concrete revisions in order, under one policy."""
+
+    tenant_id: str
+    prompt_id: str
+    policy: Policy
+    books: tuple[BookRef, ...]

@@ -1,0 +1,73 @@
+"""Bindings: which books a prompt uses, replaced as a whole."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, exists, insert, select, true
+
+from lorewell.app.ports import StoredBindings
+from lorewell.model.binding import Binding
+from lorewell.store.statements import Statements
+from lorewell.store.tables import binding_sets, bindings
+
+_OF_PROMPT = (bindings.c.tenant_id == bindparam("tenant")) & (
+    bindings.c.prompt_id == bindparam("prompt")
+)
+_POLICY = select(binding_sets.c.policy).where(
+    binding_sets.c.tenant_id == bindparam("tenant"), binding_sets.c.prompt_id == bindparam("prompt")
+)
+_LIST = (
+    select(bindings.c.book_id, bindings.c.revision, bindings.c.position, bindings.c.enabled)
+    .where(_OF_PROMPT)
+    .order_by(bindings.c.slot)
+)
+_CLEAR = delete(bindings).where(_OF_PROMPT)
+_INSERT = insert(bindings)
+_IS_BOUND = select(
+    exists().where(
+        bindings.c.tenant_id == bindparam("tenant"),
+        bindings.c.book_id == bindparam("book"),
+        bindings.c.enabled.is_(true()),
+    )
+)
+
+
+class Bindings(Statements):
+    """What a transaction does with bindings."""
+
+    def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:
+        """Return a prompt's bindings, None if none were ever put."""
+        found = self._row(_POLICY, tenant=tenant_id, prompt=prompt_id)
+        if found is None:
+            return None
+        rows = self._rows(_LIST, tenant=tenant_id, prompt=prompt_id)
+        return StoredBindings(
+            policy=found["policy"],
+            bindings=tuple(Binding.model_validate(dict(row)) for row in rows),
+        )
+
+    def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
+        """Replace all of a prompt's bindings."""
+        # First the set's own row: whoever replaces the same set waits for it.
+        self._put(
+            binding_sets,
+            {"tenant_id": tenant_id, "prompt_id": prompt_id, "policy": bindings.policy},
+        )
+        self._change(_CLEAR, tenant=tenant_id, prompt=prompt_id)
+        rows = [
+            {
+                "tenant_id": tenant_id,
+                "prompt_id": prompt_id,
+                "slot": slot,
+                "book_id": binding.book_id,
+                "revision": binding.revision,
+                "position": binding.position,
+                "enabled": binding.enabled,
+            }
+            for slot, binding in enumerate(bindings.bindings)
+        ]
+        if rows:
+            self._execute(_INSERT, rows)
+
+    def is_bound(self, tenant_id: str, book_id: str) -> bool:
+        """Return whether an enabled binding of any prompt names the book."""
+        return bool(self._execute(_IS_BOUND, {"tenant": tenant_id, "book": book_id}).scalar())

@@ -1,0 +1,65 @@
+"""Migrations of the schema, inside of a transaction that the caller has begun and locked."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from lorewell.errors import StorageUnavailableError
+from lorewell.store.statements import failing
+
+# Held around `upgrade`: alembic keeps what it works on in global variables.
+turn = Lock()
+
+
+def upgrade(connection: Connection) -> None:
+    """Bring the schema up to date.
+
+    Raises:
+        StorageUnavailableError: the schema is newer than this program knows.
+    """
+    config = _config()
+    config.attributes["connection"] = connection
+    with failing():
+        found = _found(connection)
+        unknown = found - _known()
+        if unknown:
+            raise StorageUnavailableError(
+                "The database was made by a newer version of Lorewell.", found=sorted(unknown)
+            )
+        if found != _newest():
+            command.upgrade(config, "head")
+
+
+def is_current(connection: Connection) -> bool:
+    """Return whether the schema is exactly the one that this program knows."""
+    with failing():
+        return _found(connection) == _newest()
+
+
+def _found(connection: Connection) -> frozenset[str]:
+    return frozenset(MigrationContext.configure(connection).get_current_heads())
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config
+
+
+@cache
+def _newest() -> frozenset[str]:
+    return frozenset(ScriptDirectory.from_config(_config()).get_heads())
+
+
+@cache
+def _known() -> frozenset[str]:
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    return frozenset(script.revision for script in scripts)

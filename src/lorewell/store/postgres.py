@@ -1,0 +1,208 @@
+"""The store on PostgreSQL, for any number of processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from contextvars import copy_context
+from functools import partial
+from typing import TypeVar
+
+import asyncpg
+from sqlalchemy import Column, ColumnElement, Connection, NullPool, Table, func, select
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.util import await_only
+
+from lorewell.app.ports import Transaction
+from lorewell.errors import StorageUnavailableError
+from lorewell.store import migrations
+from lorewell.store.failures import translate
+from lorewell.store.statements import DATABASE_ERRORS, DatabaseFailedError, failing
+from lorewell.store.transaction import SqlTransaction, Unit, run_whole
+
+Result = TypeVar("Result")
+Given = TypeVar("Given")
+
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.05
+_CONNECT_SECONDS = 10.0
+_UNDONE = frozenset({"40001", "40P01"})  # serialization failure, deadlock
+_LARGE_BYTES = 32_768  # a hop to a thread costs less than to compress as much
+_MIGRATION_LOCK = int.from_bytes(b"lorewell")
+_CONNECT_ERRORS = (*DATABASE_ERRORS, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+class PostgresTransaction(SqlTransaction):
+    """A transaction on PostgreSQL."""
+
+    def _insert(self, table: Table) -> postgresql.Insert:
+        return postgresql.insert(table)
+
+    def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
+        return func.strpos(column, text) > 0
+
+    # Statements are awaited on the event loop, and it must not stand still for a large body.
+    def _pack(self, body: bytes) -> bytes:
+        return _beside_the_loop(super()._pack, body)
+
+    def _unpack(self, stored: bytes) -> bytes:
+        return _beside_the_loop(super()._unpack, stored)
+
+
+def _beside_the_loop(convert: Callable[[bytes], bytes], body: bytes) -> bytes:
+    if len(body) < _LARGE_BYTES:
+        return convert(body)
+    return await_only(asyncio.to_thread(convert, body))
+
+
+class PostgresStore:
+    """A `Store` on PostgreSQL."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        threads: int,
+        pool_size: int,
+        wait_seconds: float,
+        statement_cache_size: int,
+    ) -> None:
+        """Take a URL as libpq has it, beginning with `postgresql://`; nothing is opened yet."""
+        self._url = url
+        self._statement_cache_size = statement_cache_size
+        self._engine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=self._connector(wait_seconds),
+            connect_args={"prepared_statement_cache_size": statement_cache_size},
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=wait_seconds,
+            isolation_level="READ COMMITTED",
+            hide_parameters=True,  # they are people's texts, and errors are logged
+        )
+        self._snapshots = self._engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+        self._threads = ThreadPoolExecutor(threads, "lorewell-worker")
+        self._closed = False
+
+    async def read(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
+        return await self._run(self._snapshots, PostgresTransaction.unit(work), commit=False)
+
+    async def read_then(
+        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
+    ) -> Result:
+        """As `read`, and run `then` in a thread on what it gave, when the connection is free."""
+        given = await self.read(work)
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(copy_context().run, then, given))
+
+    def mark(self) -> None:
+        """Return None: whether another replica has written, only the server knows."""
+
+    async def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` and commit what it wrote, or nothing of it if it raises."""
+        return await self._run(self._engine, PostgresTransaction.unit(work), commit=True)
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date; processes that start together do it one by one."""
+        await asyncio.to_thread(self._migrate)
+
+    def _migrate(self) -> None:
+        with migrations.turn:
+            asyncio.run(self._migrate_alone())
+
+    async def _migrate_alone(self) -> None:
+        # On a connection of its own, which waits for as long as a migration takes.
+        engine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=self._connector(None),
+            connect_args={"prepared_statement_cache_size": self._statement_cache_size},
+            poolclass=NullPool,
+            hide_parameters=True,
+        )
+        try:
+            await self._run(engine, _upgrade_locked, commit=True)
+        finally:
+            await engine.dispose()
+
+    async def check(self) -> str | None:
+        """Return what is not ready (`storage`, `migrations`), None if all is."""
+        try:
+            current = await self._run(self._snapshots, migrations.is_current, commit=False)
+        except StorageUnavailableError:
+            return "storage"
+        return None if current else "migrations"
+
+    async def close(self) -> None:
+        """Let go of threads and connections; what runs on one of them yet ends undisturbed."""
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        await self._engine.dispose()
+
+    async def _run(self, engine: AsyncEngine, unit: Unit[Result], *, commit: bool) -> Result:
+        """Run a unit of work, again if it was undone for another's sake or lost on its way."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._run_once(engine, unit, commit=commit)
+            except DatabaseFailedError as failure:
+                was_undone = _was_undone(failure)
+                if attempt == _ATTEMPTS or not (was_undone or _is_lost(failure)):
+                    raise translate(failure.error) from failure.error
+            if was_undone:  # by a deadlock; it would come again before the survivor has ended
+                await asyncio.sleep(_PAUSE_SECONDS * 4 ** (attempt - 1))
+        raise AssertionError  # the last attempt returns or raises
+
+    async def _run_once(self, engine: AsyncEngine, unit: Unit[Result], *, commit: bool) -> Result:
+        self._check_open()
+        async with AsyncExitStack() as stack:
+            try:
+                connection = await stack.enter_async_context(engine.connect())
+            except ValueError:  # what was wrong with the address may be its password
+                message = "The address of the database can't be read."
+                raise StorageUnavailableError(message) from None
+            except _CONNECT_ERRORS as error:
+                raise translate(error) from error
+            try:
+                return await connection.run_sync(run_whole, unit, commit=commit)
+            finally:
+                if self._closed:  # meanwhile: there is no pool to take it back
+                    await connection.invalidate()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageUnavailableError("The database is closed.")
+
+    def _connector(self, wait_seconds: float | None) -> Callable[..., object]:
+        # asyncpg reads the URL itself, so that all of libpq's parameters work.
+        return partial(
+            asyncpg.connect,
+            self._url,
+            timeout=_CONNECT_SECONDS,
+            command_timeout=wait_seconds,
+            statement_cache_size=self._statement_cache_size,
+        )
+
+
+def _upgrade_locked(connection: Connection) -> None:
+    with failing():
+        connection.execute(select(func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+    migrations.upgrade(connection)
+
+
+def _was_undone(failure: DatabaseFailedError) -> bool:
+    """Return whether the database gave up this transaction so that another could go on."""
+    error = failure.error
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _UNDONE
+
+
+def _is_lost(failure: DatabaseFailedError) -> bool:
+    """Return whether the connection went, and with it the work, for sure."""
+    error = failure.error
+    return isinstance(error, DBAPIError) and error.connection_invalidated and not failure.committing

@@ -1,0 +1,215 @@
+"""The store in one SQLite file: one connection that writes, and a few that read.
+
+A unit of work runs whole in one hop to a thread: a hop for each statement costs ten times more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, create_engine, event, func
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+
+from lorewell.app.ports import Transaction
+from lorewell.errors import StorageUnavailableError
+from lorewell.store import migrations
+from lorewell.store.failures import translate
+from lorewell.store.statements import DatabaseFailedError, failing
+from lorewell.store.transaction import SqlTransaction, Unit, run_whole
+
+Result = TypeVar("Result")
+Given = TypeVar("Given")
+
+IN_MEMORY = ":memory:"
+_PAUSE_SECONDS = 0.005
+_WRITE = "BEGIN IMMEDIATE"
+_READ = "BEGIN"  # the snapshot is taken by the first statement after it
+
+
+class SqliteTransaction(SqlTransaction):
+    """A transaction on SQLite."""
+
+    def _insert(self, table: Table) -> sqlite.Insert:
+        return sqlite.insert(table)
+
+    def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
+        return func.instr(column, text) > 0
+
+
+class SqliteStore:
+    """A `Store` in one file, which several processes may use at the same time.
+
+    SQLite lets one transaction write at a time, so writes take turns on one thread; reads run
+    beside them, each on its own snapshot.
+    """
+
+    def __init__(self, path: str, *, readers: int, wait_seconds: float) -> None:
+        """Take the path of a file, or `:memory:`; nothing is opened yet."""
+        self._path = path
+        self._wait_seconds = wait_seconds
+        self._writer = self._make_engine(_WRITE, connections=1)
+        self._writing = ThreadPoolExecutor(1, "lorewell-writer")
+        self._engines, self._executors = [self._writer], [self._writing]
+        if path == IN_MEMORY:  # the database is its only connection, so it has only one thread
+            self._reader, self._reading = self._writer, self._writing
+        else:
+            self._reader = self._make_engine(_READ, connections=readers)
+            self._reading = ThreadPoolExecutor(readers, "lorewell-reader")
+            self._engines.append(self._reader)
+            self._executors.append(self._reading)
+        self._watching: sqlite3.Connection | None = None
+        self._closed = False
+
+    async def read(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` in one consistent snapshot that shows every acknowledged write."""
+        return await self._hop(self._reading, partial(self._read, SqliteTransaction.unit(work)))
+
+    async def read_then(
+        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
+    ) -> Result:
+        """As `read`, and run `then` on what it gave in the same thread, after the transaction."""
+        unit = SqliteTransaction.unit(work)
+        return await self._hop(self._reading, lambda: then(self._read(unit)))
+
+    def mark(self) -> Hashable | None:
+        """Return SQLite's count of others' commits as one more connection sees it: 3 µs."""
+        if self._path == IN_MEMORY or self._closed:
+            return None  # in memory there is no other connection that could count
+        try:
+            if self._watching is None:
+                self._watching = self._connect()
+            (count,) = self._watching.execute("PRAGMA data_version").fetchone()
+            return int(count)
+        except (sqlite3.Error, StorageUnavailableError):
+            return None  # a read will say what is wrong
+
+    async def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` and commit what it wrote, or nothing of it if it raises."""
+        return await self._hop(self._writing, partial(self._write, SqliteTransaction.unit(work)))
+
+    async def migrate(self) -> None:
+        """Bring the schema up to date, under the lock of a writer."""
+        await self._hop(self._writing, self._migrate)
+
+    async def check(self) -> str | None:
+        """Return what is not ready (`storage`, `migrations`), None if all is."""
+        try:
+            current = await self._hop(self._reading, partial(self._read, migrations.is_current))
+        except StorageUnavailableError:
+            return "storage"
+        return None if current else "migrations"
+
+    async def close(self) -> None:
+        """Wait for the work that was begun, then let go of all connections and threads."""
+        self._closed = True
+        loop = asyncio.get_running_loop()
+        for executor in self._executors:
+            await loop.run_in_executor(None, executor.shutdown)
+        for engine in self._engines:
+            engine.dispose()
+        if self._watching is not None:
+            self._watching.close()
+
+    async def _hop(self, executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+        if self._closed:
+            raise StorageUnavailableError("The database is closed.")
+        in_context: Callable[[], Result] = partial(copy_context().run, work)
+        return await asyncio.get_running_loop().run_in_executor(executor, in_context)
+
+    def _read(self, unit: Unit[Result]) -> Result:
+        return self._patiently(self._reader, unit, commit=False)
+
+    def _write(self, unit: Unit[Result]) -> Result:
+        return self._patiently(self._writer, unit, commit=True)
+
+    def _migrate(self) -> None:
+        with migrations.turn:
+            self._write(migrations.upgrade)
+
+    def _patiently(self, engine: Engine, unit: Unit[Result], *, commit: bool) -> Result:
+        """Run a unit of work, again and again while another process is in the way.
+
+        SQLite waits by itself for most locks, but not for all: not while the file is opened by
+        several processes at once, for one.
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        while True:
+            try:
+                with failing():
+                    connection = engine.connect()
+                with connection:
+                    return run_whole(connection, unit, commit=commit)
+            except DatabaseFailedError as failure:
+                if not _is_busy(failure.error) or time.monotonic() >= deadline:
+                    raise translate(failure.error) from failure.error
+            time.sleep(_PAUSE_SECONDS)
+
+    def _make_engine(self, begin: str, *, connections: int) -> Engine:
+        engine = create_engine(
+            "sqlite://",
+            creator=self._connect,
+            poolclass=QueuePool,
+            pool_size=connections,
+            max_overflow=0,
+            pool_reset_on_return=None,  # a unit of work always ends its transaction itself
+            hide_parameters=True,  # they are people's texts, and errors are logged
+        )
+
+        # The driver would begin transactions when it sees fit; here it never does, we do.
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
+
+        if begin != _WRITE:
+
+            @event.listens_for(engine, "connect")
+            def _forbid_writing(
+                connection: sqlite3.Connection, _entry: ConnectionPoolEntry
+            ) -> None:
+                connection.execute("PRAGMA query_only = ON")
+
+        return engine
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path != IN_MEMORY:
+            _make_folder(Path(self._path).parent)
+        connection = sqlite3.connect(
+            self._path,
+            timeout=self._wait_seconds,
+            isolation_level=None,
+            check_same_thread=False,  # threads of one pool take turns with its connections
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")  # an answer given survives a power cut
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageUnavailableError(
+            f"The folder of the database can't be made: {folder}", folder=str(folder)
+        ) from error
+
+
+def _is_busy(error: Exception) -> bool:
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(origin, "sqlite_errorcode", None)
+    # The lowest byte is the error, what is above tells more of it.
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -1,0 +1,70 @@
+"""A transaction: all aggregates on one connection, run whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection, RootTransaction
+
+from lorewell.app.ports import Transaction
+from lorewell.store.bindings import Bindings
+from lorewell.store.books import Books
+from lorewell.store.files import Files
+from lorewell.store.idempotency import Idempotency
+from lorewell.store.keys import Keys
+from lorewell.store.requests import Requests
+from lorewell.store.revisions import Revisions
+from lorewell.store.statements import DATABASE_ERRORS, failing
+
+Result = TypeVar("Result")
+Unit = Callable[[Connection], Result]
+
+
+class SqlTransaction(Books, Revisions, Files, Idempotency, Bindings, Keys, Requests):
+    """One transaction on a SQL database."""
+
+    @classmethod
+    def unit(cls, work: Callable[[Transaction], Result]) -> Unit[Result]:
+        """Return what runs `work` on a connection that has a transaction begun."""
+
+        def run(connection: Connection) -> Result:
+            transaction = cls(connection)
+            result = work(transaction)
+            transaction.check_settled()
+            return result
+
+        return run
+
+
+def run_whole(connection: Connection, unit: Unit[Result], *, commit: bool) -> Result:
+    """Run a unit of work in a transaction of its own and return its result.
+
+    Args:
+        connection: one that has no transaction begun; it has none afterwards.
+        unit: what is to be done; its own errors pass through unchanged.
+        commit: whether to keep what it wrote.
+
+    Raises:
+        DatabaseFailedError: the database failed; nothing was kept unless it says `committing`.
+    """
+    with failing():
+        transaction = connection.begin()
+    try:
+        result = unit(connection)
+        if commit:
+            with failing(committing=True):
+                transaction.commit()
+    except BaseException:
+        _give_up(connection, transaction)
+        raise
+    if not commit:
+        _give_up(connection, transaction)
+    return result
+
+
+def _give_up(connection: Connection, transaction: RootTransaction) -> None:
+    try:
+        transaction.rollback()
+    except DATABASE_ERRORS:
+        connection.invalidate()  # nobody may get a connection in an unknown state

@@ -1,0 +1,86 @@
+"""Bindings of prompts: replaced as a whole, kept in order."""
+
+import pytest
+
+from contract.harness import Harness
+from contract.rows import add_book, binding, uuid
+from lorewell.app.ports import StoredBindings, Transaction
+from lorewell.errors import LorewellError
+
+PROMPT = "prompt/雾 1"
+
+
+@pytest.fixture(autouse=True)
+def _books(db: Harness) -> None:
+    def fill(tx: Transaction) -> None:
+        for number in range(1, 21):
+            add_book(number)(tx)
+
+    db.write(fill)
+
+
+def put(db: Harness, stored: StoredBindings, prompt_id: str = PROMPT) -> None:
+    db.write(lambda tx: tx.put_bindings("a", prompt_id, stored))
+
+
+def test_bindings_keep_their_order_and_fields(db: Harness) -> None:
+    stored = StoredBindings(
+        policy="sillytavern",
+        bindings=(
+            binding(3, revision=1, position=-1_000_000, enabled=False),
+            binding(1, position=5),
+            binding(2, revision=4, position=1_000_000),
+        ),
+    )
+    put(db, stored)
+    assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) == stored
+    assert db.read(lambda tx: tx.find_bindings("a", "other")) is None
+
+
+def test_bindings_are_replaced_as_a_whole(db: Harness) -> None:
+    put(db, StoredBindings(policy="auto", bindings=tuple(binding(n) for n in range(1, 21))))
+    put(db, StoredBindings(policy="auto", bindings=(binding(9),)), "second")
+    fewer = StoredBindings(policy="replica", bindings=(binding(20), binding(1)))
+    put(db, fewer)
+    assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) == fewer
+    none = StoredBindings(policy="native", bindings=())
+    put(db, none)
+    assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) == none
+    second = db.read(lambda tx: tx.find_bindings("a", "second"))
+    assert second == StoredBindings(policy="auto", bindings=(binding(9),))
+
+
+def test_book_is_bound_while_an_enabled_binding_names_it(db: Harness) -> None:
+    stored = StoredBindings(policy="auto", bindings=(binding(1), binding(2, enabled=False)))
+    put(db, stored)
+    put(db, StoredBindings(policy="auto", bindings=(binding(2, enabled=False),)), "second")
+    assert db.read(lambda tx: [tx.is_bound("a", uuid(n)) for n in (1, 2, 3)]) == [
+        True,
+        False,
+        False,
+    ]
+    put(db, StoredBindings(policy="auto", bindings=(binding(2),)), "second")
+    assert db.read(lambda tx: tx.is_bound("a", uuid(2)))
+
+
+def test_binding_needs_its_book(db: Harness) -> None:
+    before = StoredBindings(policy="auto", bindings=(binding(1),))
+    put(db, before)
+    with pytest.raises(LorewellError):
+        put(db, StoredBindings(policy="native", bindings=(binding(2), binding(99))))
+    assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) == before
+
+
+def test_parallel_puts_leave_one_whole_set(db: Harness) -> None:
+    sets = [
+        StoredBindings(
+            policy="auto", bindings=tuple(binding(1 + (start + i) % 20) for i in range(6))
+        )
+        for start in range(20)
+    ]
+
+    def work(stored: StoredBindings):  # noqa: ANN202
+        return lambda tx: tx.put_bindings("a", PROMPT, stored)
+
+    assert db.all(*(db.store.write(work(stored)) for stored in sets)) == [None] * 20
+    assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) in sets

@@ -1,0 +1,154 @@
+"""The schema: migrations make what the code describes, once, and both are told apart by version."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from alembic import op
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, inspect, text
+
+from contract.harness import Harness, opened
+from contract.rows import add_book, head, uuid
+from lorewell.errors import StorageUnavailableError
+from lorewell.store import open_store
+from lorewell.store.postgres import PostgresStore
+from lorewell.store.sqlite import SqliteStore
+from lorewell.store.tables import metadata
+from lorewell.store.transaction import Unit
+
+
+@pytest.fixture
+def db(empty_url: str) -> Iterator[Harness]:
+    with opened(open_store(empty_url)) as harness:
+        yield harness
+
+
+def run_sql(db: Harness, unit: Unit[Any]) -> Any:
+    """Run a unit of work on the database itself."""
+    store = db.store
+    if isinstance(store, PostgresStore):
+        return db.run(store._run(store._engine, unit, commit=True))
+    assert isinstance(store, SqliteStore)
+    return store._write(unit)
+
+
+def test_migrations_make_what_the_code_describes(db: Harness) -> None:
+    def differences(connection: Connection) -> list[Any]:
+        options = {"compare_type": True, "compare_server_default": True}
+        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+
+    assert run_sql(db, differences) == []
+
+
+def test_migrations_name_what_the_code_names(db: Harness) -> None:
+    """Names of keys and constraints are not compared by the tool."""
+
+    def names(connection: Connection) -> set[str | None]:
+        look = inspect(connection)
+        found = {
+            item["name"]
+            for table in metadata.tables
+            for items in (
+                look.get_foreign_keys(table),
+                look.get_unique_constraints(table),
+                look.get_indexes(table),
+                [look.get_pk_constraint(table)],
+            )
+            for item in items
+        }
+        return {None if name is None else str(name) for name in found}
+
+    described = {
+        str(item.name)
+        for table in metadata.tables.values()
+        for item in (*table.constraints, *table.indexes)
+    }
+    assert run_sql(db, names) == described
+
+
+def test_text_has_the_order_of_code_points(db: Harness) -> None:
+    if not isinstance(db.store, PostgresStore):
+        pytest.skip("SQLite compares bytes unless told otherwise")
+    unordered = text(
+        "SELECT table_name, column_name FROM information_schema.columns"
+        " WHERE table_schema = current_schema() AND data_type = 'text' AND collation_name <> 'C'"
+        " OR table_schema = current_schema() AND data_type = 'text' AND collation_name IS NULL"
+    )
+    assert run_sql(db, lambda connection: connection.execute(unordered).all()) == []
+
+
+def test_every_key_of_a_tenants_rows_begins_with_the_tenant() -> None:
+    for table in metadata.tables.values():
+        if "tenant_id" not in table.c:
+            assert table.name == "api_keys"
+            continue
+        keys = [table.primary_key, *table.foreign_key_constraints]
+        keys += [item for item in table.constraints if type(item).__name__ == "UniqueConstraint"]
+        for key in keys:
+            assert next(iter(key.columns)).name == "tenant_id", key
+
+
+def test_unmigrated_database_is_not_ready(empty_url: str) -> None:
+    async def go() -> None:
+        store = open_store(empty_url)
+        try:
+            assert await store.check() == "migrations"
+            with pytest.raises(StorageUnavailableError):
+                await store.read(lambda tx: tx.list_tenants())
+            await store.migrate()
+            assert await store.check() is None
+            await store.migrate()
+            assert await store.read(lambda tx: tx.list_tenants()) == []
+        finally:
+            await store.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("version", ["0000", "9999"])
+def test_other_version_is_not_ready(db: Harness, version: str) -> None:
+    change = text("UPDATE alembic_version SET version_num = :version")
+    run_sql(db, lambda connection: connection.execute(change, {"version": version}))
+    assert db.run(db.store.check()) == "migrations"
+    with pytest.raises(StorageUnavailableError) as caught:
+        db.run(db.store.migrate())
+    assert caught.value.details == {"found": [version]}
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0001"}))
+    assert db.run(db.store.check()) is None
+
+
+def test_migrating_again_keeps_what_is_there(db: Harness) -> None:
+    db.write(add_book(1))
+    db.run(db.store.migrate())
+    assert db.read(lambda tx: tx.find_head("a", uuid(1))) == head(1)
+
+
+def test_failed_migration_leaves_nothing(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(op, "create_index", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError), opened(open_store(empty_url)):
+            pass
+    with opened(open_store(empty_url)) as db:
+        assert db.run(db.store.check()) is None
+
+
+def test_stores_of_one_process_migrate_side_by_side(
+    empty_url: str, make_database: Callable[[], str]
+) -> None:
+    urls = [empty_url, empty_url, make_database()]
+    ready: list[str | None] = []
+
+    def start(url: str) -> None:
+        with opened(open_store(url)) as db:
+            ready.append(db.run(db.store.check()))
+
+    threads = [threading.Thread(target=start, args=[url]) for url in urls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ready == [None] * 3

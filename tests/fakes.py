@@ -1,0 +1,282 @@
+"""Ports in memory. They are real: they pass the same contract tests as the databases do."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import TypeVar
+
+from lorewell.app.ports import (
+    Head,
+    KeptRequest,
+    KeyRow,
+    Remembered,
+    RevisionRow,
+    StoredBindings,
+    Transaction,
+)
+from lorewell.errors import LorewellError, StorageUnavailableError
+
+Result = TypeVar("Result")
+Given = TypeVar("Given")
+
+
+@dataclass
+class State:
+    """All rows, by their keys; every key but that of an API key begins with the tenant."""
+
+    books: dict[tuple[str, str], Head] = field(default_factory=dict)
+    revisions: dict[tuple[str, str, int], RevisionRow] = field(default_factory=dict)
+    contents: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    files: dict[tuple[str, str], str] = field(default_factory=dict)
+    claims: dict[tuple[str, str], tuple[str, Remembered | None]] = field(default_factory=dict)
+    bindings: dict[tuple[str, str], StoredBindings] = field(default_factory=dict)
+    keys: dict[str, KeyRow] = field(default_factory=dict)
+    requests: dict[tuple[str, str], KeptRequest] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        return State(**{each.name: dict(getattr(self, each.name)) for each in fields(self)})
+
+
+def fold(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+class MemoryTransaction:
+    """A transaction on a state that nobody else sees."""
+
+    def __init__(self, state: State, *, may_write: bool) -> None:
+        self._state = state
+        self._may_write = may_write
+
+    @property
+    def _writable(self) -> State:
+        if not self._may_write:
+            raise StorageUnavailableError("This transaction only reads.")
+        return self._state
+
+    # Books
+    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> Head | None:
+        del lock  # nobody else is here
+        return self._state.books.get((tenant_id, book_id))
+
+    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
+        found = {book_id: self.find_head(tenant_id, book_id) for book_id in book_ids}
+        return {book_id: head for book_id, head in found.items() if head is not None}
+
+    def list_heads(
+        self,
+        tenant_id: str | None,
+        *,
+        limit: int,
+        after: tuple[datetime, str, str] | None,
+        name_contains: str | None,
+        include_deleted: bool,
+    ) -> Sequence[Head]:
+        def is_asked(head: Head) -> bool:
+            return (
+                tenant_id in (None, head.tenant_id)
+                and (after is None or place(head) > place_after(after))
+                and fold(name_contains or "") in fold(head.name)
+                and (include_deleted or head.deleted_at is None)
+            )
+
+        def place(head: Head) -> tuple[float, str, str]:
+            return place_after((head.updated_at, head.book_id, head.tenant_id))
+
+        def place_after(key: tuple[datetime, str, str]) -> tuple[float, str, str]:
+            return -key[0].timestamp(), key[1], key[2]
+
+        return sorted(filter(is_asked, self._state.books.values()), key=place)[:limit]
+
+    def list_tenants(self) -> Sequence[str]:
+        return sorted({tenant_id for tenant_id, _ in self._state.books})
+
+    def insert_book(self, head: Head) -> None:
+        key = (head.tenant_id, head.book_id)
+        if key in self._state.books:
+            raise LorewellError("The book is there already.")
+        self._writable.books[key] = head
+
+    def advance_book(
+        self, tenant_id: str, book_id: str, *, revision: int, name: str, updated_at: datetime
+    ) -> None:
+        head = replace(
+            self._get_book(tenant_id, book_id),
+            latest_revision=revision,
+            name=name,
+            updated_at=updated_at,
+        )
+        self._writable.books[tenant_id, book_id] = head
+
+    def set_deleted(
+        self, tenant_id: str, book_id: str, *, deleted_at: datetime | None, updated_at: datetime
+    ) -> None:
+        head = self._get_book(tenant_id, book_id)
+        self._writable.books[tenant_id, book_id] = replace(
+            head, deleted_at=deleted_at, updated_at=updated_at
+        )
+
+    def _get_book(self, tenant_id: str, book_id: str) -> Head:
+        head = self.find_head(tenant_id, book_id)
+        if head is None:
+            raise LorewellError("The book is not there.")
+        return head
+
+    # Revisions
+    def insert_revision(self, row: RevisionRow, content: bytes) -> None:
+        self._get_book(row.tenant_id, row.book_id)
+        key = (row.tenant_id, row.book_id, row.revision)
+        if key in self._state.revisions:
+            raise LorewellError("The revision is there already.")
+        self._writable.contents.setdefault((row.tenant_id, row.content_hash), content)
+        self._writable.revisions[key] = row
+
+    def find_revision(self, tenant_id: str, book_id: str, revision: int) -> RevisionRow | None:
+        return self._state.revisions.get((tenant_id, book_id, revision))
+
+    def list_revisions(
+        self, tenant_id: str, book_id: str, *, limit: int, before: int | None
+    ) -> Sequence[RevisionRow]:
+        rows = [
+            row
+            for row in self._state.revisions.values()
+            if (row.tenant_id, row.book_id) == (tenant_id, book_id)
+            and (before is None or row.revision < before)
+        ]
+        return sorted(rows, key=lambda row: -row.revision)[:limit]
+
+    def get_content(self, tenant_id: str, content_hash: str) -> bytes:
+        content = self._state.contents.get((tenant_id, content_hash))
+        if content is None:
+            raise LorewellError("The content is not there.")
+        return content
+
+    # Files
+    def find_file(self, tenant_id: str, sha256: str) -> str | None:
+        return self._state.files.get((tenant_id, sha256))
+
+    def claim_file(self, tenant_id: str, sha256: str) -> str | None:
+        return self._state.files.get((tenant_id, sha256))
+
+    def put_file(self, tenant_id: str, sha256: str, book_id: str) -> None:
+        self._get_book(tenant_id, book_id)
+        self._writable.files[tenant_id, sha256] = book_id
+
+    # Idempotency
+    def claim(self, tenant_id: str, key: str, request_hash: str) -> Remembered | None:
+        if (tenant_id, key) not in self._state.claims:
+            self._writable.claims[tenant_id, key] = (request_hash, None)
+            return None
+        _, remembered = self._state.claims[tenant_id, key]
+        if remembered is None:
+            raise LorewellError("A key was claimed twice in one transaction.")
+        return remembered
+
+    def settle(self, tenant_id: str, key: str, *, status: int, response: bytes) -> None:
+        request_hash, remembered = self._state.claims.get((tenant_id, key), ("", None))
+        if not request_hash or remembered is not None:
+            raise LorewellError("A key was settled that this transaction did not claim.")
+        settled = Remembered(request_hash=request_hash, status=status, response=response)
+        self._writable.claims[tenant_id, key] = (request_hash, settled)
+
+    def check_settled(self) -> None:
+        if any(remembered is None for _, remembered in self._state.claims.values()):
+            raise LorewellError("A key was claimed and not settled.")
+
+    # Bindings
+    def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:
+        return self._state.bindings.get((tenant_id, prompt_id))
+
+    def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
+        for binding in bindings.bindings:
+            self._get_book(tenant_id, binding.book_id)
+        self._writable.bindings[tenant_id, prompt_id] = bindings
+
+    def is_bound(self, tenant_id: str, book_id: str) -> bool:
+        return any(
+            binding.enabled and binding.book_id == book_id
+            for (owner, _), stored in self._state.bindings.items()
+            for binding in stored.bindings
+            if owner == tenant_id
+        )
+
+    # API keys
+    def insert_key(self, row: KeyRow) -> None:
+        if row.key_id in self._state.keys:
+            raise LorewellError("The key is there already.")
+        self._writable.keys[row.key_id] = row
+
+    def find_key(self, key_id: str) -> KeyRow | None:
+        return self._state.keys.get(key_id)
+
+    def list_keys(self) -> Sequence[KeyRow]:
+        return sorted(self._state.keys.values(), key=lambda row: (row.created_at, row.key_id))
+
+    def revoke_key(self, key_id: str, revoked_at: datetime) -> None:
+        row = self.find_key(key_id)
+        if row is not None and row.revoked_at is None:
+            self._writable.keys[key_id] = replace(row, revoked_at=revoked_at)
+
+    # Kept requests
+    def keep_request(self, kept: KeptRequest) -> None:
+        self._writable.requests[kept.tenant_id, kept.selection_id] = kept
+
+    def find_request(self, tenant_id: str, selection_id: str) -> KeptRequest | None:
+        return self._state.requests.get((tenant_id, selection_id))
+
+    def drop_requests(self, expired_by: datetime) -> int:
+        requests = self._writable.requests
+        expired = [key for key, kept in requests.items() if kept.expires_at <= expired_by]
+        for key in expired:
+            del requests[key]
+        return len(expired)
+
+
+class MemoryStore:
+    """A store in memory. Work runs on the event loop, so one unit of work never meets another."""
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._migrated = False
+        self._closed = False
+
+    async def read(self, work: Callable[[Transaction], Result]) -> Result:
+        await self._reach()
+        return work(MemoryTransaction(self._state, may_write=False))
+
+    async def read_then(
+        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
+    ) -> Result:
+        return await asyncio.to_thread(then, await self.read(work))
+
+    def mark(self) -> None:
+        return None
+
+    async def write(self, work: Callable[[Transaction], Result]) -> Result:
+        await self._reach()
+        state = self._state.copy()
+        transaction = MemoryTransaction(state, may_write=True)
+        result = work(transaction)
+        transaction.check_settled()
+        self._state = state
+        return result
+
+    async def migrate(self) -> None:
+        self._migrated = True
+
+    async def check(self) -> str | None:
+        if self._closed:
+            return "storage"
+        return None if self._migrated else "migrations"
+
+    async def close(self) -> None:
+        self._closed = True
+
+    async def _reach(self) -> None:
+        await asyncio.sleep(0)  # whoever waits elsewhere may come first, as with a database
+        if self._closed or not self._migrated:
+            raise StorageUnavailableError("The database is closed or has no tables.")
