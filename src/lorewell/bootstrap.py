@@ -1,0 +1,105 @@
+"""Puts a service together: the one place that names concrete adapters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from lorewell.app.cache import BookCache
+from lorewell.app.kept import Keeper
+from lorewell.app.recent import Recent
+from lorewell.app.services import Services
+from lorewell.engine.native import SnapshotLimits
+from lorewell.engine.tokens import counter
+from lorewell.errors import StorageUnavailableError
+from lorewell.settings import Settings
+from lorewell.store import open_store
+
+_SECONDS_BETWEEN_ATTEMPTS = 1.0
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        return datetime.now(UTC)
+
+
+def new_uuid() -> str:
+    """Return a random UUID in lower case."""
+    return str(uuid4())
+
+
+def build_services(settings: Settings) -> Services:
+    """Return what the use cases work with. Nothing is connected before it is used.
+
+    Raises:
+        ValidationFailedError: the database's URL or the tokenizer can't be used.
+    """
+    store = open_store(
+        settings.database_url,
+        pool_size=settings.postgres_pool_size,
+        statement_cache_size=settings.postgres_statement_cache_size,
+    )
+    clock = SystemClock()
+    return Services(
+        store=store,
+        clock=clock,
+        new_id=new_uuid,
+        cache=BookCache(limit_bytes=settings.cache_bytes),
+        recent=Recent(),
+        keeper=Keeper(store, clock, keep_s=settings.ledger_keep_s),
+        counter=counter(settings.tokenizer),
+        limits=SnapshotLimits(
+            entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
+        ),
+        auth=settings.auth,
+    )
+
+
+async def start(services: Services) -> None:
+    """Bring the database's schema up to date.
+
+    Raises:
+        StorageUnavailableError: the database can't be reached.
+    """
+    await services.store.migrate()
+
+
+async def stop(services: Services) -> None:
+    """Write what waits to be written, and let go of the database."""
+    with suppress(StorageUnavailableError):  # then kept requests are lost: they are a convenience
+        await services.keeper.flush()
+    await services.store.close()
+
+
+@asynccontextmanager
+async def running(services: Services) -> AsyncIterator[None]:
+    """Keep a service going: its database up to date, its kept requests written.
+
+    A database that can't be reached yet is tried again and again meanwhile; `Store.check` tells.
+    """
+    tasks = [asyncio.create_task(_start_patiently(services))]
+    done, _ = await asyncio.wait(tasks, timeout=_SECONDS_BETWEEN_ATTEMPTS)
+    for task in done:  # usually it is ready at once
+        task.result()
+    tasks.append(asyncio.create_task(services.keeper.run()))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await stop(services)
+
+
+async def _start_patiently(services: Services) -> None:
+    while True:
+        try:
+            return await start(services)
+        except StorageUnavailableError:
+            await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)

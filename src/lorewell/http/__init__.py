@@ -1,0 +1,1 @@
+"""The HTTP service: routes that parse, authorise, call one use case, convert and answer."""

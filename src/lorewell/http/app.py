@@ -1,0 +1,146 @@
+"""The application: routes, guards and error answers around the use cases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, cast
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from lorewell.app.services import Services
+from lorewell.bootstrap import running
+from lorewell.errors import (
+    Fault,
+    LorewellError,
+    MethodNotAllowedError,
+    NotFoundError,
+    StorageUnavailableError,
+    ValidationFailedError,
+    tell,
+)
+from lorewell.http import openapi
+from lorewell.http.calls import Shared
+from lorewell.http.guard import Guard
+from lorewell.http.metrics import Metrics
+from lorewell.http.observe import Observe, log_failure
+from lorewell.http.problems import INTERNAL_ERROR, problem_response, status_of
+from lorewell.http.routes import (
+    admin,
+    bindings,
+    books,
+    context,
+    health,
+    imports,
+    index,
+    revisions,
+    search,
+    tokens,
+)
+from lorewell.settings import Settings
+
+# Routes are tried in this order, so what is asked most stands first.
+_MODULES = (context, bindings, search, tokens, books, revisions, imports, index, admin, health)
+_SENTENCES = {"missing": "must be given"}
+_METHOD_NOT_ALLOWED = 405
+
+
+def create_app(services: Services, settings: Settings) -> FastAPI:
+    """Return the ASGI application. It starts and stops its services with its lifespan."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with running(services):
+            yield
+
+    app = FastAPI(
+        title="Lorewell",
+        version=_version(),
+        summary="World books for language models",
+        description="Decides which entries of a book belong in a prompt, where, and why.",
+        openapi_tags=[{"name": m.TAG, "description": m.__doc__ or ""} for m in _MODULES],
+        generate_unique_id_function=lambda route: route.name,
+        docs_url=None,  # they load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    metrics = Metrics()
+    app.state.shared = Shared(services=services, settings=settings, metrics=metrics)
+    for module in _MODULES:
+        app.include_router(module.router, tags=[module.TAG])
+    # Each one added goes around those before it.
+    app.add_middleware(
+        Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
+    )
+    app.add_middleware(Observe, metrics=metrics, cache=services.cache)
+    app.add_exception_handler(LorewellError, _answer_error)
+    app.add_exception_handler(HTTPException, _Unrouted(app).answer)
+    app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
+    _tell_openapi(app)
+    return app
+
+
+def _version() -> str:
+    try:
+        return version("lorewell")
+    except PackageNotFoundError:  # pragma: no cover  run from a folder of sources
+        return "0"
+
+
+def _tell_openapi(app: FastAPI) -> None:
+    def once() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi.document(app)
+        return app.openapi_schema
+
+    app.openapi = once  # type: ignore[method-assign]  # FastAPI's documented way
+
+
+def _respond(
+    request: Request, error: LorewellError, headers: Mapping[str, str] | None = None
+) -> Response:
+    return problem_response(error, request.state.request_id, headers)
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    ours = cast("LorewellError", error)
+    if status_of(ours) == INTERNAL_ERROR or isinstance(ours, StorageUnavailableError):
+        log_failure(ours, request.state.request_id)
+    return _respond(request, ours)
+
+
+async def _answer_bad_parameters(request: Request, error: Exception) -> Response:
+    items = cast("RequestValidationError", error).errors()
+    faults = tuple(
+        Fault("", _SENTENCES.get(item["type"], item["msg"]), parameter=str(item["loc"][-1]))
+        for item in items
+    )
+    return _respond(request, ValidationFailedError(tell(faults), faults=faults))
+
+
+class _Unrouted:
+    """Answers what the router itself has to say."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    async def answer(self, request: Request, error: Exception) -> Response:
+        """Return a problem for an unknown route or method."""
+        status = cast("HTTPException", error).status_code
+        if status == _METHOD_NOT_ALLOWED:
+            allowed = ", ".join(self._methods(request))
+            message = f"This route answers to {allowed} only."
+            return _respond(request, MethodNotAllowedError(message), {"Allow": allowed})
+        if status == status_of(NotFoundError):
+            return _respond(request, NotFoundError("There is no such route."))
+        return _respond(request, ValidationFailedError("The request can't be understood."))
+
+    def _methods(self, request: Request) -> list[str]:
+        # The router names those of the first route of the path; a path has one route a method.
+        path = getattr(request.scope.get("route"), "path", "")
+        operations = self._app.openapi()["paths"].get(path, {"get": None})
+        return sorted(method.upper() for method in operations)

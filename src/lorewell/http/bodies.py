@@ -1,0 +1,120 @@
+"""Bodies of requests: counted while they arrive, and given only so much time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from tempfile import SpooledTemporaryFile
+from typing import TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel
+from starlette.datastructures import Headers
+
+from lorewell.errors import (
+    BodyTooLargeError,
+    MalformedJsonError,
+    RequestTimeoutError,
+    StorageUnavailableError,
+    UnsupportedMediaTypeError,
+)
+from lorewell.model.parse import parse_json, parse_model
+from lorewell.settings import Settings
+
+Model = TypeVar("Model", bound=BaseModel)
+
+# Parsing less than this takes less time than to hand it to a thread and back.
+_SMALL_BYTES = 32_768
+_IN_MEMORY_BYTES = 524_288
+_MAX_DIGITS = 18
+_LEAST_BYTES_PER_S = 65_536
+
+
+async def receive_body(
+    request: Request, settings: Settings, sink: Callable[[bytes], object]
+) -> None:
+    """Pass the body on, piece by piece.
+
+    Raises:
+        BodyTooLargeError: it is larger than the limit; no more than that was read, and nothing of
+            it if its length was declared.
+        RequestTimeoutError: the sender is too slow.
+        StorageUnavailableError: there is no room to keep it meanwhile.
+    """
+    _check_size(declared_bytes(request.headers), settings)
+    received, begin = 0, asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout(settings.body_timeout_s) as patience:
+            async for piece in request.stream():
+                received += len(piece)
+                _check_size(received, settings)
+                earned_s = settings.body_timeout_s + received / _LEAST_BYTES_PER_S
+                patience.reschedule(begin + earned_s)
+                sink(piece)
+    except TimeoutError as error:
+        raise RequestTimeoutError("The body of the request did not arrive in time.") from error
+    except OSError as error:  # the disk that the spooled part is on
+        raise StorageUnavailableError("There is no room for the body.") from error
+
+
+def declared_bytes(headers: Headers) -> int:
+    """Return how long the body is said to be, 0 if nothing sensible is said."""
+    length = headers.get("content-length", "")
+    return int(length[:_MAX_DIGITS]) if length.isascii() and length.isdigit() else 0
+
+
+def _check_size(size: int, settings: Settings) -> None:
+    limit = settings.max_body_bytes
+    if size > limit:
+        message = f"The body is larger than {limit} bytes, the limit."
+        raise BodyTooLargeError(message, limit_bytes=limit)
+
+
+def check_media_type(request: Request, wanted: str) -> None:
+    """Raise UnsupportedMediaTypeError unless the body is of this kind, and not compressed.
+
+    A form on a foreign page can send some kinds without asking, JSON is not one of them.
+    """
+    given = request.headers.get("content-type", "")
+    kind, _, parameters = given.partition(";")
+    charset = parameters.replace(" ", "").replace('"', "").lower().partition("charset=")[2]
+    packed = request.headers.get("content-encoding", "identity").lower()
+    if kind.strip().lower() != wanted or charset.partition(";")[0] not in ("", "utf-8", "utf8"):
+        raise UnsupportedMediaTypeError(f"The body must be {wanted}.", expected=wanted)
+    if packed != "identity":
+        raise UnsupportedMediaTypeError("The body must not be compressed.", expected=wanted)
+
+
+async def read_model(request: Request, settings: Settings, model: type[Model]) -> Model:
+    """Return the JSON body as a model.
+
+    Raises:
+        UnsupportedMediaTypeError: it is said to be no JSON.
+        BodyTooLargeError, RequestTimeoutError: as `receive_body`.
+        MalformedJsonError: it is no JSON.
+        ValidationFailedError: it breaks the schema; pointers are into the body.
+    """
+    if _is_absent(request):
+        raise MalformedJsonError("The request has no body; it must be a JSON document.")
+    check_media_type(request, "application/json")
+    with spool() as body:
+        await receive_body(request, settings, body.write)
+        size = body.tell()
+        body.seek(0)
+        if size < _SMALL_BYTES:
+            return parse_model(model, parse_json(body.read()))
+        return await asyncio.to_thread(lambda: parse_model(model, parse_json(body.read())))
+
+
+def spool() -> SpooledTemporaryFile[bytes]:
+    """Return a file that is in memory while it is small.
+
+    So bodies that are on their way, and those that turn out to be too large, take little memory
+    however many there are of them.
+    """
+    return SpooledTemporaryFile(_IN_MEMORY_BYTES)
+
+
+def _is_absent(request: Request) -> bool:
+    headers = request.headers
+    return "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"

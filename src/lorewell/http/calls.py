@@ -1,0 +1,115 @@
+"""What the routes share: an authorised request, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar, cast
+
+from fastapi import Depends, Request, Response
+from pydantic import BaseModel
+
+from lorewell.app.access import Need, authorise
+from lorewell.app.imports import File
+from lorewell.app.services import Services
+from lorewell.http.bodies import read_model
+from lorewell.http.metrics import Metrics
+from lorewell.http.multipart import read_files
+from lorewell.http.parameters import TenantId
+from lorewell.model import CreateResult, Scope, SelectResponse
+from lorewell.settings import Settings
+
+Model = TypeVar("Model", bound=BaseModel)
+
+JSON = "application/json"
+OK, CREATED, NO_CONTENT = 200, 201, 204
+_LARGE_LEDGER = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all requests of an application share."""
+
+    services: Services
+    settings: Settings
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request that may do what it asks for.
+
+    Attributes:
+        tenant_id: whose books it is about; empty where it crosses tenants.
+    """
+
+    request: Request
+    shared: Shared
+    tenant_id: str
+
+    @property
+    def services(self) -> Services:
+        """What the use cases work with."""
+        return self.shared.services
+
+    async def body(self, model: type[Model]) -> Model:
+        """Return the JSON body as a model."""
+        return await read_model(self.request, self.shared.settings, model)
+
+    async def files(self, field: str, most: int) -> Sequence[File]:
+        """Return the files of a form."""
+        return await read_files(self.request, self.shared.settings, field, most)
+
+
+def shared(request: Request) -> Shared:
+    """Return what the request's application shares."""
+    return cast("Shared", request.app.state.shared)
+
+
+async def _allowed(request: Request, scope: Scope, tenant_id: str | None) -> Call:
+    # Before anything is looked up, and before any of the body is read.
+    common = shared(request)
+    await authorise(common.services, request.headers.get("authorization"), Need(scope, tenant_id))
+    return Call(request=request, shared=common, tenant_id=tenant_id or "")
+
+
+async def _reading(request: Request, tenant_id: TenantId) -> Call:
+    return await _allowed(request, "read", tenant_id)
+
+
+async def _writing(request: Request, tenant_id: TenantId) -> Call:
+    return await _allowed(request, "write", tenant_id)
+
+
+async def _administering(request: Request) -> Call:
+    return await _allowed(request, "admin", None)
+
+
+Reading = Annotated[Call, Depends(_reading)]
+Writing = Annotated[Call, Depends(_writing)]
+Administering = Annotated[Call, Depends(_administering)]
+
+
+def answer(value: BaseModel, status: int = OK) -> Response:
+    """Return a model as JSON."""
+    return Response(value.model_dump_json(), status, media_type=JSON)
+
+
+def answer_json(content: bytes) -> Response:
+    """Return JSON that is written already."""
+    return Response(content, media_type=JSON)
+
+
+def answer_created(result: CreateResult) -> Response:
+    """Return what was created: 200 where nothing was, because all was there before."""
+    is_new = not result.replayed and not all(book.deduplicated for book in result.books)
+    return answer(result, CREATED if is_new else OK)
+
+
+async def answer_selection(call: Call, response: SelectResponse) -> Response:
+    """Return a selection, encoded straight from its values."""
+    call.shared.metrics.selected(response)
+    if len(response.decisions) > _LARGE_LEDGER:
+        return answer_json(await asyncio.to_thread(response.to_json))
+    return answer_json(response.to_json())

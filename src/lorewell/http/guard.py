@@ -1,0 +1,179 @@
+"""Who may ask at all: an open loopback port is not private, since any web page can reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lorewell.errors import (
+    Fault,
+    ForbiddenError,
+    LorewellError,
+    MisdirectedRequestError,
+    ValidationFailedError,
+    tell,
+)
+from lorewell.http.parameters import NAMES
+from lorewell.http.problems import problem_response
+
+ANY = "*"
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_ONCE = ("authorization", "content-type", "idempotency-key")
+_PREFLIGHT_S = 600
+_POLICY_VIOLATION = 1008
+
+
+class Guard:
+    """ASGI middleware: hosts that we answer for, origins that may change something, clean text.
+
+    A page of another origin that has our address under a name of its own (DNS rebinding) sends its
+    own name as the host; a form on any page sends its origin.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, allowed_hosts: Iterable[str], cors_origins: Iterable[str]
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in cors_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        try:
+            self._check(scope, headers)
+        except LorewellError as error:
+            await _refuse(error, scope, receive, send)
+            return
+        origin = headers.get("origin")
+        if origin is not None and self._is_open_to(origin):
+            await self._answer_origin(origin, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        _check_headers(scope, headers)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
+            message = "This service does not answer for this host; see LOREWELL_ALLOWED_HOSTS."
+            raise MisdirectedRequestError(message)
+        origin = headers.get("origin")
+        is_safe = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
+        if origin is not None and not is_safe and not self._is_known(origin, hosts[0].lower()):
+            message = "Pages of this origin may not use the service; see LOREWELL_CORS_ORIGINS."
+            raise ForbiddenError(message)
+        _check_query(scope["query_string"])
+
+    def _is_ours(self, host: str) -> bool:
+        name = host_name(host)
+        return is_loopback(name) or not {host, name, ANY}.isdisjoint(self._hosts)
+
+    def _is_known(self, origin: str, host: str) -> bool:
+        return origin.lower().partition("://")[2] == host or self._is_open_to(origin)
+
+    def _is_open_to(self, origin: str) -> bool:
+        return origin.lower() in self._origins
+
+    async def _answer_origin(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_open(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Access-Control-Allow-Origin"] = origin
+                headers["Access-Control-Expose-Headers"] = "X-Request-ID"
+                headers.add_vary_header("Origin")
+            await send(message)
+
+        asked = Headers(scope=scope).get("access-control-request-method")
+        if scope["type"] == "http" and scope["method"] == "OPTIONS" and asked:
+            answer = Response(
+                status_code=204,
+                headers={
+                    "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
+                    "Access-Control-Allow-Headers": (
+                        "Authorization, Content-Type, Idempotency-Key, X-Request-ID"
+                    ),
+                    "Access-Control-Max-Age": str(_PREFLIGHT_S),
+                },
+            )
+            await answer(scope, receive, send_open)
+        else:
+            await self._app(scope, receive, send_open)
+
+
+def host_name(host: str) -> str:
+    """Return the host without its port.
+
+    >>> host_name("[::1]:8876"), host_name("localhost:80"), host_name("localhost")
+    ('::1', 'localhost', 'localhost')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    name, separator, port = host.rpartition(":")
+    return name if separator and port.isdecimal() and ":" not in name else host
+
+
+def is_loopback(name: str) -> bool:
+    """Return whether a host name or address always means this machine.
+
+    >>> is_loopback("127.1.2.3"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("::")
+    (True, True, False, False)
+    """
+    if name == "localhost":
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_headers(scope: Scope, headers: Headers) -> None:
+    for name, value in scope["headers"]:
+        if b"\x00" in value:
+            raise _bad(name.decode("latin-1"), "text must not hold U+0000")
+    for header in _ONCE:
+        if len(headers.getlist(header)) > 1:
+            raise _bad(header, "is given more than once")
+
+
+def _check_query(query: bytes) -> None:
+    """Raise a fault for text that no database takes, and for a parameter that is given twice.
+
+    Twice is refused since who stands before us may have looked at the other one.
+    """
+    seen = set()
+    for pair in query.split(b"&"):
+        name, _, value = (_decoded(part) for part in pair.partition(b"="))
+        shown = name.decode(errors="replace")
+        if b"\x00" in name + value:
+            raise _bad(shown, "text must not hold U+0000")
+        try:
+            (name + value).decode()
+        except UnicodeDecodeError as error:
+            raise _bad(shown, "text must be UTF-8") from error
+        if shown in seen and shown in NAMES:
+            raise _bad(shown, "is given more than once")
+        seen.add(shown)
+
+
+def _decoded(part: bytes) -> bytes:
+    return unquote_to_bytes(part) if b"%" in part else part
+
+
+def _bad(parameter: str, detail: str) -> ValidationFailedError:
+    fault = Fault("", detail, parameter=parameter)
+    return ValidationFailedError(tell((fault,)), faults=(fault,))
+
+
+async def _refuse(error: LorewellError, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": error.code})
+    else:
+        await problem_response(error, scope["state"]["request_id"])(scope, receive, send)

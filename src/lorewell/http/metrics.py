@@ -1,0 +1,94 @@
+"""Figures for Prometheus. No label names a tenant, a book or a text."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from lorewell.app.cache import BookCache, CacheCounts
+from lorewell.model import SelectResponse
+
+MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The figures of one service; of all its processes where there are several."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        given = self._registry
+        self._requests = Counter(
+            "lorewell_http_requests",
+            "Answered requests.",
+            ["method", "route", "status"],
+            registry=given,
+        )
+        self._request_seconds = Histogram(
+            "lorewell_http_request_seconds",
+            "Time to answer a request.",
+            ["method", "route"],
+            registry=given,
+            buckets=_SECONDS,
+        )
+        self._select_seconds = Histogram(
+            "lorewell_select_seconds",
+            "Time of a selection, without HTTP and database.",
+            registry=given,
+            buckets=_SECONDS,
+        )
+        self._degraded = Counter(
+            "lorewell_degraded",
+            "Selections that could not do all they were asked.",
+            ["reason"],
+            registry=given,
+        )
+        self._hits = Counter("lorewell_cache_hits", "Compiled books found.", registry=given)
+        self._misses = Counter("lorewell_cache_misses", "Compiled books missed.", registry=given)
+        self._evictions = Counter(
+            "lorewell_cache_evictions", "Compiled books let go.", registry=given
+        )
+        self._compile_seconds = Counter(
+            "lorewell_compile_seconds", "Time spent compiling books.", registry=given
+        )
+        self._bytes = Gauge(
+            "lorewell_cache_bytes",
+            "Bytes of compiled books held, roughly.",
+            registry=given,
+            multiprocess_mode="livesum",
+        )
+        self._seen = CacheCounts()
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count an answer; `route` is the template of its path."""
+        shown = method if method in _METHODS else "OTHER"
+        self._requests.labels(shown, route, str(status)).inc()
+        self._request_seconds.labels(shown, route).observe(seconds)
+
+    def selected(self, response: SelectResponse) -> None:
+        """Count a selection."""
+        self._select_seconds.observe(response.duration_ms / 1000)
+        for reason in response.degraded:
+            self._degraded.labels(reason).inc()
+
+    def look_at(self, cache: BookCache) -> None:
+        """Take over what the cache has counted since."""
+        counts, seen = cache.counts, self._seen
+        now = CacheCounts(counts.hits, counts.misses, counts.evictions, counts.compile_s)
+        self._hits.inc(now.hits - seen.hits)
+        self._misses.inc(now.misses - seen.misses)
+        self._evictions.inc(now.evictions - seen.evictions)
+        self._compile_seconds.inc(now.compile_s - seen.compile_s)
+        self._bytes.set(cache.held_bytes)
+        self._seen = now
+
+    def to_text(self) -> bytes:
+        """Return all figures in Prometheus' text format."""
+        if MULTIPROCESS not in os.environ:
+            return generate_latest(self._registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no types
+        return generate_latest(registry)

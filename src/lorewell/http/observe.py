@@ -1,0 +1,140 @@
+"""What is said of every request: its id, a log line, its figures; and the answer to a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from contextlib import suppress
+from time import perf_counter
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from lorewell.app.cache import BookCache
+from lorewell.errors import LorewellError, StorageUnavailableError
+from lorewell.http.bodies import declared_bytes
+from lorewell.http.metrics import Metrics
+from lorewell.http.problems import problem_response
+
+REQUEST_ID = "X-Request-ID"
+NO_ROUTE = "none"
+_GONE = 499  # nobody was there to get an answer
+_MAX_ID_CHARS = 100
+_SMALL_BYTES = 65_536
+_LINGER_BYTES = 4 * 1024 * 1024
+_LINGER_S = 1.0
+
+log: FilteringBoundLogger = structlog.get_logger("lorewell.http")
+
+
+class Observe:
+    """ASGI middleware, the outermost: nothing that fails inside gets past it."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, cache: BookCache) -> None:
+        self._app, self._metrics, self._cache = app, metrics, cache
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin = perf_counter()
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        exchange = _Exchange(scope, receive, send, request_id)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            pass
+        except Exception as error:  # noqa: BLE001  the last resort: it is logged and answered
+            log_failure(error, request_id)
+            if not exchange.status:
+                answer = problem_response(LorewellError("Unexpected."), request_id)
+                await answer(scope, receive, exchange.send)
+        finally:
+            self._tell(scope, exchange.status or _GONE, perf_counter() - begin)
+
+    def _tell(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", NO_ROUTE)
+        self._metrics.answered(scope["method"], route, status, seconds)
+        self._metrics.look_at(self._cache)
+        log.info(
+            "request",
+            method=scope["method"],
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 2),
+            request_id=scope["state"]["request_id"],
+        )
+
+
+def log_failure(error: BaseException, request_id: str) -> None:
+    """Log what failed and where, without its text: that may quote what a person wrote."""
+    where = [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in _frames(error)]
+    reason = error.details.get("reason") if isinstance(error, StorageUnavailableError) else None
+    log.error(
+        "failure", error=type(error).__name__, where=where, reason=reason, request_id=request_id
+    )
+
+
+def _frames(error: BaseException) -> traceback.StackSummary:
+    return traceback.extract_tb(error.__traceback__)
+
+
+def _request_id(scope: Scope) -> str:
+    given = Headers(scope=scope).getlist(REQUEST_ID)
+    if len(given) == 1 and 1 <= len(given[0]) <= _MAX_ID_CHARS:
+        name = given[0]
+        if name.isascii() and name.isprintable():
+            return name
+    return uuid4().hex
+
+
+class _Exchange:
+    """One request and its answer, as they pass by.
+
+    An answer that is given before the body has been read ends the connection, or all of the body
+    would have to be read to find the next request. What has been sent meanwhile is read for a
+    moment: closing at once would take the answer away from a client that is still sending.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        self._receive, self._send, self._request_id = receive, send, request_id
+        self._unread = _has_large_body(Headers(scope=scope))
+        self._lingers = False
+        self.status = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if not message.get("more_body"):
+            self._unread = False
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers[REQUEST_ID] = self._request_id
+            if self._unread:
+                self._lingers = True
+                headers["Connection"] = "close"
+        elif self._lingers and not message.get("more_body"):
+            await self._send({**message, "more_body": True})
+            await self._linger()
+            message = {"type": "http.response.body"}
+        await self._send(message)
+
+    async def _linger(self) -> None:
+        read = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                while self._unread and read < _LINGER_BYTES:
+                    read += len((await self.receive()).get("body", b""))
+
+
+def _has_large_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or declared_bytes(headers) > _SMALL_BYTES

@@ -1,0 +1,135 @@
+"""Errors as RFC 9457 problem bodies: the one place of this package that knows statuses (§7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from lorewell.errors import (
+    ConflictError,
+    Fault,
+    ForbiddenError,
+    InvalidInputError,
+    LimitError,
+    LorewellError,
+    MalformedJsonError,
+    MalformedMultipartError,
+    MethodNotAllowedError,
+    MisdirectedRequestError,
+    NotFoundError,
+    RequestTimeoutError,
+    StorageUnavailableError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+    tell,
+)
+from lorewell.model.base import Contract
+
+MEDIA_TYPE = "application/problem+json"
+INTERNAL_ERROR = 500
+
+# The nearest class counts: a leaf goes before its base.
+STATUSES: Mapping[type[LorewellError], int] = {
+    LorewellError: INTERNAL_ERROR,
+    InvalidInputError: 422,
+    MalformedJsonError: 400,
+    MalformedMultipartError: 400,
+    UnsupportedMediaTypeError: 415,
+    UnauthenticatedError: 401,
+    ForbiddenError: 403,
+    NotFoundError: 404,
+    MethodNotAllowedError: 405,
+    ConflictError: 409,
+    LimitError: 413,
+    MisdirectedRequestError: 421,
+    UnavailableError: 503,
+    RequestTimeoutError: 408,
+}
+_HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"WWW-Authenticate": "Bearer"},
+    408: {"Connection": "close"},
+    503: {"Retry-After": "1"},
+}
+_FAULTS_IN_DETAIL = 3
+
+
+class ProblemItem(Contract):
+    """One fault: a place in the body, or the query parameter or header, and what is wrong there."""
+
+    pointer: str | None = Field(None, description="JSON pointer into the body (RFC 6901)")
+    parameter: str | None = Field(None, description="name of a path or query parameter or header")
+    detail: str
+
+
+class Problem(Contract):
+    """What went wrong (RFC 9457). `code` is stable, texts are not."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    details: dict[str, Any]
+    request_id: str
+    errors: tuple[ProblemItem, ...]
+
+
+def status_of(error: LorewellError | type[LorewellError]) -> int:
+    """Return the HTTP status that an error answers."""
+    kind = error if isinstance(error, type) else type(error)
+    return next(STATUSES[base] for base in kind.__mro__ if base in STATUSES)
+
+
+def problem_of(error: LorewellError, request_id: str) -> dict[str, Any]:
+    """Return the body for an error. What went wrong inside is told to nobody outside."""
+    status = status_of(error)
+    detail, details = _detail(error), error.details
+    if status == INTERNAL_ERROR:
+        detail = "Something went wrong inside; the log has it under this request id."
+        details = {}
+    elif isinstance(error, StorageUnavailableError):  # its text may name a file or a host
+        detail = "The database can't be reached or can't do its work now."
+        details = {name: fact for name, fact in details.items() if name == "part"}
+    return {
+        "type": f"urn:lorewell:problem:{error.code}",
+        "title": error.code.replace("_", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+        "code": error.code,
+        "details": details,
+        "request_id": request_id,
+        "errors": [_item(fault) for fault in error.faults],
+    }
+
+
+def problem_response(
+    error: LorewellError, request_id: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the answer for an error."""
+    status = status_of(error)
+    # Python's encoder: details may hold integers of over 64 bits, and what is no Unicode.
+    text = json.dumps(problem_of(error, request_id), ensure_ascii=False, separators=(",", ":"))
+    return Response(
+        text.encode(errors="replace"),
+        status,
+        {**_HEADERS.get(status, {}), **(headers or {})},
+        media_type=MEDIA_TYPE,
+    )
+
+
+def _detail(error: LorewellError) -> str:
+    more = len(error.faults) - _FAULTS_IN_DETAIL
+    if more <= 0:
+        return str(error)
+    return f"{tell(error.faults[:_FAULTS_IN_DETAIL])}; and {more} more"
+
+
+def _item(fault: Fault) -> dict[str, str]:
+    if fault.parameter is not None:
+        return {"parameter": fault.parameter, "detail": fault.detail}
+    return {"pointer": fault.pointer, "detail": fault.detail}

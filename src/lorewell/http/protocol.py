@@ -1,0 +1,74 @@
+"""The server's side of a connection, with bounds on the head of a request.
+
+The parser itself would take a head of any size, and wait for its end for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEAD_BYTES = 65_536
+HEAD_TIMEOUT_S = 10.0
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Closes a connection whose next request begins with too much, or takes too long to begin."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
+        super().__init__(*args, **kwargs)
+        self._is_in_head = True
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
+        """Wait for a first request."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was sent, unless the head has become too large."""
+        super().data_received(data)
+        if self._is_in_head:
+            self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Expect a head."""
+        super().on_message_begin()
+        self._is_in_head = True
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        """Have one."""
+        self._is_in_head, self._head_bytes = False, 0
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        self._stop_timer()
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._expect_head()  # a request before this one is still being answered
+        elif not self.transport.is_closing():
+            self.transport.close()

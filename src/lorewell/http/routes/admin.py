@@ -1,0 +1,88 @@
+"""Across tenants: look at books, and manage API keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from lorewell.app.access import create_key as create, list_keys as list_all, revoke_key as revoke
+from lorewell.app.books import Page, list_books, list_tenants as list_all_tenants, read_book
+from lorewell.errors import BookNotFoundError, NotFoundError, RevisionNotFoundError
+from lorewell.http.calls import CREATED, NO_CONTENT, OK, Administering, answer, answer_json
+from lorewell.http.openapi import json_body, told
+from lorewell.http.parameters import (
+    BookId,
+    Cursor,
+    IncludeDeleted,
+    Limit,
+    NameContains,
+    Revision,
+)
+from lorewell.model import BookPage, CreatedKey, KeyList, KeyRequest, StoredBook, TenantList
+
+TAG = "admin"
+
+KeyId = Annotated[str, Path(description="A key's id.")]
+
+router = APIRouter()
+
+
+@router.get("/v1/admin/tenants", **told(gives={OK: TenantList}))
+async def list_tenants(call: Administering) -> Response:
+    """Return all tenants that have a book."""
+    return answer(await list_all_tenants(call.services))
+
+
+@router.get("/v1/admin/books", **told(gives={OK: BookPage}))
+async def list_all_books(
+    call: Administering,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    name_contains: NameContains = None,
+    include_deleted: IncludeDeleted = False,  # noqa: FBT002  a query parameter
+) -> Response:
+    """Return a page of the books of all tenants, last changed first."""
+    page = await list_books(
+        call.services,
+        None,
+        Page(limit=limit, cursor=cursor),
+        name_contains=name_contains,
+        include_deleted=include_deleted,
+    )
+    return answer(page)
+
+
+@router.get(
+    "/v1/admin/books/{book_id}",
+    **told(BookNotFoundError, RevisionNotFoundError, gives={OK: StoredBook}),
+)
+async def get_any_book(call: Administering, book_id: BookId, revision: Revision = None) -> Response:
+    """Return a book of any tenant, a deleted one too, with one of its revisions."""
+    return answer_json(await read_book(call.services, None, book_id, revision))
+
+
+@router.get("/v1/admin/keys", **told(gives={OK: KeyList}))
+async def list_keys(call: Administering) -> Response:
+    """Return all API keys without their secrets, oldest first."""
+    return answer(await list_all(call.services))
+
+
+@router.post(
+    "/v1/admin/keys",
+    **told(
+        gives={CREATED: CreatedKey},
+        takes=json_body(KeyRequest, {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}),
+        leads_to={"revocation": ("revoke_key", {"key_id": "$response.body#/id"})},
+    ),
+)
+async def create_key(call: Administering) -> Response:
+    """Make an API key. Its secret is shown this once."""
+    return answer(await create(call.services, await call.body(KeyRequest)), CREATED)
+
+
+@router.delete("/v1/admin/keys/{key_id}", **told(NotFoundError, gives={NO_CONTENT: None}))
+async def revoke_key(call: Administering, key_id: KeyId) -> Response:
+    """Close an API key for good."""
+    await revoke(call.services, key_id)
+    return Response(status_code=NO_CONTENT)

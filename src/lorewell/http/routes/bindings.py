@@ -1,0 +1,47 @@
+"""Which books a prompt uses."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.bindings import get_bindings as get, put_bindings as put, resolve
+from lorewell.errors import BindingInvalidError, BookNotFoundError, RevisionNotFoundError
+from lorewell.http.calls import OK, Reading, Writing, answer
+from lorewell.http.examples import BOOK_ID
+from lorewell.http.openapi import json_body, told
+from lorewell.http.parameters import PromptId
+from lorewell.model import BindingSet, BindingsPut, ResolvedBindings
+
+TAG = "bindings"
+
+router = APIRouter()
+
+
+@router.put(
+    "/v1/prompt-bindings",
+    **told(
+        BookNotFoundError,
+        RevisionNotFoundError,
+        gives={OK: BindingSet},
+        takes=json_body(BindingsPut, {"bindings": [{"book_id": BOOK_ID, "revision": 1}]}),
+    ),
+)
+async def put_bindings(call: Writing, prompt_id: PromptId) -> Response:
+    """Replace all bindings of a prompt."""
+    asked = await call.body(BindingsPut)
+    return answer(await put(call.services, call.tenant_id, prompt_id, asked))
+
+
+@router.get("/v1/prompt-bindings", **told(gives={OK: BindingSet}))
+async def get_bindings(call: Reading, prompt_id: PromptId) -> Response:
+    """Return a prompt's bindings as they are stored, disabled ones too."""
+    return answer(await get(call.services, call.tenant_id, prompt_id))
+
+
+@router.get(
+    "/v1/prompt-bindings/resolve",
+    **told(BindingInvalidError, gives={OK: ResolvedBindings}),
+)
+async def resolve_bindings(call: Reading, prompt_id: PromptId) -> Response:
+    """Return the concrete revisions that a prompt uses now, in order."""
+    return answer(await resolve(call.services, call.tenant_id, prompt_id))

@@ -1,0 +1,125 @@
+"""Books: make, list, read, delete and bring back."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.books import (
+    Page,
+    create_books,
+    delete_book as delete,
+    list_books as list_page,
+    read_book,
+    restore_book as restore,
+)
+from lorewell.errors import (
+    BookBoundError,
+    BookNotFoundError,
+    IdempotencyConflictError,
+    InvalidDependencyError,
+    RevisionConflictError,
+    RevisionNotFoundError,
+)
+from lorewell.http.calls import (
+    CREATED,
+    NO_CONTENT,
+    OK,
+    Reading,
+    Writing,
+    answer,
+    answer_created,
+    answer_json,
+)
+from lorewell.http.examples import BOOK
+from lorewell.http.openapi import json_body, told
+from lorewell.http.parameters import (
+    BookId,
+    Cursor,
+    ExpectedRevision,
+    Force,
+    IdempotencyKey,
+    IncludeDeleted,
+    Limit,
+    NameContains,
+    Revision,
+)
+from lorewell.model import BookCreate, BookHead, BookPage, CreateResult, StoredBook
+
+TAG = "books"
+FIRST_BOOK = {"book_id": "$response.body#/books/0/book_id"}
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/books",
+    **told(
+        InvalidDependencyError,
+        IdempotencyConflictError,
+        gives={CREATED: CreateResult, OK: CreateResult},
+        takes=json_body(BookCreate, BOOK),
+        leads_to={
+            "book": ("get_book", FIRST_BOOK),
+            "revisions": ("list_revisions", FIRST_BOOK),
+            "deletion": ("delete_book", FIRST_BOOK),
+        },
+    ),
+)
+async def create_book(call: Writing, idempotency_key: IdempotencyKey = None) -> Response:
+    """Store a new book; it becomes revision 1. 200 where the key had done it before."""
+    book = await call.body(BookCreate)
+    result = await create_books(
+        call.services, call.tenant_id, [book], route="book", key=idempotency_key
+    )
+    return answer_created(result)
+
+
+@router.get("/v1/books", **told(gives={OK: BookPage}))
+async def list_books(
+    call: Reading,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    name_contains: NameContains = None,
+    include_deleted: IncludeDeleted = False,  # noqa: FBT002  a query parameter
+) -> Response:
+    """Return a page of books, last changed first."""
+    page = await list_page(
+        call.services,
+        call.tenant_id,
+        Page(limit=limit, cursor=cursor),
+        name_contains=name_contains,
+        include_deleted=include_deleted,
+    )
+    return answer(page)
+
+
+@router.get(
+    "/v1/books/{book_id}",
+    **told(BookNotFoundError, RevisionNotFoundError, gives={OK: StoredBook}),
+)
+async def get_book(call: Reading, book_id: BookId, revision: Revision = None) -> Response:
+    """Return a book with one of its revisions, the latest one if none is named."""
+    return answer_json(await read_book(call.services, call.tenant_id, book_id, revision))
+
+
+@router.delete(
+    "/v1/books/{book_id}",
+    **told(BookNotFoundError, RevisionConflictError, BookBoundError, gives={NO_CONTENT: None}),
+)
+async def delete_book(
+    call: Writing,
+    book_id: BookId,
+    expected_revision: ExpectedRevision = None,
+    force: Force = False,  # noqa: FBT002  a query parameter
+) -> Response:
+    """Delete a book. All of it is kept, and can be brought back."""
+    await delete(
+        call.services, call.tenant_id, book_id, expected_revision=expected_revision, force=force
+    )
+    return Response(status_code=NO_CONTENT)
+
+
+@router.post("/v1/books/{book_id}/restore", **told(BookNotFoundError, gives={OK: BookHead}))
+async def restore_book(call: Writing, book_id: BookId) -> Response:
+    """Bring a deleted book back; one that is not deleted stays as it is."""
+    return answer(await restore(call.services, call.tenant_id, book_id))

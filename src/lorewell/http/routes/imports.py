@@ -1,0 +1,85 @@
+"""Import: several native books at once, or foreign files."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.books import create_books
+from lorewell.app.imports import import_files as store_files, preview
+from lorewell.errors import (
+    BatchTooLargeError,
+    FileTooLargeError,
+    IdempotencyConflictError,
+    ImportInvalidError,
+    InvalidDependencyError,
+)
+from lorewell.http.calls import CREATED, OK, Reading, Writing, answer, answer_created
+from lorewell.http.examples import BOOK
+from lorewell.http.openapi import file_body, json_body, told
+from lorewell.http.parameters import IdempotencyKey
+from lorewell.http.routes.books import FIRST_BOOK
+from lorewell.model import CreateResult, ImportBatch, ImportPreview
+
+TAG = "imports"
+_MAX_FILES = 10
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/imports",
+    **told(
+        InvalidDependencyError,
+        IdempotencyConflictError,
+        gives={CREATED: CreateResult, OK: CreateResult},
+        takes=json_body(ImportBatch, {"books": [BOOK]}),
+        leads_to={"book": ("get_book", FIRST_BOOK)},
+    ),
+)
+async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) -> Response:
+    """Store several new books, all or none."""
+    batch = await call.body(ImportBatch)
+    result = await create_books(
+        call.services, call.tenant_id, batch.books, route="import", key=idempotency_key
+    )
+    return answer_created(result)
+
+
+@router.post(
+    "/v1/imports/preview",
+    **told(
+        ImportInvalidError,
+        InvalidDependencyError,
+        FileTooLargeError,
+        BatchTooLargeError,
+        gives={OK: ImportPreview},
+        takes=file_body("file", 1),
+    ),
+)
+async def preview_import(call: Reading) -> Response:
+    """Return what a foreign file would become; nothing is stored."""
+    (file,) = await call.files("file", 1)
+    found = await preview(file)
+    return await asyncio.to_thread(answer, found)
+
+
+@router.post(
+    "/v1/imports/files",
+    **told(
+        ImportInvalidError,
+        InvalidDependencyError,
+        IdempotencyConflictError,
+        FileTooLargeError,
+        BatchTooLargeError,
+        gives={CREATED: CreateResult, OK: CreateResult},
+        takes=file_body("files", _MAX_FILES),
+        leads_to={"book": ("get_book", FIRST_BOOK)},
+    ),
+)
+async def import_files(call: Writing, idempotency_key: IdempotencyKey = None) -> Response:
+    """Store the books of foreign files, all or none; a known file gives its first book again."""
+    files = await call.files("files", _MAX_FILES)
+    result = await store_files(call.services, call.tenant_id, files, key=idempotency_key)
+    return answer_created(result)

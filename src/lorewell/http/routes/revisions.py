@@ -1,0 +1,110 @@
+"""Revisions of a book: publish, list, compare, and store an old one again."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.books import (
+    Page,
+    diff,
+    list_revisions as list_page,
+    publish,
+    restore_revision as restore,
+)
+from lorewell.errors import (
+    BookNotFoundError,
+    IdempotencyConflictError,
+    InvalidDependencyError,
+    RevisionConflictError,
+    RevisionNotFoundError,
+)
+from lorewell.http.calls import CREATED, OK, Reading, Writing, answer
+from lorewell.http.examples import BOOK
+from lorewell.http.openapi import json_body, told
+from lorewell.http.parameters import (
+    BookId,
+    Cursor,
+    From,
+    IdempotencyKey,
+    Limit,
+    RevisionPath,
+    To,
+)
+from lorewell.model import (
+    BookDiff,
+    Published,
+    PublishRequest,
+    RestoreRequest,
+    RevisionPage,
+)
+
+TAG = "revisions"
+
+router = APIRouter()
+
+
+@router.get("/v1/books/{book_id}/revisions", **told(BookNotFoundError, gives={OK: RevisionPage}))
+async def list_revisions(
+    call: Reading, book_id: BookId, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
+    """Return a page of a book's revisions without their entries, newest first."""
+    page = Page(limit=limit, cursor=cursor)
+    return answer(await list_page(call.services, call.tenant_id, book_id, page))
+
+
+@router.post(
+    "/v1/books/{book_id}/revisions",
+    **told(
+        BookNotFoundError,
+        InvalidDependencyError,
+        RevisionConflictError,
+        IdempotencyConflictError,
+        gives={CREATED: Published, OK: Published},
+        takes=json_body(PublishRequest, {**BOOK, "expected_revision": 1}),
+    ),
+)
+async def publish_revision(
+    call: Writing, book_id: BookId, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Store the next revision of a book, which is the whole book, if its head is the expected."""
+    asked = await call.body(PublishRequest)
+    published = await publish(
+        call.services,
+        call.tenant_id,
+        book_id,
+        asked,
+        expected_revision=asked.expected_revision,
+        key=idempotency_key,
+    )
+    return answer(published, OK if published.replayed else CREATED)
+
+
+@router.get(
+    "/v1/books/{book_id}/diff",
+    **told(BookNotFoundError, RevisionNotFoundError, gives={OK: BookDiff}),
+)
+async def compare_revisions(call: Reading, book_id: BookId, first: From, second: To) -> Response:
+    """Return what has to change in one revision to get the other."""
+    return answer(await diff(call.services, call.tenant_id, book_id, first=first, second=second))
+
+
+@router.post(
+    "/v1/books/{book_id}/revisions/{n}/restore",
+    **told(
+        BookNotFoundError,
+        RevisionNotFoundError,
+        RevisionConflictError,
+        IdempotencyConflictError,
+        gives={CREATED: Published, OK: Published},
+        takes=json_body(RestoreRequest, {"expected_revision": 2}),
+    ),
+)
+async def restore_revision(
+    call: Writing, book_id: BookId, n: RevisionPath, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Store an old revision once more, as the next one."""
+    expected = (await call.body(RestoreRequest)).expected_revision
+    published = await restore(
+        call.services, call.tenant_id, book_id, n, expected_revision=expected, key=idempotency_key
+    )
+    return answer(published, OK if published.replayed else CREATED)

@@ -1,0 +1,26 @@
+"""Counting tokens."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.selection import count_tokens as count
+from lorewell.http.calls import OK, Reading, answer
+from lorewell.http.openapi import json_body, told
+from lorewell.model import TokenCountRequest, TokenCounts
+
+TAG = "tokens"
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/tokens/count",
+    **told(
+        gives={OK: TokenCounts},
+        takes=json_body(TokenCountRequest, {"texts": ["the lamp is lit"]}),
+    ),
+)
+async def count_tokens(call: Reading) -> Response:
+    """Return the tokens of each text."""
+    return answer(await count(call.services, await call.body(TokenCountRequest)))

@@ -1,0 +1,107 @@
+"""Running the service with uvicorn."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from lorewell.bootstrap import build_services
+from lorewell.errors import Fault, LorewellError, ValidationFailedError, tell
+from lorewell.http import logs
+from lorewell.http.app import create_app
+from lorewell.http.guard import is_loopback
+from lorewell.http.metrics import MULTIPROCESS
+from lorewell.http.protocol import BoundedProtocol
+from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
+
+_FACTORY = "lorewell.http.server:app_from_environment"
+_KEEP_ALIVE_S = 30
+_SHUTDOWN_S = 30
+_BAD_SETTING = 2
+
+
+def app_from_environment() -> FastAPI:
+    """Return the application as the settings of this process want it: uvicorn's factory."""
+    settings = load_settings()
+    logs.configure(settings)
+    return create_app(build_services(settings), settings)
+
+
+def check_exposure(settings: Settings) -> None:
+    """Raise ValidationFailedError if anybody on the network could use the service."""
+    if is_loopback(settings.host) or settings.auth or settings.allow_unauthenticated:
+        return
+    fault = Fault(
+        "",
+        f"{settings.host} can be reached from other machines, and API keys are off: set "
+        "LOREWELL_AUTH=true, or LOREWELL_ALLOW_UNAUTHENTICATED=true to let anybody in",
+        parameter=env_name("host"),
+    )
+    raise ValidationFailedError(tell((fault,)), faults=(fault,))
+
+
+def serve(settings: Settings) -> None:
+    """Answer requests until the process is told to stop; requests that run then are finished.
+
+    Raises:
+        ValidationFailedError: the address is not for this machine alone and keys are off, or a
+            setting can't be used.
+    """
+    check_exposure(settings)
+    build_services(settings)  # connects to nothing: a bad setting is told here, not by a worker
+    logs.configure(settings)
+    with _environment(settings):
+        uvicorn.run(
+            _FACTORY,
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            http=BoundedProtocol,
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
+        )
+
+
+@contextmanager
+def _environment(settings: Settings) -> Iterator[None]:
+    """Tell the processes that answer: they are new ones, and read their settings themselves."""
+    before = dict(os.environ)
+    for name in (CONFIG, *map(env_name, Settings.model_fields)):
+        os.environ.pop(name, None)
+    os.environ.update(to_environment(settings))
+    try:
+        if settings.workers == 1:
+            yield
+            return
+        with tempfile.TemporaryDirectory(prefix="lorewell-metrics-") as folder:
+            os.environ[MULTIPROCESS] = folder  # where they count together
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def main() -> int:
+    """Serve with the settings of the environment; return an exit code."""
+    try:
+        serve(load_settings())
+    except LorewellError as error:
+        sys.stderr.write(f"{error}\n")
+        return _BAD_SETTING
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

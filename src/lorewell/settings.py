@@ -1,0 +1,248 @@
+"""Every setting of the service: from the environment, else from a TOML file, else its default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from lorewell.errors import Fault, ValidationFailedError, tell
+
+PREFIX = "LOREWELL_"
+CONFIG = "LOREWELL_CONFIG"
+_LEDGER_KEEP = "LOREWELL_LEDGER_KEEP"
+_MIB = 1024 * 1024
+# Where a value is quoted by an error, it must not be one of these: they hold passwords.
+_SECRET = frozenset({"database_url"})
+
+
+def _split(value: object) -> object:
+    """Return the names in a list that is written with commas, as the environment has it."""
+    if isinstance(value, str):
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    return value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Size = Annotated[int, Field(ge=1, le=2**40)]
+
+
+class Settings(BaseSettings):
+    """The settings of one service; read once, at start.
+
+    A value is taken from what is given here, else from `LOREWELL_<NAME>`, else from the TOML file
+    that `LOREWELL_CONFIG` names, else it is the default.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        env_ignore_empty=True,
+    )
+
+    database_url: str = Field(
+        "sqlite:///lorewell.db",
+        min_length=1,
+        description="Where everything is kept: sqlite:///file.db or postgresql://user@host/name.",
+    )
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="The address to listen on. Any but a loopback address asks for auth.",
+    )
+    port: int = Field(8876, ge=0, le=65_535, description="The port; 0 takes a free one.")
+    workers: int = Field(1, ge=1, le=256, description="Processes that answer requests.")
+    auth: bool = Field(default=False, description="Whether requests need an API key.")
+    allow_unauthenticated: bool = Field(
+        default=False,
+        description="Whether to listen on other than loopback addresses without auth.",
+    )
+    allowed_hosts: Names = Field(
+        (),
+        description="Host names, with or without a port, that are answered beside loopback; "
+        "* is any.",
+    )
+    cors_origins: Names = Field(
+        (), description="Origins of other web pages that may use the service."
+    )
+    max_file_bytes: Size = Field(16 * _MIB, description="Bytes of one file at most.")
+    max_files_bytes: Size = Field(
+        48 * _MIB, description="Bytes of all files of one request at most."
+    )
+    max_body_bytes: Size = Field(48 * _MIB, description="Bytes of a request's body at most.")
+    max_snapshot_entries: int = Field(
+        10_000, ge=1, description="Entries of all books of one selection at most."
+    )
+    max_snapshot_chars: int = Field(
+        10_000_000, ge=1, description="Characters of content of all books of one selection at most."
+    )
+    cache_bytes: int = Field(
+        512 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
+    )
+    ledger_keep_s: int = Field(
+        3600,
+        ge=0,
+        le=31_536_000,
+        validation_alias=AliasChoices(_LEDGER_KEEP, "ledger_keep_s"),
+        description="Seconds for which a selection's ledger can be opened later; 0 is off.",
+    )
+    body_timeout_s: float = Field(
+        30.0,
+        gt=0,
+        le=86_400,
+        allow_inf_nan=False,
+        description="Seconds to wait for a body, and longer by one for each 64 KiB received.",
+    )
+    tokenizer: str = Field(
+        "cl100k_base",
+        min_length=1,
+        description="What tokens are counted with: cl100k_base, o200k_base, or the path of a "
+        "tokenizer.json.",
+    )
+    log_format: Literal["console", "json"] = Field(
+        "console", description="Log lines for people, or one JSON object a line."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="What is logged at least."
+    )
+    postgres_pool_size: int = Field(
+        10, ge=1, le=1_000, description="Connections to PostgreSQL, of each process."
+    )
+    postgres_statement_cache_size: int = Field(
+        100,
+        ge=0,
+        le=100_000,
+        description="Prepared statements of a connection; 0 behind a pooler of transactions.",
+    )
+    regex_engine: Literal["on", "off"] = Field(
+        "on",
+        description="Whether regex keys are run; off makes their entries say regex_unsupported. "
+        "Taken from the environment alone.",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return where values come from, first the strongest."""
+        del dotenv_settings, file_secret_settings  # a file in the working folder sets nothing
+        path = os.environ.get(CONFIG)
+        if not path:
+            return init_settings, env_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingInfo:
+    """What there is to know of a setting.
+
+    Attributes:
+        name: as in the TOML file.
+        env: the variable that sets it.
+        default: as a person writes it.
+        unit: of the number, None where it has none.
+        help: one or two sentences.
+    """
+
+    name: str
+    env: str
+    default: str
+    unit: str | None
+    help: str
+
+
+_UNITS = {"_bytes": "bytes", "_s": "seconds", "_chars": "characters", "_entries": "entries"}
+
+
+def env_name(name: str) -> str:
+    """Return the variable that sets a setting.
+
+    >>> env_name("max_file_bytes")
+    'LOREWELL_MAX_FILE_BYTES'
+    """
+    return _LEDGER_KEEP if name == "ledger_keep_s" else PREFIX + name.upper()
+
+
+def list_settings() -> tuple[SettingInfo, ...]:
+    """Return all settings, in their order here."""
+    return tuple(
+        SettingInfo(
+            name=name,
+            env=env_name(name),
+            default=_written(field.default),
+            unit=next((unit for end, unit in _UNITS.items() if name.endswith(end)), None),
+            help=field.description or "",
+        )
+        for name, field in Settings.model_fields.items()
+    )
+
+
+def to_environment(settings: Settings) -> Mapping[str, str]:
+    """Return the variables that say the same to another process that has no others of ours."""
+    return {env_name(name): _written(value) for name, value in settings if value != ()}
+
+
+def _written(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def load_settings(**given: Any) -> Settings:  # noqa: ANN401  checked by the model
+    """Return the settings; what is given wins.
+
+    Raises:
+        ValidationFailedError: a value can't be used; each fault names the variable, and no value
+            of the database's URL is told.
+    """
+    try:
+        _check_file(os.environ.get(CONFIG))
+        return Settings(**given)
+    except ValidationError as error:
+        faults = tuple(
+            _fault(str(item["loc"][0]), item["msg"], item["input"])
+            for item in error.errors(include_url=False, include_context=False)
+        )
+    except OSError as error:
+        faults = (Fault("", f"can't be read: {error.strerror}", parameter=CONFIG),)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        faults = (Fault("", f"is no TOML file: {error}", parameter=CONFIG),)
+    # Outside of the handler, so that no chained error shows the value.
+    raise ValidationFailedError(tell(faults), faults=faults)
+
+
+def _check_file(path: str | None) -> None:
+    """Raise an OSError if the file is not there: its reader would take that for an empty one."""
+    if path:
+        Path(path).stat()
+
+
+def _fault(where: str, message: str, value: object) -> Fault:
+    name = "ledger_keep_s" if where == _LEDGER_KEEP else where
+    if name not in Settings.model_fields:
+        return Fault("", f"there is no setting {name!r}", parameter=CONFIG)
+    shown = "" if name in _SECRET else f" (is {value!r:.100})"
+    return Fault("", f"{message}{shown}", parameter=env_name(name))

@@ -1,0 +1,201 @@
+"""API keys, administration, and that tenants never see each other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, strategies as st
+
+from service import BOOK, UNKNOWN_BOOK, WORLD_INFO, Api, Json, bearer, code, serving
+
+SCOPES = ("read", "write", "admin")
+
+
+@pytest.fixture
+def guarded(database: str) -> Iterator[Api]:
+    with serving(database_url=database, auth=True) as api:
+        yield api
+
+
+def operations(api: Api) -> Iterator[tuple[str, str, Json]]:
+    for path, methods in api.document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+READ = {
+    "list_books",
+    "get_book",
+    "list_revisions",
+    "compare_revisions",
+    "preview_import",
+    "get_index",
+    "select_for_turn",
+    "preview_for_turn",
+    "get_selection",
+    "count_tokens",
+    "search_books",
+    "get_bindings",
+    "resolve_bindings",
+}
+OPEN = {"check_health", "check_readiness"}
+
+
+def scope_of(path: str, operation: Json) -> str | None:
+    if operation["operationId"] in OPEN:
+        return None
+    if "/admin/" in path or path == "/metrics":
+        return "admin"
+    return "read" if operation["operationId"] in READ else "write"
+
+
+def filled(path: str) -> str:
+    for name, value in (("book_id", UNKNOWN_BOOK), ("n", "1")):
+        path = path.replace(f"{{{name}}}", value)
+    return path.replace("{key_id}", "0" * 16).replace("{selection_id}", "0" * 64)
+
+
+PARAMS = {"prompt_id": "p", "from": "1", "to": "2"}
+
+
+def test_without_a_key_nothing_opens(guarded: Api) -> None:
+    for method, path, operation in operations(guarded):
+        answer = guarded(method, filled(path), params=PARAMS)
+        if scope_of(path, operation) is None:
+            assert answer.status_code == 200
+        else:
+            assert (answer.status_code, code(answer)) == (401, "unauthenticated")
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_each_route_asks_for_one_scope(guarded: Api) -> None:
+    for scope in SCOPES:
+        key = bearer(guarded, scope)
+        for method, path, operation in operations(guarded):
+            needed = scope_of(path, operation)
+            answer = guarded(method, filled(path), params=PARAMS, headers=key)
+            is_refused = code(answer) == "forbidden"
+            assert is_refused == (needed not in (None, scope)), (method, path, scope)
+
+
+def test_a_key_opens_its_tenants_alone(guarded: Api) -> None:
+    for tenants, opens in ((("demo",), True), (("other",), False), (("*",), True)):
+        key = bearer(guarded, "read", tenants=tenants)
+        answer = guarded("GET", "/v1/books", headers=key)
+        assert (answer.status_code == 200) == opens
+        assert opens or code(answer) == "forbidden"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "Bearer", "Bearer x", "Basic abc", "Bearer lw_0_0", "Bearer lw_é_é", "Bearer lw__x"],
+)
+def test_a_bad_key_is_no_key(guarded: Api, header: str) -> None:
+    given = {"Authorization": header.encode("latin-1")}
+    answer = guarded("GET", "/v1/books", headers=given)
+    assert (answer.status_code, code(answer)) == (401, "unauthenticated")
+
+
+def test_a_key_comes_before_the_body(guarded: Api) -> None:
+    answer = guarded("POST", "/v1/books", content=b"not even JSON")
+    assert code(answer) == "unauthenticated"
+
+
+def test_keys_are_made_listed_and_revoked(guarded: Api) -> None:
+    admin = bearer(guarded, "admin")
+    body = {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}
+    made = guarded("POST", "/v1/admin/keys", json=body, headers=admin)
+    assert made.status_code == 201
+    own = {"Authorization": f"Bearer {made.json()['secret']}"}
+    assert guarded("GET", "/v1/books", headers=own).status_code == 200
+    listed = guarded("GET", "/v1/admin/keys", headers=admin)
+    assert "secret" not in listed.text
+    assert [key["name"] for key in listed.json()["keys"]] == ["", "studio"]
+    path = f"/v1/admin/keys/{made.json()['id']}"
+    assert guarded("DELETE", path, headers=admin).status_code == 204
+    assert code(guarded("GET", "/v1/books", headers=own)) == "unauthenticated"
+    for unknown in ("nobody", "%00", "k" * 3000):
+        answer = guarded("DELETE", f"/v1/admin/keys/{unknown}", headers=admin)
+        assert code(answer) == "not_found"
+    for wrong in ({}, {**body, "scopes": []}, {**body, "tenants": ["a b"]}):
+        answer = guarded("POST", "/v1/admin/keys", json=wrong, headers=admin)
+        assert code(answer) == "validation_error"
+
+
+def test_an_administrator_looks_across_tenants(api: Api) -> None:
+    made = [api.create(tenant=tenant) for tenant in ("a", "b")]
+    assert api("GET", "/v1/admin/tenants").json() == {"tenants": ["a", "b"]}
+    listed = api("GET", "/v1/admin/books").json()["books"]
+    assert [head["book_id"] for head in listed] == made[::-1]
+    one = api("GET", "/v1/admin/books", params={"limit": "1"}).json()
+    rest = api("GET", "/v1/admin/books", params={"cursor": one["next_cursor"]}).json()
+    assert [head["book_id"] for head in rest["books"]] == made[:1]
+    book = api("GET", f"/v1/admin/books/{made[0]}").json()
+    assert book["book"]["tenant_id"] == "a"
+    missing = api("GET", f"/v1/admin/books/{made[0]}", params={"revision": "2"})
+    assert code(missing) == "revision_not_found"
+    assert code(api("GET", f"/v1/admin/books/{UNKNOWN_BOOK}")) == "book_not_found"
+
+
+def requests(book_id: str) -> list[tuple[str, str, Json]]:
+    """Return a request of every kind that names a book."""
+    book = f"/v1/books/{book_id}"
+    named = [{"book_id": book_id}]
+    turn = {"books": named, "query": "lamp"}
+    return [
+        ("GET", book, {}),
+        ("GET", book, {"params": {"revision": "1"}}),
+        ("GET", f"{book}/revisions", {}),
+        ("GET", f"{book}/diff", {"params": {"from": "1", "to": "1"}}),
+        ("GET", f"{book}/index", {}),
+        ("DELETE", book, {}),
+        ("POST", f"{book}/restore", {}),
+        ("POST", f"{book}/revisions", {"json": {**BOOK, "expected_revision": 1}}),
+        ("POST", f"{book}/revisions/1/restore", {"json": {"expected_revision": 1}}),
+        ("POST", f"{book}/index", {"json": {"revision": 1}}),
+        ("POST", "/v1/context/select", {"json": turn}),
+        ("POST", "/v1/context/preview", {"json": turn}),
+        ("POST", "/v1/context/preview", {"json": {**turn, "books": [{**named[0], "removed": []}]}}),
+        ("POST", "/v1/search", {"json": turn}),
+        ("PUT", "/v1/prompt-bindings", {"params": {"prompt_id": "p"}, "json": {"bindings": named}}),
+    ]
+
+
+def test_foreign_book_and_an_unknown_one_give_the_same_bytes(api: Api) -> None:
+    book_id = api.create(tenant="owner")
+    headers = {"X-Request-ID": "same"}
+    pairs = zip(requests(book_id), requests(UNKNOWN_BOOK), strict=True)
+    for (method, path, sent), (_, unknown, other) in pairs:
+        foreign = api(method, path, headers=headers, **sent)
+        nobodys = api(method, unknown, headers=headers, **other)
+        assert foreign.status_code == 404
+        assert foreign.content.replace(book_id.encode(), UNKNOWN_BOOK.encode()) == nobodys.content
+        assert foreign.headers == nobodys.headers
+    # Its owner still has it, unchanged.
+    stored = api("GET", f"/v1/books/{book_id}", tenant="owner").json()["book"]
+    assert (stored["latest_revision"], stored["deleted_at"]) == (1, None)
+
+
+def test_a_tenant_never_meets_what_another_one_made(api: Api) -> None:
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        made = {tenant: api.create(tenant=tenant) for tenant in ("a", "b")}
+        owner, guest = data.draw(st.permutations(["a", "b"]))
+        method, path, sent = data.draw(st.sampled_from(requests(made[owner])))
+        assert api(method, path, tenant=guest, **sent).status_code == 404
+        listed = api("GET", "/v1/books", tenant=guest, params={"limit": "200"}).json()["books"]
+        assert made[owner] not in {head["book_id"] for head in listed}
+
+    check()
+
+
+def test_files_and_keys_of_tenants_are_their_own(api: Api) -> None:
+    made = {}
+    for tenant, key in itertools.product(("a", "b"), ({}, {"Idempotency-Key": "k"})):
+        files = {"files": [("files", ("w.json", WORLD_INFO))]}
+        answer = api("POST", "/v1/imports/files", tenant=tenant, headers=key, **files)
+        made.setdefault(tenant, set()).add(answer.json()["books"][0]["book_id"])
+    assert [len(ids) for ids in made.values()] == [1, 1]
+    assert made["a"].isdisjoint(made["b"])

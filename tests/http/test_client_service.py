@@ -1,0 +1,277 @@
+"""The client against the service: blocking against a process, async against the application."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from docs.manual import code_blocks
+from lorewell.client import (
+    DEFAULT_URL,
+    AsyncLorewellClient,
+    LorewellClient,
+    Retry,
+)
+from lorewell.errors import (
+    BookBoundError,
+    BookNotFoundError,
+    ForbiddenError,
+    IdempotencyConflictError,
+    ImportInvalidError,
+    NotFoundError,
+    RevisionConflictError,
+    RevisionNotFoundError,
+    UnauthenticatedError,
+    UnavailableError,
+    ValidationFailedError,
+    VectorDisabledError,
+)
+from lorewell.model import (
+    Binding,
+    BindingsPut,
+    BookCreate,
+    BookRef,
+    ChangedBook,
+    Entry,
+    InlineBook,
+    KeyRequest,
+    PreviewRequest,
+    SearchRequest,
+    SelectRequest,
+    content_hash,
+)
+from process import free_port, running
+from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
+
+LAMP = BookCreate(name="灯 Harbour", entries=(Entry(id="lamp", content="A lamp.", keys=("lamp",)),))
+MOLE = BookCreate(name="Mole", entries=(Entry(id="mole", content="A mole.", keys=("mole",)),))
+
+
+class Client:
+    """Calls methods of a client by name and keeps which ones, whether it blocks or not."""
+
+    def __init__(self, call: Callable[[str, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        self._call = call
+        self.called: set[str] = set()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def method(*args: Any, **options: Any) -> Any:
+            self.called.add(name)
+            return self._call(name, args, options)
+
+        return method
+
+
+def awaiting(api: Api, **given: Any) -> Client:
+    client = AsyncLorewellClient(
+        "http://localhost", tenant_id="demo", transport=httpx.ASGITransport(api.app), **given
+    )
+    return Client(lambda name, args, options: api.run(getattr(client, name)(*args, **options)))
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("served")
+    with running(folder / "log", database_url=f"sqlite:///{folder / 'books.db'}") as server:
+        yield server.url
+
+
+@pytest.fixture(params=["blocking", "async"])
+def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    if request.param == "async":
+        yield awaiting(request.getfixturevalue("api"))
+        return
+    with LorewellClient(request.getfixturevalue("url"), tenant_id="demo") as blocking:
+        yield Client(lambda name, args, options: getattr(blocking, name)(*args, **options))
+
+
+def test_every_operation_has_a_method_of_its_name(api: Api) -> None:
+    operations = {
+        operation["operationId"]
+        for methods in api.document["paths"].values()
+        for operation in methods.values()
+    }
+    for kind in (LorewellClient, AsyncLorewellClient):
+        assert operations <= set(vars(kind))
+
+
+def test_every_route_works(client: Client) -> None:
+    book_id = write_books(client)
+    import_books(client)
+    select(client, book_id)
+    bind(client, book_id)
+    administer(client, book_id)
+    client.check_health()
+    client.check_readiness()
+    assert "lorewell_http_requests_total" in client.get_metrics()
+    methods = {name for name in vars(LorewellClient) if not name.startswith("_")}
+    assert client.called >= methods - {"close", "session", "send"}
+
+
+def write_books(client: Client) -> str:
+    (made,) = client.create_book(LAMP).books
+    book_id: str = made.book_id
+    assert client.publish_revision(book_id, MOLE, expected_revision=1).revision == 2
+    again = client.restore_revision(book_id, 1, expected_revision=2)
+    assert (again.revision, again.content_hash) == (3, content_hash(LAMP))
+    stored = client.get_book(book_id, revision=2)
+    assert (stored.book.name, stored.revision.name) == ("灯 Harbour", "Mole")
+    assert stored.revision.entries == MOLE.entries
+    newest = client.list_revisions(book_id, limit=2)
+    assert [each.revision for each in newest.revisions] == [3, 2]
+    oldest = client.list_revisions(book_id, cursor=newest.next_cursor)
+    assert [each.revision for each in oldest.revisions] == [1]
+    diff = client.compare_revisions(book_id, 1, 2)
+    assert (diff.added, diff.removed, diff.book_fields) == (("mole",), ("lamp",), ("name",))
+    client.delete_book(book_id, expected_revision=3)
+    assert book_id not in {head.book_id for head in client.list_books(name_contains="灯").books}
+    listed = client.list_books(name_contains="灯", include_deleted=True, limit=200)
+    assert book_id in {head.book_id for head in listed.books}
+    assert client.restore_book(book_id).deleted_at is None
+    return book_id
+
+
+def import_books(client: Client) -> None:
+    assert len(client.import_books([LAMP, MOLE]).books) == 2
+    preview = client.preview_import("港口.json", WORLD_INFO)
+    assert preview.import_report.source_file.name == "港口.json"
+    first = client.import_files([("a.json", WORLD_INFO)], idempotency_key="files")
+    assert client.import_files([("a.json", WORLD_INFO)], idempotency_key="files").replayed
+    again = client.import_files([("b.json", WORLD_INFO)])
+    assert again.books[0].deduplicated
+    assert again.books[0].book_id == first.books[0].book_id
+
+
+def select(client: Client, book_id: str) -> None:
+    refs = (BookRef(book_id=book_id),)
+    answer = client.select_for_turn(SelectRequest(books=refs, query="the lamp"), prompt_id="p")
+    assert [block.content for block in answer.blocks] == ["A lamp."]
+    assert answer.decisions[0].facts.key == "lamp"
+    opened = client.get_selection(answer.selection_fingerprint)
+    assert opened.blocks == answer.blocks
+    changed = ChangedBook(book_id=book_id, changes=MOLE.entries, removed=("lamp",))
+    preview = PreviewRequest(books=(changed, InlineBook(book=LAMP)), query="a mole, a lamp")
+    told = client.preview_for_turn(preview)
+    assert [decision.entry_id for decision in told.decisions] == ["mole", "lamp"]
+    assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)
+    assert client.search_books(SearchRequest(books=refs, query="lamp")).results[0].score > 0
+    assert client.get_index(book_id, revision=1).status == "absent"
+    with pytest.raises(VectorDisabledError):
+        client.build_index(book_id, 1)
+
+
+def bind(client: Client, book_id: str) -> None:
+    put = BindingsPut(bindings=(Binding(book_id=book_id, revision=1),), policy="native")
+    assert client.put_bindings("场景 1", put).bindings == put.bindings
+    assert client.get_bindings("场景 1").policy == "native"
+    resolved = client.resolve_bindings("场景 1")
+    assert resolved.books == (BookRef(book_id=book_id, revision=1),)
+    with pytest.raises(BookBoundError):
+        client.delete_book(book_id)
+    client.delete_book(book_id, force=True)
+
+
+def administer(client: Client, book_id: str) -> None:
+    assert "demo" in client.list_tenants().tenants
+    assert client.list_all_books(limit=1).next_cursor
+    assert client.get_any_book(book_id).book.deleted_at
+    key = client.create_key(KeyRequest(tenants=("*",), scopes=("read",), name="灯"))
+    assert key.secret.startswith(f"lw_{key.id}_")
+    client.revoke_key(key.id)
+    (listed,) = (each for each in client.list_keys().keys if each.id == key.id)
+    assert listed.revoked_at
+
+
+def test_errors_are_those_of_the_use_cases(client: Client) -> None:
+    (made,) = client.create_book(LAMP, idempotency_key="errors").books
+    with pytest.raises(IdempotencyConflictError):
+        client.create_book(MOLE, idempotency_key="errors")
+    with pytest.raises(RevisionConflictError) as moved:
+        client.publish_revision(made.book_id, MOLE, expected_revision=7, request_id="turn 7")
+    assert moved.value.details == {"expected": 7, "actual": 1}
+    assert moved.value.request_id == "turn 7"
+    with pytest.raises(BookNotFoundError):
+        client.get_book(UNKNOWN_BOOK)
+    with pytest.raises(RevisionNotFoundError):
+        client.get_book(made.book_id, revision=2)
+    with pytest.raises(NotFoundError):
+        client.get_selection("none")
+    with pytest.raises(ImportInvalidError) as invalid:
+        client.import_files([("a.json", b'{"entries":')])
+    assert invalid.value.details["file"] == "a.json"
+    with pytest.raises(ValidationFailedError) as bad:
+        client.list_books(limit=1000, cursor="x")
+    assert {fault.parameter for fault in bad.value.faults} == {"limit"}
+    for name in ("..", ".", "a?b#c", "灯 %2e"):
+        with pytest.raises(BookNotFoundError):
+            client.get_book(name)
+
+
+def test_other_tenants_see_nothing(client: Client) -> None:
+    (made,) = client.create_book(LAMP).books
+    with pytest.raises(BookNotFoundError):
+        client.get_book(made.book_id, tenant_id="other")
+    assert client.get_book(made.book_id, tenant_id="demo").book.tenant_id == "demo"
+
+
+def test_keys_open_what_they_are_for(database: str) -> None:
+    with serving(database_url=database, auth=True) as api:
+        key = bearer(api, "read")["Authorization"].removeprefix("Bearer ")
+        with pytest.raises(UnauthenticatedError):
+            awaiting(api).list_books()
+        reader = awaiting(api, api_key=key)
+        assert reader.list_books().books == ()
+        with pytest.raises(ForbiddenError):
+            reader.create_book(LAMP)
+        with pytest.raises(ForbiddenError):
+            reader.list_books(tenant_id="other")
+        awaiting(api).check_readiness()
+
+
+def test_the_manual_is_right(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = itertools.pairwise(code_blocks("docs/api.md"))
+    ((program, output),) = ((one.text, two.text) for one, two in blocks if one.language == "py")
+    exec(program.replace(DEFAULT_URL, url), {})  # noqa: S102  an example of our own
+    assert capsys.readouterr().out == output
+
+
+class Cut(httpx.AsyncBaseTransport):
+    """Loses the first answer on its way: the service has done its work by then."""
+
+    def __init__(self, api: Api) -> None:
+        self._inner = httpx.ASGITransport(api.app)
+        self._lost = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._inner.handle_async_request(request)
+        if not self._lost:
+            self._lost = True
+            raise httpx.ReadError("cut")
+        return response
+
+
+def test_a_store_whose_answer_was_lost_is_done_once(api: Api) -> None:
+    retry = Retry(first_pause_s=0)
+    client = AsyncLorewellClient(
+        "http://localhost", tenant_id="demo", transport=Cut(api), retry=retry
+    )
+    result = api.run(client.create_book(LAMP))
+    assert result.replayed
+    assert len(api.run(client.list_books()).books) == 1
+
+
+def test_nobody_there_is_an_error_of_its_own() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    retry = Retry(attempts=2, first_pause_s=0)
+    with (
+        LorewellClient(url, tenant_id="demo", retry=retry) as client,
+        pytest.raises(UnavailableError) as caught,
+    ):
+        client.list_books()
+    assert caught.value.code == "service_unreachable"
+    assert url in str(caught.value)

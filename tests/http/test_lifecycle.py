@@ -1,0 +1,153 @@
+"""Starting and ending: a database that comes late, one that goes, and what is written last."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC
+
+import pytest
+
+from fakes import MemoryStore
+from lorewell import bootstrap
+from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
+from lorewell.errors import StorageUnavailableError
+from lorewell.http.guard import Guard
+from lorewell.http.observe import Observe
+from lorewell.http.server import check_exposure, serve
+from lorewell.model import BookRef, SelectRequest
+from lorewell.model.select import is_uuid
+from lorewell.settings import load_settings
+from service import BOOK, Api, serving
+
+
+class LateStore(MemoryStore):
+    """Can't be reached at first."""
+
+    def __init__(self, attempts: int) -> None:
+        super().__init__()
+        self.attempts = attempts
+
+    async def migrate(self) -> None:
+        self.attempts -= 1
+        if self.attempts >= 0:
+            raise StorageUnavailableError("Not yet.")
+        await super().migrate()
+
+
+def test_a_database_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "_SECONDS_BETWEEN_ATTEMPTS", 0.05)
+    with serving(LateStore(3)) as api:
+        assert api("GET", "/readyz", tenant=None).status_code == 503
+        assert api("GET", "/healthz", tenant=None).status_code == 200
+        api.run(asyncio.sleep(0.5))
+        assert api("GET", "/readyz", tenant=None).status_code == 200
+
+
+def test_a_database_that_never_comes_does_not_keep_the_service_from_ending() -> None:
+    with serving(LateStore(10**6)) as api:
+        assert api("GET", "/readyz", tenant=None).status_code == 503
+
+
+class WrongStore(MemoryStore):
+    async def migrate(self) -> None:
+        raise RuntimeError("a bug")
+
+
+def test_a_bug_at_the_start_is_not_hidden() -> None:
+    with pytest.raises(RuntimeError, match="a bug"), serving(WrongStore()):
+        pass
+
+
+def test_kept_requests_are_written_while_the_service_runs(api: Api) -> None:
+    made = api("POST", "/v1/books", json=BOOK).json()["books"][0]
+    turn = {"books": [{"book_id": made["book_id"]}], "query": "lamp"}
+    found = api("POST", "/v1/context/select", json=turn).json()["selection_fingerprint"]
+    services = api.app.state.shared.services
+    api.run(asyncio.sleep(1))
+    kept = api.run(services.store.read(lambda tx: tx.find_request("demo", found)))
+    assert kept is not None
+
+
+class GoneStore(MemoryStore):
+    async def write(self, work: object) -> object:
+        raise StorageUnavailableError("Gone.", work=str(work))
+
+
+def test_a_database_that_is_gone_does_not_keep_the_service_from_ending() -> None:
+    settings = load_settings()
+    store = GoneStore()
+    services = replace(build_services(settings), store=store)
+    keeper = type(services.keeper)(store, services.clock, keep_s=60)
+    services = replace(services, keeper=keeper)
+
+    async def run() -> None:
+        async with running(services):
+            books = (BookRef(book_id="a", revision=1),)
+            services.keeper.keep("demo", "id", SelectRequest(books=books, query="lamp"))
+
+    asyncio.run(run())
+    assert store._closed
+
+
+def test_adapters() -> None:
+    assert SystemClock().now().tzinfo is UTC
+    assert is_uuid(new_uuid())
+    assert new_uuid() != new_uuid()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
+def test_loopback_is_no_exposure(host: str) -> None:
+    check_exposure(load_settings(host=host))
+
+
+def test_serving_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, object] = {}
+
+    def run(*args: object, **kwargs: object) -> None:
+        seen.update(kwargs, factory=args[0], env=dict(os.environ))
+
+    import os  # noqa: PLC0415  beside its only use
+
+    monkeypatch.setattr("uvicorn.run", run)
+    monkeypatch.setattr("lorewell.http.logs.configure", lambda _settings: None)
+    monkeypatch.setenv("LOREWELL_CONFIG", "")
+    monkeypatch.setenv("LOREWELL_PORT", "1")
+    before = dict(os.environ)
+    for workers in (1, 2):
+        serve(load_settings(port=2, workers=workers))
+        assert seen["env"]["LOREWELL_PORT"] == "2"  # type: ignore[index]  # a dict
+        assert "LOREWELL_CONFIG" not in seen["env"]  # type: ignore[operator]  # a dict
+        assert ("PROMETHEUS_MULTIPROC_DIR" in seen["env"]) == (workers == 2)  # type: ignore[operator]  # a dict
+        assert dict(os.environ) == before
+
+
+def test_foreign_pages_open_no_socket() -> None:
+    sent: list[dict[str, object]] = []
+    reached: list[str] = []
+
+    async def app(scope: dict[str, object], _receive: object, _send: object) -> None:
+        reached.append(str(scope["path"]))
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    services = build_services(load_settings())
+    guard = Guard(app, allowed_hosts=(), cors_origins=("https://app.example",))
+    outer = Observe(guard, metrics=None, cache=services.cache)  # type: ignore[arg-type]  # no HTTP
+
+    async def connect(*headers: tuple[bytes, bytes]) -> None:
+        scope = {
+            "type": "websocket",
+            "path": "/",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), *headers],
+        }
+        await outer(scope, None, send)  # type: ignore[arg-type]  # nothing is received
+
+    asyncio.run(connect((b"origin", b"https://evil.example")))
+    assert sent == [{"type": "websocket.close", "code": 1008, "reason": "forbidden"}]
+    assert reached == []
+    asyncio.run(connect((b"origin", b"https://app.example")))
+    asyncio.run(connect((b"origin", b"http://localhost")))
+    assert reached == ["/", "/"]

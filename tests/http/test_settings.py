@@ -1,0 +1,129 @@
+"""Settings: where they come from, what is wrong with them, what there is to know of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from lorewell.errors import ValidationFailedError
+from lorewell.settings import Settings, env_name, list_settings, load_settings, to_environment
+
+PASSWORD = "hunter2"  # noqa: S105  no password
+OTHERS = {
+    "database_url": "sqlite:///other.db",
+    "host": "::1",
+    "port": 1,
+    "workers": 2,
+    "auth": True,
+    "allow_unauthenticated": True,
+    "allowed_hosts": ("a", "b:1"),
+    "cors_origins": ("https://a",),
+    "max_file_bytes": 1,
+    "max_files_bytes": 2,
+    "max_body_bytes": 3,
+    "max_snapshot_entries": 4,
+    "max_snapshot_chars": 5,
+    "cache_bytes": 6,
+    "ledger_keep_s": 0,
+    "body_timeout_s": 0.5,
+    "tokenizer": "o200k_base",
+    "log_format": "json",
+    "log_level": "error",
+    "postgres_pool_size": 7,
+    "postgres_statement_cache_size": 0,
+    "regex_engine": "off",
+}
+ANY_TEXT = {"allowed_hosts", "cors_origins", "host", "tokenizer", "database_url"}
+
+
+def write(path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("LOREWELL_CONFIG", str(path))
+
+
+def test_every_setting_has_a_default_a_variable_and_a_help() -> None:
+    known = list_settings()
+    assert [each.name for each in known] == list(Settings.model_fields) == list(OTHERS)
+    for each in known:
+        assert each.help.endswith(".")
+        assert each.env.startswith("LOREWELL_")
+        if each.name.endswith(("_bytes", "_s", "_chars", "_entries")):
+            assert each.unit
+    assert env_name("ledger_keep_s") == "LOREWELL_LEDGER_KEEP"
+
+
+def test_the_environment_wins_over_the_file_and_arguments_over_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = 'port = 1\nhost = "::1"\nledger_keep_s = 7\nallowed_hosts = ["a"]\n'
+    write(tmp_path / "lorewell.toml", lines, monkeypatch)
+    monkeypatch.setenv("LOREWELL_PORT", "2")
+    found = load_settings(host="localhost")
+    assert (found.port, found.host, found.ledger_keep_s) == (2, "localhost", 7)
+    assert found.allowed_hosts == ("a",)
+    monkeypatch.setenv("LOREWELL_LEDGER_KEEP", "8")
+    monkeypatch.setenv("LOREWELL_ALLOWED_HOSTS", "b, c:1,")
+    assert load_settings().ledger_keep_s == 8
+    assert load_settings().allowed_hosts == ("b", "c:1")
+    monkeypatch.setenv("LOREWELL_PORT", "")  # as if it were not there
+    assert load_settings().port == 1
+
+
+def test_a_process_can_tell_another_one_all_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(**OTHERS)
+    assert {name: value for name, value in settings} == OTHERS  # noqa: C416  a dump would not do
+    for name, value in to_environment(settings).items():
+        monkeypatch.setenv(name, value)
+    assert load_settings() == settings
+
+
+def test_settings_never_change() -> None:
+    with pytest.raises(ValidationError):
+        load_settings().port = 1  # type: ignore[misc]  # that is the point
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in OTHERS
+        if name not in ("allowed_hosts", "cors_origins", "host", "tokenizer", "database_url")
+    ],
+)
+def test_a_wrong_value_is_told_by_its_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(env_name(name), "nonsense")
+    with pytest.raises(ValidationFailedError, match=f"{env_name(name)}: .*nonsense") as told:
+        load_settings()
+    assert told.value.faults[0].parameter == env_name(name)
+
+
+def test_a_password_is_told_to_nobody() -> None:
+    with pytest.raises(ValidationFailedError) as told:
+        load_settings(database_url=[PASSWORD])
+    error: BaseException | None = told.value
+    while error is not None:
+        assert PASSWORD not in repr(error)
+        error = error.__cause__ or error.__context__
+    assert told.value.faults[0].parameter == "LOREWELL_DATABASE_URL"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("nonsense = 1", "no setting 'nonsense'"), ("port 1", "no TOML"), ("port = '\udcff'", "TOML")],
+)
+def test_a_bad_file_is_told(
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lorewell.toml"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    monkeypatch.setenv("LOREWELL_CONFIG", str(path))
+    with pytest.raises(ValidationFailedError, match=f"LOREWELL_CONFIG: .*{reason}"):
+        load_settings()
+
+
+def test_a_file_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOREWELL_CONFIG", "/no/such/file.toml")
+    with pytest.raises(ValidationFailedError, match="LOREWELL_CONFIG: can't be read"):
+        load_settings()

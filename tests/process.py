@@ -1,0 +1,91 @@
+"""A server for tests: a process of its own, on a free port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+
+_READY_S = 60
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def environment(**given: object) -> dict[str, str]:
+    """Return an environment with these settings and no others of ours."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("LOREWELL_", "PROMETHEUS_"))}
+    return kept | {f"LOREWELL_{name.upper()}": str(value) for name, value in given.items()}
+
+
+COMMAND = (sys.executable, "-m", "lorewell.http.server")
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, log: Path, **given: object) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._log = log
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                COMMAND, env=environment(port=self.port, **given), stderr=file, stdout=file
+            )
+        self.client = httpx.Client(base_url=self.url, params={"tenant_id": "demo"}, timeout=60)
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _READY_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with suppress(httpx.TransportError):
+                if self.client.get("/readyz").status_code == 200:
+                    return
+            time.sleep(0.05)
+        self.kill()
+        raise AssertionError(self.log())
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+    def rss_bytes(self) -> int:
+        pages = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self) -> None:
+        """End it as a power cut would, as far as a process goes."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        self.client.close()
+
+    def stop(self) -> int:
+        """Ask it to end, and return its exit code."""
+        self._process.terminate()
+        status = self._process.wait(timeout=60)
+        self.client.close()
+        return status
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+
+@contextmanager
+def running(log: Path, **given: object) -> Iterator[Server]:
+    server = Server(log, **given)
+    try:
+        yield server
+    finally:
+        if server.is_running:
+            server.stop()
