@@ -3,21 +3,31 @@
 import doctest
 import importlib
 import pkgutil
-from typing import get_args
+import re
+from typing import Any, get_args
 
 import pytest
 import typer.main
 from pydantic import BaseModel
 
 import lorewell
-from docs.manual import READMES, row_names, section
-from lorewell import Entry, SelectRequest
+from docs.manual import READMES, read, row_names, section
+from lorewell import Entry, SelectRequest, client
 from lorewell.cli.main import EXIT_CODES, OTHER_EXIT_CODE, app
+from lorewell.client import LorewellClient
 from lorewell.errors import LorewellError
 from lorewell.model import Reason
 
 API = "docs/api.md"
-MODULES = ["lorewell", *(m.name for m in pkgutil.walk_packages(lorewell.__path__, "lorewell."))]
+ALEMBIC_ALONE = "lorewell.store.migrations.env"  # it can be imported by nobody else
+MODULES = [
+    "lorewell",
+    *(
+        module.name
+        for module in pkgutil.walk_packages(lorewell.__path__, "lorewell.")
+        if module.name != ALEMBIC_ALONE
+    ),
+]
 
 
 def codes(error: type[LorewellError]) -> set[str]:
@@ -51,20 +61,50 @@ def test_every_error_code_is_documented(name: str) -> None:
     assert set(documented) == codes(LorewellError)
 
 
+def offered(command: Any) -> set[str]:
+    """Return the options of a command, each by its first name, and its arguments."""
+    return {
+        parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
+        for parameter in command.params
+    } | {"--help"}
+
+
+def documented_options(name: str) -> set[str]:
+    return options(row_names(section(API, f"`{name}`")))
+
+
 def test_every_option_is_documented() -> None:
-    program = typer.main.get_command(app)
-    commands = program.commands  # type: ignore[attr-defined]
-    for heading, command in {
-        "`lorewell`": program,
-        **{f"`lorewell {name}`": command for name, command in commands.items()},
-    }.items():
-        offered = {
-            name
-            for parameter in command.params
-            for name in (parameter.opts if parameter.param_type_name == "option" else ["FILE"])
-        }
-        assert options(row_names(section(API, heading))) == offered | {"--help"}
-    assert set(commands) == {"import", "select", "show"}
+    program: Any = typer.main.get_command(app)
+    assert documented_options("lorewell") == offered(program)
+    for name, command in program.commands.items():
+        shared = {"--help"}
+        if hasattr(command, "commands"):  # what all of a group have is said once
+            shared = set.intersection(*map(offered, command.commands.values()))
+            assert documented_options(f"lorewell {name}") == shared
+        for below, each in getattr(command, "commands", {}).items():
+            assert documented_options(f"lorewell {name} {below}") == offered(each) - shared
+        if not hasattr(command, "commands"):
+            assert documented_options(f"lorewell {name}") == offered(command)
+
+
+def test_only_commands_are_documented() -> None:
+    program: Any = typer.main.get_command(app)
+    names = {"lorewell"}
+    for name, command in program.commands.items():
+        below = getattr(command, "commands", {})
+        names |= {f"lorewell {name}", *(f"lorewell {name} {each}" for each in below)}
+    assert set(re.findall(r"^##+ `(lorewell[ \w]*)`$", read(API), re.MULTILINE)) == names
+
+
+def test_every_method_of_the_client_is_documented() -> None:
+    methods = {name for name in vars(LorewellClient) if not name.startswith("_")}
+    documented = row_names(section(API, "Methods of the client"))
+    assert sorted(documented) == sorted(methods - {"send", "session"})
+
+
+def test_every_name_of_the_client_is_documented() -> None:
+    documented = row_names(section(API, "`lorewell.client`"))
+    assert sorted(documented) == sorted(client.__all__)
 
 
 def test_every_exit_code_is_documented() -> None:

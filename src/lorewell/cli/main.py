@@ -14,19 +14,33 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
+from lorewell.cli import books, keys, service
 from lorewell.cli.contents import contents_tables, import_json, load_contents, report_tables
 from lorewell.cli.inputs import Turn, load_request
 from lorewell.cli.tables import plain, selection_tables
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
-from lorewell.errors import InvalidInputError, LimitError, LorewellError, NotFoundError
+from lorewell.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    LimitError,
+    LorewellError,
+    NotFoundError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 from lorewell.formats import load_book, open_book
 
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (InvalidInputError, 2),
+    (UnauthenticatedError, 3),
+    (ForbiddenError, 3),
     (NotFoundError, 4),
     (FileNotFoundError, 4),
+    (ConflictError, 5),
     (LimitError, 6),
+    (UnavailableError, 7),
 )
 OTHER_EXIT_CODE = 1
 
@@ -36,6 +50,14 @@ _Tokenizer = Annotated[
 ]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.command("serve")(service.serve_command)
+app.command("migrate")(service.migrate_command)
+app.command("backup")(service.backup_command)
+app.command("settings")(service.settings_command)
+app.command("bind")(books.bind_command)
+app.command("bindings")(books.bindings_command)
+app.add_typer(books.app, name="book")
+app.add_typer(keys.app, name="keys")
 
 
 def main() -> None:

@@ -1,0 +1,56 @@
+"""Copying a database, or saying how."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import typer
+
+from lorewell.errors import ValidationFailedError
+from lorewell.store.backup import copy_sqlite
+
+_SECRETS = frozenset({"password", "sslpassword", "passfile"})
+
+
+def back_up(url: str, target: Path) -> int:
+    """Copy a database into a new file, and return the bytes of the copy.
+
+    Raises:
+        ValidationFailedError: it is PostgreSQL's; the command that copies it is printed.
+        FileNotFoundError, ConflictError, StorageUnavailableError: as `copy_sqlite`.
+    """
+    if url.partition("://")[0].lower() != "sqlite":
+        typer.echo(pg_dump_command(url, target))
+        raise ValidationFailedError(
+            "Only SQLite is copied here; PostgreSQL is with its own tool, as printed."
+        )
+    return copy_sqlite(url, target)
+
+
+def pg_dump_command(url: str, target: Path) -> str:
+    """Return the command that copies a PostgreSQL database; it holds no password.
+
+    >>> pg_dump_command("postgresql://ann:secret@db:5432/lore?sslmode=require", Path("a.dump"))
+    "pg_dump --format=custom --file=a.dump 'postgresql://ann@db:5432/lore?sslmode=require'"
+    """
+    shown = _without_password(url.partition("://")[2])
+    return f"pg_dump --format=custom --file={shlex.quote(str(target))} {shlex.quote(shown)}"
+
+
+def _without_password(rest: str) -> str:
+    """Return the URL with what follows its scheme, but for what is secret.
+
+    Where a password that is not quoted makes it unclear what is what, none of it is shown.
+    """
+    place, _, query = rest.partition("?")
+    authority, slash, path = place.partition("/")
+    user, _, host = authority.rpartition("@")
+    port = host.rpartition("]")[2].partition(":")[2]
+    if "@" in path or "#" in place or (port and not port.isdecimal()):
+        return "postgresql://USER@HOST/DATABASE"
+    name = user.partition(":")[0]
+    kept = [each for each in parse_qsl(query) if each[0].lower() not in _SECRETS]
+    asked = f"?{urlencode(kept)}" if kept else ""
+    return f"postgresql://{name and name + '@'}{host}{slash}{path}{asked}"

@@ -1,0 +1,196 @@
+"""What a service keeps, as tables for people: books, revisions, bindings, keys, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lorewell.cli.tables import new_table, placed, plain
+from lorewell.model import (
+    ApiKey,
+    BindingSet,
+    BookDiff,
+    BookHead,
+    CreatedBook,
+    Entry,
+    RevisionInfo,
+    StoredBook,
+)
+
+_MAX_KEYS = 12  # of one entry; the JSON has all
+_IDS = frozenset({"Book", "Key", "Variable"})
+_SECONDS = len("2026-01-01T00:00:00")
+
+
+class Setting(Protocol):
+    """What is shown of a setting."""
+
+    @property
+    def env(self) -> str:
+        """The variable that sets it."""
+
+    @property
+    def default(self) -> str:
+        """What it is otherwise."""
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of its number."""
+
+    @property
+    def help(self) -> str:
+        """What it does."""
+
+
+def print_parts(*parts: RenderableType) -> None:
+    """Print for a person; text is shown as it is, not as markup."""
+    console = Console(highlight=False)
+    for part in parts:
+        console.print(part)
+
+
+def say(text: str) -> None:
+    """Print a line, however long, safe for a terminal."""
+    typer.echo(plain(text))
+
+
+def created_table(created: Iterable[tuple[CreatedBook, str]]) -> Table:
+    """Return the books that were stored, with their names."""
+    table = _table("Stored", "Book", "Revision", "Entries", "Name")
+    for book, name in created:
+        count = str(book.import_report.entry_count)
+        table.add_row(book.book_id, str(book.revision), count, _cell(name))
+    return table
+
+
+def heads_table(heads: Iterable[BookHead]) -> Table:
+    """Return books by their newest revisions."""
+    table = _table("Books", "Book", "Revision", "Changed", "Name")
+    for head in heads:
+        name = _cell(head.name)
+        if head.deleted_at is not None:
+            name.append(" (deleted)", style="yellow")
+        table.add_row(head.book_id, str(head.latest_revision), _time(head.updated_at), name)
+    return table
+
+
+def stored_parts(stored: StoredBook) -> list[RenderableType]:
+    """Return a book's head and the entries of one revision."""
+    head, revision = stored.book, stored.revision
+    about = Text(plain(revision.name), style="bold")
+    about.append(
+        f"\n{head.book_id}, revision {revision.revision} of {head.latest_revision},"
+        f" {_time(revision.created_at)}\n{revision.entry_count} entries,"
+        f" hash {revision.content_hash}\n",
+        style="not bold",
+    )
+    if revision.description:
+        about.append(plain(revision.description) + "\n", style="not bold")
+    if not revision.entries:
+        return [about]
+    table = _table("Entries", "Entry", "State", "Keys", "Place")
+    for entry in revision.entries:
+        name = Text(plain(entry.id), style="bold")
+        if entry.title:
+            name.append(f"\n{plain(entry.title)}", style="not bold")
+        table.add_row(name, _state(entry), _cell(_listed(entry.keys)), placed(entry))
+    return [about, table]
+
+
+def revisions_table(revisions: Iterable[RevisionInfo]) -> Table:
+    """Return revisions, newest first."""
+    table = _table("Revisions", "Revision", "Entries", "Stored", "Hash", "Name")
+    for each in revisions:
+        table.add_row(
+            str(each.revision),
+            str(each.entry_count),
+            _time(each.created_at),
+            each.content_hash[:12],
+            _cell(each.name),
+        )
+    return table
+
+
+def diff_table(diff: BookDiff) -> Table:
+    """Return what differs, a row for each entry."""
+    table = _table("Differences", "What", "Entry", "Fields")
+    if diff.book_fields:
+        table.add_row("book", "", _cell(", ".join(diff.book_fields)))
+    for name in diff.added:
+        table.add_row(Text("added", style="green"), _cell(name), "")
+    for name in diff.removed:
+        table.add_row(Text("removed", style="red"), _cell(name), "")
+    for entry in diff.changed:
+        what = Text("changed", style="yellow")
+        table.add_row(what, _cell(entry.id), _cell(", ".join(entry.fields)))
+    return table
+
+
+def bindings_parts(bound: BindingSet) -> list[RenderableType]:
+    """Return which books a prompt uses, in order."""
+    about = Text(plain(f"{bound.prompt_id}: policy {bound.policy}, books: {len(bound.bindings)}"))
+    if not bound.bindings:
+        return [about]
+    table = _table("Bindings", "Book", "Revision", "Position", "State")
+    for binding in sorted(bound.bindings, key=lambda each: each.position):
+        revision = "latest" if binding.revision is None else str(binding.revision)
+        state = Text("enabled" if binding.enabled else "disabled")
+        table.add_row(_cell(binding.book_id), revision, str(binding.position), state)
+    return [about, table]
+
+
+def keys_table(keys: Iterable[ApiKey]) -> Table:
+    """Return API keys without their secrets."""
+    table = _table("API keys", "Key", "Tenants", "Scopes", "Made", "Name")
+    for key in keys:
+        name = _cell(key.name)
+        if key.revoked_at is not None:
+            name.append(f" (revoked {_time(key.revoked_at)})", style="yellow")
+        tenants, scopes = _cell(", ".join(key.tenants)), ", ".join(key.scopes)
+        table.add_row(key.id, tenants, scopes, _time(key.created_at), name)
+    return table
+
+
+def settings_table(settings: Iterable[Setting]) -> Table:
+    """Return every setting: its variable, default, unit, and what it does."""
+    table = _table("Settings", "Variable", "Default", "Unit", "Meaning")
+    for each in settings:
+        table.add_row(each.env, _cell(each.default), each.unit or "", _cell(each.help))
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = new_table(title)
+    for column in columns:
+        # Ids are copied from here, so they stay whole in a narrow terminal.
+        table.add_column(column, overflow="fold", no_wrap=column in _IDS)
+    return table
+
+
+def _cell(text: str) -> Text:
+    return Text(plain(text))
+
+
+def _time(stamp: str) -> str:
+    """Return a time to the second, in UTC."""
+    return plain(stamp[:_SECONDS].replace("T", " "))
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = [f"and {len(keys) - _MAX_KEYS} more"] if len(keys) > _MAX_KEYS else []
+    return ", ".join([*keys[:_MAX_KEYS], *more])
+
+
+def _state(entry: Entry) -> Text:
+    words = [
+        *([] if entry.enabled else ["disabled"]),
+        *(["required"] if entry.required else []),
+        *(["constant"] if entry.constant else []),
+        *(["blocked"] if entry.runtime_requirements else []),
+    ]
+    return Text("\n".join(words))

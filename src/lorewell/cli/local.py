@@ -1,0 +1,186 @@
+"""Commands straight on a database: the use cases of the service, without a service."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from lorewell.app import access, bindings as prompts, books as shelf
+from lorewell.app.books import Page
+from lorewell.app.services import Services
+from lorewell.bootstrap import build_services, start, stop
+from lorewell.errors import Fault, ValidationFailedError, tell
+from lorewell.model import (
+    BindingSet,
+    BindingsPut,
+    BookCreate,
+    BookDiff,
+    BookHead,
+    BookPage,
+    CreatedKey,
+    CreateResult,
+    ImportBatch,
+    KeyList,
+    KeyRequest,
+    Published,
+    RevisionPage,
+    StoredBook,
+)
+from lorewell.model.access import TENANT_PATTERN
+from lorewell.model.parse import parse_model
+from lorewell.model.text import text_flaw
+from lorewell.settings import Settings, load_settings
+
+Result = TypeVar("Result")
+
+_PAGE = 200
+_MAX_PROMPT_CHARS = 200
+
+
+def settings_for(database: str | None) -> Settings:
+    """Return the settings, with another database if one is given.
+
+    Raises:
+        ValidationFailedError: a setting can't be used.
+    """
+    return load_settings() if database is None else load_settings(database_url=database)
+
+
+@contextmanager
+def open_local(database: str | None, tenant_id: str) -> Iterator[LocalLibrary]:
+    """Give the books in a database, whose schema is brought up to date first.
+
+    Raises:
+        ValidationFailedError: a setting or the tenant can't be used.
+        StorageUnavailableError: the database can't be reached.
+    """
+    if not re.fullmatch(TENANT_PATTERN, tenant_id):
+        raise _bad("tenant_id", "must be 1 to 100 characters of A–Z a–z 0–9 . _ : -")
+    services = build_services(settings_for(database))
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(start(services))
+            yield LocalLibrary(services, tenant_id, runner)
+        finally:
+            runner.run(stop(services))
+
+
+class LocalLibrary:
+    """The books of one tenant in a database; a `Library`."""
+
+    def __init__(self, services: Services, tenant_id: str, runner: asyncio.Runner) -> None:
+        self._services = services
+        self._tenant_id = tenant_id
+        self._runner = runner
+
+    def import_books(self, books: Sequence[BookCreate]) -> CreateResult:
+        """Store 1 to 10 new books, all or none."""
+        batch = parse_model(ImportBatch, {"books": tuple(books)})
+        return self._run(
+            shelf.create_books(
+                self._services, self._tenant_id, batch.books, route="import", key=None
+            )
+        )
+
+    def list_books(self, *, cursor: str | None = None, include_deleted: bool = False) -> BookPage:
+        """Return a page of books, last changed first."""
+        page = Page(limit=_PAGE, cursor=cursor)
+        return self._run(
+            shelf.list_books(self._services, self._tenant_id, page, include_deleted=include_deleted)
+        )
+
+    def get_book(self, book_id: str, *, revision: int | None = None) -> StoredBook:
+        """Return a book with one of its revisions, the latest one for None."""
+        found = self._run(shelf.read_book(self._services, self._tenant_id, book_id, revision))
+        return StoredBook.model_validate_json(found)
+
+    def publish_revision(
+        self, book_id: str, book: BookCreate, *, expected_revision: int
+    ) -> Published:
+        """Store the next revision of a book."""
+        return self._run(
+            shelf.publish(
+                self._services,
+                self._tenant_id,
+                book_id,
+                book,
+                expected_revision=expected_revision,
+                key=None,
+            )
+        )
+
+    def list_revisions(self, book_id: str, *, cursor: str | None = None) -> RevisionPage:
+        """Return a page of a book's revisions, newest first."""
+        page = Page(limit=_PAGE, cursor=cursor)
+        return self._run(shelf.list_revisions(self._services, self._tenant_id, book_id, page))
+
+    def compare_revisions(self, book_id: str, first: int, second: int) -> BookDiff:
+        """Return what has to change in the first revision to get the second."""
+        return self._run(
+            shelf.diff(self._services, self._tenant_id, book_id, first=first, second=second)
+        )
+
+    def delete_book(self, book_id: str, *, force: bool = False) -> None:
+        """Delete a book."""
+        self._run(
+            shelf.delete_book(
+                self._services, self._tenant_id, book_id, expected_revision=None, force=force
+            )
+        )
+
+    def restore_book(self, book_id: str) -> BookHead:
+        """Bring a deleted book back."""
+        return self._run(shelf.restore_book(self._services, self._tenant_id, book_id))
+
+    def restore_revision(self, book_id: str, revision: int, *, expected_revision: int) -> Published:
+        """Store an old revision once more, as the next one."""
+        return self._run(
+            shelf.restore_revision(
+                self._services,
+                self._tenant_id,
+                book_id,
+                revision,
+                expected_revision=expected_revision,
+                key=None,
+            )
+        )
+
+    def put_bindings(self, prompt_id: str, bindings: BindingsPut) -> BindingSet:
+        """Replace all bindings of a prompt."""
+        prompt = _prompt(prompt_id)
+        return self._run(prompts.put_bindings(self._services, self._tenant_id, prompt, bindings))
+
+    def get_bindings(self, prompt_id: str) -> BindingSet:
+        """Return a prompt's bindings, disabled ones too."""
+        prompt = _prompt(prompt_id)
+        return self._run(prompts.get_bindings(self._services, self._tenant_id, prompt))
+
+    def create_key(self, request: KeyRequest) -> CreatedKey:
+        """Make an API key."""
+        return self._run(access.create_key(self._services, request))
+
+    def list_keys(self) -> KeyList:
+        """Return all API keys without their secrets."""
+        return self._run(access.list_keys(self._services))
+
+    def revoke_key(self, key_id: str) -> None:
+        """Close an API key for good."""
+        self._run(access.revoke_key(self._services, key_id))
+
+    def _run(self, use_case: Coroutine[Any, Any, Result]) -> Result:
+        return self._runner.run(use_case)
+
+
+def _prompt(prompt_id: str) -> str:
+    flaw = text_flaw(prompt_id)
+    if flaw or not 1 <= len(prompt_id) <= _MAX_PROMPT_CHARS:
+        raise _bad("prompt_id", flaw or f"must be 1 to {_MAX_PROMPT_CHARS} characters")
+    return prompt_id
+
+
+def _bad(name: str, detail: str) -> ValidationFailedError:
+    fault = Fault("", detail, parameter=name)
+    return ValidationFailedError(tell((fault,)), faults=(fault,))

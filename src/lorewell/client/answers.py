@@ -1,0 +1,38 @@
+"""Reading bodies of successful answers. Members that this version does not know are passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import BaseModel, TypeAdapter
+
+from lorewell.model import SelectResponse
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_SELECTION = TypeAdapter(SelectResponse)
+
+
+def model(kind: type[Model]) -> Callable[[bytes], Model]:
+    """Return what reads a body as this model; it raises a ValueError if it is none."""
+    return lambda body: kind.model_validate_json(body, extra="ignore")
+
+
+def selection(body: bytes) -> SelectResponse:
+    """Return the selection in a body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _SELECTION.validate_json(body)
+
+
+def text(body: bytes) -> str:
+    """Return a body of plain text."""
+    return body.decode()
+
+
+def nothing(body: bytes) -> None:
+    """Return nothing: the status said it all."""
+    del body

@@ -1,0 +1,147 @@
+"""The client that waits for each answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self
+
+import httpx
+
+from lorewell.client import routes
+from lorewell.client.attempts import Retry
+from lorewell.client.calls import DEFAULT_URL, Answer, Call, Session
+from lorewell.client.connecting import DEFAULT_TIMEOUT_S, Connection, request_of
+
+Given = ParamSpec("Given")
+
+
+def _method(
+    route: Callable[Concatenate[Session, Given], Call[Answer]],
+) -> Callable[Concatenate[LorewellClient, Given], Answer]:
+    """Return a method that sends what a route makes of its arguments."""
+
+    @wraps(route)
+    def method(self: LorewellClient, /, *args: Given.args, **options: Given.kwargs) -> Answer:
+        return self.send(route(self.session, *args, **options))
+
+    return method
+
+
+class LorewellClient:
+    """Asks a service and waits for the answer. Threads may share one.
+
+    Every method takes `request_id` and `timeout_s` by name; `tenant_id` where the route is about
+    one tenant's books, and `idempotency_key` where it stores something once. Each raises the class
+    of `lorewell.errors` that the service answers, or an UnavailableError with the code
+    `service_unreachable` where no answer came.
+
+    Calls that only look, and stores that carry an idempotency key, are sent again after a broken
+    connection or a 503; anything else only if nothing of it was sent.
+    """
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        tenant_id: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        retry: Retry | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            base_url: where the service is.
+            tenant_id: whose books, where a call does not say.
+            api_key: sent as `Authorization: Bearer <key>`.
+            timeout_s: seconds to wait for each step: to connect, to send, to read.
+            retry: how patient to be; three attempts if not given.
+            transport: what sends requests, in place of the network.
+
+        Raises:
+            ValidationFailedError: the address or the key can't be used.
+        """
+        self._connection = Connection.to(
+            base_url, tenant_id=tenant_id, api_key=api_key, retry=retry
+        )
+        self._http = httpx.Client(
+            base_url=self._connection.url,
+            headers=self._connection.headers,
+            timeout=timeout_s,
+            trust_env=self._connection.trust_env,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._http.close()
+
+    @property
+    def session(self) -> Session:
+        """What all calls share."""
+        return self._connection.session
+
+    def send(self, call: Call[Answer]) -> Answer:
+        """Return the answer to a call, sent as often as it may be.
+
+        Raises:
+            LorewellError: what the service answers, or that it can't be reached.
+        """
+        attempts = self._connection.attempts(call)
+        while True:
+            try:
+                response = self._http.send(request_of(self._http, call))
+            except httpx.RequestError as error:
+                pause_s = attempts.failed(error)
+            else:
+                if response.is_success:
+                    return attempts.answered(response)
+                pause_s = attempts.refused(response)
+            time.sleep(pause_s)
+
+    create_book = _method(routes.create_book)
+    list_books = _method(routes.list_books)
+    get_book = _method(routes.get_book)
+    delete_book = _method(routes.delete_book)
+    restore_book = _method(routes.restore_book)
+    list_revisions = _method(routes.list_revisions)
+    publish_revision = _method(routes.publish_revision)
+    compare_revisions = _method(routes.compare_revisions)
+    restore_revision = _method(routes.restore_revision)
+    import_books = _method(routes.import_books)
+    preview_import = _method(routes.preview_import)
+    import_files = _method(routes.import_files)
+    build_index = _method(routes.build_index)
+    get_index = _method(routes.get_index)
+    select_for_turn = _method(routes.select_for_turn)
+    preview_for_turn = _method(routes.preview_for_turn)
+    get_selection = _method(routes.get_selection)
+    count_tokens = _method(routes.count_tokens)
+    search_books = _method(routes.search_books)
+    put_bindings = _method(routes.put_bindings)
+    get_bindings = _method(routes.get_bindings)
+    resolve_bindings = _method(routes.resolve_bindings)
+    list_tenants = _method(routes.list_tenants)
+    list_all_books = _method(routes.list_all_books)
+    get_any_book = _method(routes.get_any_book)
+    list_keys = _method(routes.list_keys)
+    create_key = _method(routes.create_key)
+    revoke_key = _method(routes.revoke_key)
+    check_health = _method(routes.check_health)
+    check_readiness = _method(routes.check_readiness)
+    get_metrics = _method(routes.get_metrics)

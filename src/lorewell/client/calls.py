@@ -1,0 +1,225 @@
+"""One call of a route as a value: what is sent, how the answer is read, and whether it may repeat.
+
+Nothing here sends anything, so the blocking and the async client share all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Generic, TypedDict, TypeVar, cast
+from urllib.parse import quote
+from uuid import uuid4
+
+from pydantic import BaseModel
+
+from lorewell.errors import Fault, ValidationFailedError, tell
+from lorewell.model.text import text_flaw
+
+Answer = TypeVar("Answer")
+
+DEFAULT_URL = "http://127.0.0.1:8876"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+REQUEST_ID = "X-Request-ID"
+MAX_KEY_CHARS = 200
+_JSON = {"Content-Type": "application/json"}
+
+QueryValue = str | int | bool | None
+FilePart = tuple[str, tuple[str, bytes]]
+
+
+class CallOptions(TypedDict, total=False):
+    """What every method takes by name.
+
+    Attributes:
+        request_id: sent as `X-Request-ID`; the service logs and answers it.
+        timeout_s: seconds to wait for each step of the exchange, instead of the client's.
+    """
+
+    request_id: str | None
+    timeout_s: float | None
+
+
+class TenantOptions(CallOptions, total=False):
+    """What a method takes by name that is about one tenant's books.
+
+    Attributes:
+        tenant_id: whose books, instead of the client's.
+    """
+
+    tenant_id: str | None
+
+
+class KeyedOptions(TenantOptions, total=False):
+    """What a method takes by name that stores something once.
+
+    Attributes:
+        idempotency_key: 1 to 200 printable ASCII characters. The same key with the same content
+            gives the first result again. Without one the client makes one for its own retries.
+    """
+
+    idempotency_key: str | None
+
+
+class Kind(Enum):
+    """What sending a request twice would do."""
+
+    READ = auto()  # nothing: it only looks or computes
+    KEYED = auto()  # nothing while it carries an idempotency key
+    WRITE = auto()  # perhaps something: it is sent once
+    PROBE = auto()  # nothing, but the first answer is what was asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a route is asked: the part of a request that belongs to this one route.
+
+    Attributes:
+        path: below the service's address, with its segments quoted.
+        query: parameters beside the tenant; None leaves one out.
+        has_tenant: whether the route is about one tenant's books.
+    """
+
+    method: str
+    path: str
+    kind: Kind
+    query: Mapping[str, QueryValue] = field(default_factory=dict)
+    body: BaseModel | None = None
+    files: Sequence[FilePart] = ()
+    has_tenant: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[Answer]):
+    """A request that is ready to be sent, any number of times.
+
+    Attributes:
+        read: makes the answer of a successful body; raises a ValueError if it can't.
+        may_repeat: whether it may be sent again when it could have arrived before.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    content: bytes | None
+    files: Sequence[FilePart]
+    timeout_s: float | None
+    read: Callable[[bytes], Answer]
+    may_repeat: bool
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The key that makes it safe to send it again, if it has one."""
+        return self.headers.get(IDEMPOTENCY_KEY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What all calls of one client share.
+
+    Attributes:
+        tenant_id: whose books, unless a call says.
+        makes_keys: whether stores that carry no idempotency key get one, so that they may repeat.
+    """
+
+    tenant_id: str | None = None
+    makes_keys: bool = True
+
+    def call(self, ask: Ask, read: Callable[[bytes], Answer], options: CallOptions) -> Call[Answer]:
+        """Return the request for what a route is asked.
+
+        Raises:
+            ValidationFailedError: no tenant is known, or a value can't be sent.
+            TypeError: the route takes no such option.
+        """
+        _check_names(ask, options)
+        given = cast("KeyedOptions", options)  # what the route does not take is not there
+        query = dict(ask.query)
+        if ask.has_tenant:
+            tenant_id = given.get("tenant_id")
+            query["tenant_id"] = self._tenant() if tenant_id is None else tenant_id
+        headers = {} if ask.body is None else dict(_JSON)
+        key = given.get("idempotency_key")
+        if ask.kind is Kind.KEYED and key is None and self.makes_keys:
+            key = uuid4().hex
+        for name, value in {IDEMPOTENCY_KEY: key, REQUEST_ID: given.get("request_id")}.items():
+            if value is not None:
+                headers[name] = header_value(name, value)
+        return Call(
+            method=ask.method,
+            path=ask.path,
+            query={
+                name: _written(name, value) for name, value in query.items() if value is not None
+            },
+            headers=headers,
+            # Only what was set: a field that an older service lacks is no obstacle by its default.
+            content=None
+            if ask.body is None
+            else ask.body.model_dump_json(exclude_unset=True).encode(),
+            files=ask.files,
+            timeout_s=given.get("timeout_s"),
+            read=read,
+            may_repeat=ask.kind is Kind.READ or (ask.kind is Kind.KEYED and key is not None),
+        )
+
+    def _tenant(self) -> str:
+        if self.tenant_id is None:
+            raise bad_parameter("tenant_id", "must be given, here or to the client")
+        return self.tenant_id
+
+
+def segment(text: str) -> str:
+    """Return an id as one segment of a path, so that no id leads to another route.
+
+    Raises:
+        ValidationFailedError: it is empty, holds a slash, or can't be sent.
+
+    >>> segment(".. 灯")
+    '%2E%2E%20%E7%81%AF'
+    """
+    flaw = text_flaw(text) if text else "must not be empty"
+    if flaw is None and "/" in text:  # servers decode it before they look for the route
+        flaw = "must not hold a slash"
+    if flaw:
+        raise bad_parameter("id", flaw)
+    return quote(text, safe="").replace(".", "%2E")  # as it is, `..` would be the path above
+
+
+def header_value(name: str, value: str) -> str:
+    """Return the value if a header can hold it.
+
+    Raises:
+        ValidationFailedError: it can't; the value is not told, since it may be a secret.
+    """
+    if not (1 <= len(value) <= MAX_KEY_CHARS and value.isascii() and value.isprintable()):
+        raise bad_parameter(name, f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters")
+    return value
+
+
+def bad_parameter(name: str, detail: str) -> ValidationFailedError:
+    """Return the error for a parameter that can't be used."""
+    fault = Fault("", detail, parameter=name)
+    return ValidationFailedError(tell((fault,)), faults=(fault,))
+
+
+def _check_names(ask: Ask, options: CallOptions) -> None:
+    known = {"request_id", "timeout_s"}
+    if ask.has_tenant:
+        known.add("tenant_id")
+    if ask.kind is Kind.KEYED:
+        known.add("idempotency_key")
+    for name in options:
+        if name not in known:
+            message = f"{ask.method} {ask.path} takes no argument {name!r}"
+            raise TypeError(message)
+
+
+def _written(name: str, value: str | int) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    flaw = text_flaw(str(value))
+    if flaw:
+        raise bad_parameter(name, flaw)
+    return str(value)

@@ -1,0 +1,123 @@
+"""Errors, rebuilt from what the service answered: the same class, by its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import httpx
+
+from lorewell.client.calls import REQUEST_ID
+from lorewell.errors import (
+    ConflictError,
+    Fault,
+    ForbiddenError,
+    InvalidInputError,
+    LimitError,
+    LorewellError,
+    MethodNotAllowedError,
+    MisdirectedRequestError,
+    NotFoundError,
+    RequestTimeoutError,
+    ServiceUnreachableError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from lorewell.model.parse import parse_json
+
+
+def _tree(kind: type[LorewellError]) -> Iterator[type[LorewellError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _tree(below)
+
+
+CLASSES: Mapping[str, type[LorewellError]] = {
+    kind.code: kind for kind in _tree(LorewellError) if "code" in vars(kind)
+}
+# For codes of a newer service, and for answers that come from something in between.
+_BASES: Mapping[int, type[LorewellError]] = {
+    400: InvalidInputError,
+    401: UnauthenticatedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    405: MethodNotAllowedError,
+    408: RequestTimeoutError,
+    409: ConflictError,
+    413: LimitError,
+    415: InvalidInputError,
+    421: MisdirectedRequestError,
+    422: InvalidInputError,
+    429: UnavailableError,
+    502: UnavailableError,
+    503: UnavailableError,
+    504: UnavailableError,
+}
+
+
+def rebuild(response: httpx.Response) -> LorewellError:
+    """Return the error that an answer tells of.
+
+    An unknown code gives the base class of its status, with that code; so does an answer that is
+    no problem body.
+    """
+    problem = _problem(response)
+    code, detail = problem.get("code"), problem.get("detail")
+    request_id = problem.get("request_id") or response.headers.get(REQUEST_ID)
+    error = _make(
+        str(code) if code else None,
+        response.status_code,
+        str(detail or f"The service answered with the status {response.status_code}."),
+        faults=_faults(problem.get("errors")),
+    )
+    details = problem.get("details")
+    if isinstance(details, dict):
+        error.details.update(details)
+    return with_request_id(error, request_id)
+
+
+def with_request_id(error: LorewellError, request_id: object) -> LorewellError:
+    """Return the error, knowing the id of its request."""
+    if isinstance(request_id, str):
+        error.request_id = request_id
+    return error
+
+
+def unreachable(message: str, details: Mapping[str, object]) -> LorewellError:
+    """Return the error for a request that got no answer."""
+    error = ServiceUnreachableError(message)
+    error.details.update(details)
+    return error
+
+
+def _make(
+    code: str | None, status: int, message: str, *, faults: tuple[Fault, ...]
+) -> LorewellError:
+    # `internal_error` is the word of every base class too: there the status knows more.
+    known = None if code in (None, LorewellError.code) else CLASSES.get(code or "")
+    error = (known or _BASES.get(status, LorewellError))(message, faults=faults)
+    if code not in (None, error.code):
+        vars(error)["code"] = code  # of this one error: its class can't know it
+    return error
+
+
+def _problem(response: httpx.Response) -> Mapping[str, object]:
+    try:
+        document = parse_json(response.content)
+    except LorewellError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _faults(items: object) -> tuple[Fault, ...]:
+    if not isinstance(items, list):
+        return ()
+    return tuple(_fault(item) for item in items if isinstance(item, dict))
+
+
+def _fault(item: Mapping[str, object]) -> Fault:
+    parameter = item.get("parameter")
+    return Fault(
+        str(item.get("pointer") or ""),
+        str(item.get("detail") or ""),
+        parameter=parameter if isinstance(parameter, str) else None,
+    )

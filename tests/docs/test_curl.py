@@ -1,0 +1,185 @@
+"""The `curl` lines of the READMEs, sent to the service that `dev.py run` starts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import module_from_spec, spec_from_file_location
+from json import loads
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from docs.manual import READMES, ROOT, code_blocks, section
+from process import environment, free_port
+
+CLI = "from lorewell.cli.main import main; main()"
+ADDRESS = "http://127.0.0.1:8876"
+HEADINGS = ("The service in 60 seconds", "60 秒跑起服务")
+READY_S = 60
+# Read by curl from the folder that CURL_HOME names.
+CURLRC = 'silent\nshow-error\nnoproxy = "*"\nwrite-out = "\\n%{http_code}"\n'
+_BLOCK = re.compile(r"^```(sh|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Answer(NamedTuple):
+    """A status, and the JSON that came with it."""
+
+    status: int
+    body: Any
+
+
+Sender = Callable[[str, Path], Answer]
+
+
+def serve_arguments(database: str, port: int) -> list[str]:
+    """Return what `dev.py run` passes on, with another database and port."""
+    spec = spec_from_file_location("dev", ROOT / "dev.py")
+    assert spec
+    assert spec.loader
+    dev = module_from_spec(spec)
+    spec.loader.exec_module(dev)
+    arguments: list[str] = list(dev.SERVE)
+    at = arguments.index("--database") + 1
+    assert arguments[at].startswith("sqlite:///.sample/")
+    arguments[at] = database
+    return [*arguments, "--port", str(port)]
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Yield the address of the service, as `dev.py run` starts it."""
+    port = free_port()
+    arguments = serve_arguments(f"sqlite:///{folder / 'lorewell.db'}", port)
+    log = folder / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLI, *arguments],
+            cwd=ROOT,
+            env=environment() | {"PYTHONUTF8": "1"},
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + READY_S
+        while not _is_ready(url):
+            assert process.poll() is None, log.read_text(encoding="utf-8")
+            assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _is_ready(url: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+    return False
+
+
+def send_by_curl(line: str, folder: Path) -> Answer:
+    (folder / ".curlrc").write_text(CURLRC, encoding="utf-8")
+    done = subprocess.run(
+        ["sh", "-c", line],  # noqa: S607  the shell that there is
+        cwd=folder,
+        env={**os.environ, "CURL_HOME": str(folder)},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), line
+    body, _, status = done.stdout.rpartition("\n")
+    return Answer(int(status), loads(body))
+
+
+def send_parsed(line: str, folder: Path) -> Answer:
+    """Do what `curl` would do."""
+    words = shlex.split(line)
+    at = words.index("curl")
+    given = f"{words[1]}\n".encode() if words[0] == "echo" else b""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    parser.add_argument("url")
+    parser.add_argument("-H", action="append", default=[])
+    parser.add_argument("-d")
+    parser.add_argument("-F")
+    asked = parser.parse_args(words[at + 1 :])
+    headers = [tuple(header.split(": ", 1)) for header in asked.H]
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        if asked.F:
+            form = re.fullmatch(r"(\w+)=@-;filename=(.+)", asked.F)
+            assert form, asked.F
+            answer = client.post(asked.url, headers=headers, files={form[1]: (form[2], given)})
+        elif asked.d:
+            name = asked.d.removeprefix("@")
+            body = asked.d.encode() if name == asked.d else (folder / name).read_bytes()
+            answer = client.post(asked.url, headers=headers, content=body)
+        else:
+            answer = client.get(asked.url, headers=headers)
+    return Answer(answer.status_code, answer.json())
+
+
+def curl() -> Sender:
+    """Return what sends a line: `curl` itself where it is installed."""
+    return send_by_curl if shutil.which("curl") and shutil.which("sh") else send_parsed
+
+
+def check_shown(shown: Any, found: Any) -> None:
+    """Assert that what is shown is there; a text may be cut off with `…`."""
+    if isinstance(shown, dict):
+        for name, member in shown.items():
+            check_shown(member, found[name])
+    elif isinstance(shown, list):
+        assert len(shown) == len(found)
+        for one, other in zip(shown, found, strict=True):
+            check_shown(one, other)
+    elif isinstance(shown, str) and shown.endswith("…"):
+        assert found.startswith(shown[:-1])
+    else:
+        assert shown == found
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_curl_lines_give_what_the_readme_says(name: str, tmp_path: Path) -> None:
+    book = next(block.text for block in code_blocks(name) if block.language == "json")
+    (tmp_path / "low-ferry.json").write_text(book, encoding="utf-8")
+    send, last = curl(), Answer(0, None)
+    sent = shown = 0
+    with serving(tmp_path) as url:
+        for language, text in _BLOCK.findall(section(name, *HEADINGS)):
+            if language == "json":
+                check_shown(loads(text), last.body)
+                shown += 1
+                continue
+            for line in text.splitlines():
+                assert ADDRESS in line
+                here = line.replace(ADDRESS, url)
+                last = send(here, tmp_path)
+                is_new = "Idempotency-Key" in line
+                assert last.status == (201 if is_new else 200), last.body
+                again = send_parsed(here, tmp_path)
+                assert again.status == 200, again.body
+                assert not is_new or again.body == {**last.body, "replayed": True}
+                sent += 1
+    assert (sent, shown) == (5, 2)
+
+
+def test_the_lines_that_the_service_prints_work(tmp_path: Path) -> None:
+    with serving(tmp_path) as url:
+        printed = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+        lines = [line for line in printed if line.startswith("curl ")]
+        assert len(lines) == 3
+        for line in lines:
+            assert url in line
+            assert curl()(line, tmp_path).status == 200

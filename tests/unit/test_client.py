@@ -1,0 +1,758 @@
+"""The client without a service: what it sends, how it reads answers, and when it sends again."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from lorewell.client import (
+    AsyncLorewellClient,
+    LorewellClient,
+    Retry,
+    calls,
+    routes,
+)
+from lorewell.client.problems import CLASSES
+from lorewell.errors import (
+    BookNotFoundError,
+    ConflictError,
+    Fault,
+    InvalidInputError,
+    LorewellError,
+    NotFoundError,
+    RevisionConflictError,
+    StorageUnavailableError,
+    UnauthenticatedError,
+    UnavailableError,
+    ValidationFailedError,
+)
+from lorewell.http.problems import problem_of, status_of
+from lorewell.model import (
+    BindingsPut,
+    BookCreate,
+    BookRef,
+    Entry,
+    InlineBook,
+    KeyRequest,
+    PreviewRequest,
+    SearchRequest,
+    SelectRequest,
+)
+from support import BOOK_ID, ask, compiled, entry
+
+PROMPTLY = Retry(attempts=3, first_pause_s=0.0, longest_pause_s=0.0)
+HEAD = {
+    "book_id": BOOK_ID,
+    "tenant_id": "demo",
+    "name": "Kiln",
+    "latest_revision": 1,
+    "created_at": "2026-03-01T12:00:00.000000Z",
+    "updated_at": "2026-03-01T12:00:00.000000Z",
+    "deleted_at": None,
+}
+PUBLISHED = {"book_id": BOOK_ID, "revision": 2, "entry_count": 0, "content_hash": "00"}
+CREATED = {"books": [], "replayed": False}
+BOOK = BookCreate(name="Kiln", entries=(Entry(content="A kiln.", keys=("kiln",)),))
+BOOK_BODY = {
+    "name": "Kiln",
+    "entries": [{"id": "entry-0", "content": "A kiln.", "keys": ["kiln"]}],
+}
+SELECT = SelectRequest(books=(BookRef(book_id=BOOK_ID),), query="the kiln")
+SELECT_BODY = {"books": [{"book_id": BOOK_ID}], "query": "the kiln"}
+INDEX = {
+    "book_id": BOOK_ID,
+    "revision": 1,
+    "status": "absent",
+    "embedding_version": None,
+    "chunk_count": 0,
+    "error": None,
+    "updated_at": None,
+}
+REVISION = {
+    "book_id": BOOK_ID,
+    "revision": 1,
+    "name": "Kiln",
+    "entry_count": 0,
+    "content_hash": "00",
+    "created_at": HEAD["created_at"],
+    "description": "",
+    "metadata": {},
+    "entries": [],
+    "import_report": {"format": "native", "entry_count": 0},
+}
+STORED = {"book": HEAD, "revision": REVISION}
+BINDINGS = {"tenant_id": "demo", "prompt_id": "p 1", "policy": "auto", "bindings": []}
+KEY = {
+    "id": "a1",
+    "name": "",
+    "tenants": ["*"],
+    "scopes": ["read"],
+    "created_at": HEAD["created_at"],
+    "revoked_at": None,
+}
+MADE = ask(compiled([entry("kiln", "kiln"), entry("moat", "moat")]), "the kiln")
+SELECTION = json.loads(MADE.to_json())
+FILE = b'{"entries": {}}'
+DEMO = {"tenant_id": "demo"}
+
+
+class Service:
+    """Answers from a script, and keeps what it was asked; exceptions stand for a broken line."""
+
+    def __init__(self, *script: httpx.Response | Exception) -> None:
+        self.script = list(script)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self.script.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+def blocking(service: Service, name: str, *args: Any, **options: Any) -> Any:
+    init = {"tenant_id": "demo", "retry": PROMPTLY, **options.pop("client", {})}
+    with LorewellClient(transport=httpx.MockTransport(service), **init) as client:
+        return getattr(client, name)(*args, **options)
+
+
+def awaited(service: Service, name: str, *args: Any, **options: Any) -> Any:
+    init = {"tenant_id": "demo", "retry": PROMPTLY, **options.pop("client", {})}
+
+    async def run() -> Any:
+        transport = httpx.MockTransport(service)
+        async with AsyncLorewellClient(transport=transport, **init) as client:
+            return await getattr(client, name)(*args, **options)
+
+    return asyncio.run(run())
+
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(params=[blocking, awaited])
+def call(request: pytest.FixtureRequest) -> Call:
+    found: Call = request.param
+    return found
+
+
+def ok(body: object, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json=body)
+
+
+def problem(error: LorewellError, request_id: str = "r1") -> httpx.Response:
+    return httpx.Response(status_of(error), json=problem_of(error, request_id))
+
+
+def tree(kind: type[LorewellError] = LorewellError) -> Iterator[type[LorewellError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from tree(below)
+
+
+ERRORS = [kind for kind in tree() if kind.__module__ == "lorewell.errors"]
+LEAVES = [kind for kind in ERRORS if "code" in vars(kind)]
+
+
+class Case(NamedTuple):
+    """A call of a method, what it must send, and the body that it is answered."""
+
+    name: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    target: str
+    query: Mapping[str, str]
+    body: Any
+    answer: Any
+
+
+CASES = [
+    Case("create_book", (BOOK,), {}, "POST /v1/books", DEMO, BOOK_BODY, CREATED),
+    Case("list_books", (), {}, "GET /v1/books", DEMO, None, {"books": [HEAD], "next_cursor": None}),
+    Case(
+        "list_books",
+        (),
+        {"limit": 5, "cursor": "a=", "name_contains": "灯 &", "include_deleted": True},
+        "GET /v1/books",
+        {"limit": "5", "cursor": "a=", "q": "灯 &", "include_deleted": "true", **DEMO},
+        None,
+        {"books": [], "next_cursor": "b"},
+    ),
+    Case("get_book", (BOOK_ID,), {}, f"GET /v1/books/{BOOK_ID}", DEMO, None, STORED),
+    Case(
+        "get_book",
+        (BOOK_ID,),
+        {"revision": 1, "tenant_id": "other"},
+        f"GET /v1/books/{BOOK_ID}",
+        {"revision": "1", "tenant_id": "other"},
+        None,
+        STORED,
+    ),
+    Case("delete_book", (BOOK_ID,), {}, f"DELETE /v1/books/{BOOK_ID}", DEMO, None, None),
+    Case(
+        "delete_book",
+        (BOOK_ID,),
+        {"expected_revision": 3, "force": True},
+        f"DELETE /v1/books/{BOOK_ID}",
+        {"expected_revision": "3", "force": "true", **DEMO},
+        None,
+        None,
+    ),
+    Case("restore_book", (BOOK_ID,), {}, f"POST /v1/books/{BOOK_ID}/restore", DEMO, None, HEAD),
+    Case(
+        "list_revisions",
+        (BOOK_ID,),
+        {"limit": 2},
+        f"GET /v1/books/{BOOK_ID}/revisions",
+        {"limit": "2", **DEMO},
+        None,
+        {"revisions": [], "next_cursor": None},
+    ),
+    Case(
+        "publish_revision",
+        (BOOK_ID, BOOK),
+        {"expected_revision": 1},
+        f"POST /v1/books/{BOOK_ID}/revisions",
+        DEMO,
+        {**BOOK_BODY, "expected_revision": 1},
+        PUBLISHED,
+    ),
+    Case(
+        "compare_revisions",
+        (BOOK_ID, 1, 2),
+        {},
+        f"GET /v1/books/{BOOK_ID}/diff",
+        {"from": "1", "to": "2", **DEMO},
+        None,
+        {"added": [], "removed": [], "changed": [], "book_fields": []},
+    ),
+    Case(
+        "restore_revision",
+        (BOOK_ID, 1),
+        {"expected_revision": 2},
+        f"POST /v1/books/{BOOK_ID}/revisions/1/restore",
+        DEMO,
+        {"expected_revision": 2},
+        PUBLISHED,
+    ),
+    Case("import_books", ([BOOK],), {}, "POST /v1/imports", DEMO, {"books": [BOOK_BODY]}, CREATED),
+    Case(
+        "build_index",
+        (BOOK_ID, 1),
+        {"force": True},
+        f"POST /v1/books/{BOOK_ID}/index",
+        DEMO,
+        {"revision": 1, "force": True},
+        {**INDEX, "reused": True},
+    ),
+    Case("get_index", (BOOK_ID,), {}, f"GET /v1/books/{BOOK_ID}/index", DEMO, None, INDEX),
+    Case("select_for_turn", (SELECT,), {}, "POST /v1/context/select", DEMO, SELECT_BODY, SELECTION),
+    Case(
+        "preview_for_turn",
+        (PreviewRequest(books=(InlineBook(book=BOOK),), query="kiln"),),
+        {"prompt_id": "p"},
+        "POST /v1/context/preview",
+        {"prompt_id": "p", **DEMO},
+        {"books": [{"book": BOOK_BODY}], "query": "kiln"},
+        SELECTION,
+    ),
+    Case("get_selection", ("ab12",), {}, "GET /v1/selections/ab12", DEMO, None, SELECTION),
+    Case(
+        "count_tokens",
+        (["a", "b"],),
+        {},
+        "POST /v1/tokens/count",
+        DEMO,
+        {"texts": ["a", "b"], "tokenizer": None},
+        {"tokenizer": "cl100k_base", "counts": [1, 1]},
+    ),
+    Case(
+        "search_books",
+        (SearchRequest(books=(BookRef(book_id=BOOK_ID),), query="kiln"),),
+        {},
+        "POST /v1/search",
+        DEMO,
+        SELECT_BODY | {"query": "kiln"},
+        {"results": [], "mode": "lexical", "degraded": [], "embedding_version": None},
+    ),
+    Case(
+        "put_bindings",
+        ("p 1", BindingsPut(bindings=())),
+        {},
+        "PUT /v1/prompt-bindings",
+        {"prompt_id": "p 1", **DEMO},
+        {"bindings": []},
+        BINDINGS,
+    ),
+    Case(
+        "get_bindings",
+        ("p 1",),
+        {},
+        "GET /v1/prompt-bindings",
+        {"prompt_id": "p 1", **DEMO},
+        None,
+        BINDINGS,
+    ),
+    Case(
+        "resolve_bindings",
+        ("p 1",),
+        {},
+        "GET /v1/prompt-bindings/resolve",
+        {"prompt_id": "p 1", **DEMO},
+        None,
+        {"tenant_id": "demo", "prompt_id": "p 1", "policy": "native", "books": []},
+    ),
+    Case("list_tenants", (), {}, "GET /v1/admin/tenants", {}, None, {"tenants": ["demo"]}),
+    Case(
+        "list_all_books",
+        (),
+        {"limit": 1},
+        "GET /v1/admin/books",
+        {"limit": "1"},
+        None,
+        {"books": [HEAD], "next_cursor": None},
+    ),
+    Case("get_any_book", (BOOK_ID,), {}, f"GET /v1/admin/books/{BOOK_ID}", {}, None, STORED),
+    Case("list_keys", (), {}, "GET /v1/admin/keys", {}, None, {"keys": [KEY]}),
+    Case(
+        "create_key",
+        (KeyRequest(tenants=("*",), scopes=("read",)),),
+        {},
+        "POST /v1/admin/keys",
+        {},
+        {"tenants": ["*"], "scopes": ["read"]},
+        {**KEY, "secret": "lw_a1_b"},
+    ),
+    Case("revoke_key", ("a1",), {}, "DELETE /v1/admin/keys/a1", {}, None, None),
+    Case("check_health", (), {}, "GET /healthz", {}, None, {"status": "ok"}),
+    Case("check_readiness", (), {}, "GET /readyz", {}, None, {"status": "ready"}),
+]
+
+
+def ids(cases: Sequence[Case]) -> list[str]:
+    return [f"{number}-{case.name}" for number, case in enumerate(cases)]
+
+
+def answer_to(case: Case) -> httpx.Response:
+    return httpx.Response(204) if case.answer is None else ok(case.answer)
+
+
+def method_names(kind: type) -> set[str]:
+    return {name for name in vars(kind) if name in vars(routes) and not name.startswith("_")}
+
+
+def test_both_clients_have_a_method_for_every_route() -> None:
+    names = {
+        name
+        for name, value in vars(routes).items()
+        if inspect.isfunction(value)
+        and value.__module__ == routes.__name__
+        and not name.startswith("_")
+    }
+    assert method_names(LorewellClient) == names
+    assert method_names(AsyncLorewellClient) == names
+    assert {case.name for case in CASES} == names - {
+        "preview_import",
+        "import_files",
+        "get_metrics",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(method_names(LorewellClient)))
+def test_methods_show_what_they_take(name: str) -> None:
+    with LorewellClient() as client:
+        shown = inspect.signature(getattr(client, name))
+    assert {"self", "session"}.isdisjoint(shown.parameters)
+    assert getattr(AsyncLorewellClient, name).__doc__ == getattr(LorewellClient, name).__doc__
+    assert inspect.iscoroutinefunction(getattr(AsyncLorewellClient, name))
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
+    service = Service(answer_to(case))
+    found = call(service, case.name, *case.args, **case.options)
+    (sent,) = service.requests
+    assert f"{sent.method} {sent.url.path}" == case.target
+    assert dict(sent.url.params) == dict(case.query)
+    if case.body is None:
+        assert sent.content == b""
+    else:
+        assert json.loads(sent.content) == case.body
+        assert sent.headers["Content-Type"] == "application/json"
+    if case.answer is None or case.name.startswith("check_"):
+        assert found is None
+    elif case.answer is SELECTION:
+        assert json.loads(found.to_json()) == SELECTION
+    else:
+        known = {name: value for name, value in case.answer.items() if name != "reused"}
+        assert json.loads(found.model_dump_json()).items() >= known.items()
+
+
+@pytest.mark.parametrize(("name", "field"), [("preview_import", "file"), ("import_files", "files")])
+def test_files_are_sent_as_a_form(call: Call, name: str, field: str) -> None:
+    report = {
+        "format": "st_world",
+        "entry_count": 0,
+        "enabled_count": 0,
+        "runtime_blocked_count": 0,
+        "source_file": {"name": "灯.json", "sha256": "00", "size": 1},
+    }
+    single = name == "preview_import"
+    answer = {"book": {"name": "Kiln"}, "import_report": report} if single else CREATED
+    service = Service(ok(answer))
+    call(service, name, *(("灯.json", FILE) if single else ([("灯.json", FILE)],)))
+    (sent,) = service.requests
+    assert sent.headers["Content-Type"].startswith("multipart/form-data; boundary=")
+    assert f'name="{field}"; filename="灯.json"'.encode() in sent.content
+    assert FILE in sent.content
+
+
+def test_figures_come_as_text(call: Call) -> None:
+    assert call(Service(httpx.Response(200, text="a 1\n")), "get_metrics") == "a 1\n"
+
+
+def test_selection_is_read_into_the_same_values(call: Call) -> None:
+    service = Service(httpx.Response(200, content=MADE.to_json()))
+    found = call(service, "select_for_turn", SELECT)
+    assert found == MADE
+    assert found.decisions[0].facts.key == "kiln"
+
+
+def test_members_of_a_newer_service_are_passed_over(call: Call) -> None:
+    newer = {"books": [{**HEAD, "colour": "red"}], "next_cursor": None, "total": 1}
+    assert call(Service(ok(newer)), "list_books").books[0].name == "Kiln"
+    later = {**SELECTION, "weather": "fog"}
+    found = call(Service(ok(later)), "select_for_turn", SELECT)
+    assert json.loads(found.to_json()) == SELECTION
+
+
+@pytest.mark.parametrize("book_id", ["..", ".", "b?c#d", "灯 %2e"])
+def test_no_id_leads_to_another_route(call: Call, book_id: str) -> None:
+    service = Service(ok(STORED))
+    call(service, "get_book", book_id)
+    path = service.requests[0].url.raw_path.partition(b"?")[0]
+    assert path.count(b"/") == 3
+    assert service.requests[0].url.path == f"/v1/books/{book_id}"
+
+
+def test_address_may_have_a_path(call: Call) -> None:
+    service = Service(ok(STORED))
+    call(service, "get_book", BOOK_ID, client={"base_url": "https://lore.example/api/"})
+    assert str(service.requests[0].url).startswith(f"https://lore.example/api/v1/books/{BOOK_ID}?")
+
+
+def test_headers_are_passed_on(call: Call) -> None:
+    service = Service(ok(CREATED))
+    options = {"request_id": "turn-7", "idempotency_key": "k 1", "timeout_s": 1.5}
+    call(service, "create_book", BOOK, client={"api_key": "lw_a_b"}, **options)
+    sent = service.requests[0]
+    assert sent.headers["Authorization"] == "Bearer lw_a_b"
+    assert sent.headers["X-Request-ID"] == "turn-7"
+    assert sent.headers["Idempotency-Key"] == "k 1"
+    assert sent.extensions["timeout"]["read"] == 1.5
+
+
+def test_no_key_is_sent_unless_given(call: Call) -> None:
+    service = Service(ok(STORED))
+    call(service, "get_book", BOOK_ID)
+    assert {"authorization", "idempotency-key", "x-request-id"}.isdisjoint(
+        service.requests[0].headers
+    )
+
+
+@pytest.mark.parametrize("value", ["", "a\r\nX: 1", "灯", "k" * 201])
+@pytest.mark.parametrize("option", ["idempotency_key", "request_id"])
+def test_header_that_can_not_be_sent_is_refused(call: Call, option: str, value: str) -> None:
+    service = Service()
+    with pytest.raises(ValidationFailedError) as caught:
+        call(service, "create_book", BOOK, **{option: value})
+    assert caught.value.faults[0].parameter in (calls.IDEMPOTENCY_KEY, calls.REQUEST_ID)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8876", "ftp://host", "http://", "http://a:b", "/x"])
+def test_address_must_be_one(url: str) -> None:
+    for kind in (LorewellClient, AsyncLorewellClient):
+        with pytest.raises(ValidationFailedError) as caught:
+            kind(url)
+        assert caught.value.faults == (
+            Fault("", "must be like http://127.0.0.1:8876", parameter="base_url"),
+        )
+
+
+def test_secrets_are_not_told() -> None:
+    with pytest.raises(ValidationFailedError) as caught:
+        LorewellClient(api_key="geheim\n")
+    assert "geheim" not in str(caught.value)
+    service = Service(httpx.ConnectError("no"))
+    url = "http://ann:geheim@127.0.0.1:1"
+    with pytest.raises(UnavailableError) as failed:
+        blocking(service, "list_keys", client={"base_url": url, "retry": Retry(attempts=1)})
+    assert "geheim" not in str(failed.value)
+    assert "127.0.0.1:1" in str(failed.value)
+
+
+def test_tenant_must_be_known(call: Call) -> None:
+    with pytest.raises(ValidationFailedError) as caught:
+        call(Service(), "list_books", client={"tenant_id": None})
+    assert caught.value.faults[0].parameter == "tenant_id"
+    service = Service(ok({"tenants": []}))
+    call(service, "list_tenants", client={"tenant_id": None})
+    assert service.requests[0].url.query == b""
+
+
+def test_unknown_option_is_refused(call: Call) -> None:
+    with pytest.raises(TypeError, match="idempotency_key"):
+        call(Service(), "put_bindings", "p", BindingsPut(bindings=()), idempotency_key="k")
+    with pytest.raises(TypeError, match="tenant_id"):
+        call(Service(), "list_keys", tenant_id="demo")
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("get_book", ("",)),
+        ("get_book", ("\ud800",)),
+        ("get_book", ("a/b",)),
+        ("list_books", ()),
+        ("import_files", ([],)),
+        ("preview_import", ("a\x00", b"")),
+    ],
+)
+def test_what_can_not_be_sent_is_a_validation_error(
+    call: Call, name: str, args: tuple[Any, ...]
+) -> None:
+    options = {"cursor": "\ud800"} if name == "list_books" else {}
+    with pytest.raises(ValidationFailedError):
+        call(Service(), name, *args, **options)
+
+
+def test_codes_are_unique() -> None:
+    codes = [kind.code for kind in LEAVES]
+    assert len(codes) == len(set(codes))
+    assert {kind.code: kind for kind in LEAVES} == dict(CLASSES)
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+def test_every_error_is_rebuilt(call: Call, kind: type[LorewellError]) -> None:
+    faults = (Fault("/entries/0", "is odd"), Fault("", "is odd too", parameter="limit"))
+    error = kind("What went wrong.", faults=faults, expected=3)
+    error.details.update({"message": "m", "self": "s"})
+    with pytest.raises(LorewellError) as caught:
+        call(Service(*[problem(error)] * 3), "get_book", BOOK_ID)
+    found = caught.value
+    assert type(found) is kind
+    assert found.code == kind.code
+    assert found.faults == faults
+    assert found.request_id == "r1"
+    if kind not in (LorewellError, StorageUnavailableError):  # the service hides their texts
+        assert str(found) == "What went wrong."
+        assert found.details == {"expected": 3, "message": "m", "self": "s"}
+
+
+@pytest.mark.parametrize("kind", sorted(set(ERRORS) - set(LEAVES), key=lambda kind: kind.__name__))
+def test_base_classes_are_rebuilt_by_status(call: Call, kind: type[LorewellError]) -> None:
+    with pytest.raises(LorewellError) as caught:
+        call(Service(*[problem(kind("Odd."))] * 3), "get_book", BOOK_ID)
+    assert issubclass(kind, type(caught.value))
+    assert type(caught.value) is not LorewellError
+    assert caught.value.code == "internal_error"
+
+
+def test_unknown_code_is_kept_on_the_class_of_its_status(call: Call) -> None:
+    body = {"code": "index_busy", "detail": "A build runs.", "details": {"since": 1}}
+    with pytest.raises(ConflictError) as caught:
+        call(Service(ok(body, 409)), "get_book", BOOK_ID)
+    assert type(caught.value) is ConflictError
+    assert caught.value.code == "index_busy"
+    assert caught.value.details == {"since": 1}
+    assert ConflictError.code == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (301, LorewellError),
+        (400, InvalidInputError),
+        (401, UnauthenticatedError),
+        (404, NotFoundError),
+        (418, LorewellError),
+        (429, UnavailableError),
+        (500, LorewellError),
+        (502, UnavailableError),
+        (504, UnavailableError),
+    ],
+)
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"errors": [3], "details": 4}'])
+def test_answer_of_something_in_between_is_told_by_its_status(
+    call: Call, status: int, kind: type[LorewellError], body: bytes
+) -> None:
+    answer = httpx.Response(status, content=body, headers={"X-Request-ID": "r9"})
+    with pytest.raises(LorewellError) as caught:
+        call(Service(answer, answer, answer), "get_book", BOOK_ID)
+    assert type(caught.value) is kind
+    assert str(status) in str(caught.value)
+    assert caught.value.request_id == "r9"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"books": 3}'])
+def test_success_that_makes_no_sense_is_an_error(call: Call, body: bytes) -> None:
+    answer = httpx.Response(200, content=body, headers={"X-Request-ID": "r9"})
+    with pytest.raises(LorewellError, match="can't be understood") as caught:
+        call(Service(answer), "list_books")
+    assert caught.value.request_id == "r9"
+
+
+def test_error_of_the_library_has_no_request() -> None:
+    assert BookNotFoundError("gone").request_id is None
+
+
+UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
+BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
+UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
+PURE = [
+    case
+    for case in CASES
+    if (
+        case.target.startswith("GET /v1")
+        or case.name.startswith(("select", "preview", "count", "sea"))
+    )
+]
+KEYED = [case for case in CASES if case.answer in (CREATED, PUBLISHED)]
+WRITES = [case for case in CASES if case not in PURE + KEYED and not case.name.startswith("check")]
+
+
+def test_every_route_has_a_rule() -> None:
+    assert {case.name for case in WRITES} == {
+        "delete_book",
+        "restore_book",
+        "build_index",
+        "put_bindings",
+        "create_key",
+        "revoke_key",
+    }
+    assert len(KEYED) == 4
+
+
+@pytest.mark.parametrize("failure", [*BROKEN, *UNSENT, UNAVAILABLE], ids=repr)
+@pytest.mark.parametrize("case", PURE + KEYED, ids=ids(PURE + KEYED))
+def test_what_is_safe_is_sent_again(
+    call: Call, case: Case, failure: httpx.Response | Exception
+) -> None:
+    service = Service(failure, failure, answer_to(case))
+    call(service, case.name, *case.args, **case.options)
+    assert len(service.requests) == 3
+    first, second, third = ((r.method, r.url, r.content) for r in service.requests)
+    assert first == second == third
+    keys = {request.headers.get("Idempotency-Key") for request in service.requests}
+    assert len(keys) == 1
+    assert (keys != {None}) == (case in KEYED)
+
+
+@pytest.mark.parametrize("failure", [*BROKEN, UNAVAILABLE], ids=repr)
+@pytest.mark.parametrize("case", WRITES, ids=ids(WRITES))
+def test_a_write_that_may_have_arrived_is_not_sent_again(
+    call: Call, case: Case, failure: httpx.Response | Exception
+) -> None:
+    service = Service(failure)
+    with pytest.raises(UnavailableError) as caught:
+        call(service, case.name, *case.args, **case.options)
+    assert len(service.requests) == 1
+    if isinstance(failure, Exception):
+        assert caught.value.code == "service_unreachable"
+        assert "It may have done what it was asked." in str(caught.value)
+
+
+@pytest.mark.parametrize("failure", UNSENT, ids=repr)
+@pytest.mark.parametrize("case", WRITES, ids=ids(WRITES))
+def test_a_write_that_was_not_sent_is_sent_again(
+    call: Call, case: Case, failure: Exception
+) -> None:
+    service = Service(failure, answer_to(case))
+    call(service, case.name, *case.args, **case.options)
+    assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize("failure", BROKEN, ids=repr)
+def test_a_file_upload_is_sent_again_under_its_key(call: Call, failure: Exception) -> None:
+    service = Service(failure, ok(CREATED))
+    call(service, "import_files", [("a.json", FILE)])
+    assert all(FILE in request.content for request in service.requests)
+    assert len({request.headers["Idempotency-Key"] for request in service.requests}) == 1
+
+
+def test_attempts_are_bounded(call: Call) -> None:
+    service = Service(*[UNAVAILABLE] * 9)
+    with pytest.raises(StorageUnavailableError, match="Busy"):
+        call(service, "get_book", BOOK_ID)
+    assert len(service.requests) == 3
+
+
+def test_no_retries_no_key(call: Call) -> None:
+    service = Service(httpx.ReadError("cut"))
+    with pytest.raises(UnavailableError):
+        call(service, "create_book", BOOK, client={"retry": Retry(attempts=1)})
+    assert "Idempotency-Key" not in service.requests[0].headers
+
+
+def test_each_store_has_a_key_of_its_own(call: Call) -> None:
+    services = Service(ok(CREATED)), Service(ok(CREATED))
+    for service in services:
+        call(service, "create_book", BOOK)
+    first, second = (service.requests[0].headers["Idempotency-Key"] for service in services)
+    assert first != second
+
+
+def test_time_out_is_not_repeated_but_names_the_key(call: Call) -> None:
+    service = Service(httpx.ReadTimeout("late"))
+    with pytest.raises(UnavailableError, match="did not answer in time") as caught:
+        call(service, "create_book", BOOK)
+    sent = service.requests[0].headers["Idempotency-Key"]
+    assert caught.value.details == {"reason": "ReadTimeout", "idempotency_key": sent}
+
+
+@pytest.mark.parametrize("name", ["check_health", "check_readiness"])
+def test_a_probe_tells_the_first_answer(call: Call, name: str) -> None:
+    service = Service(UNAVAILABLE)
+    with pytest.raises(StorageUnavailableError):
+        call(service, name)
+    assert len(service.requests) == 1
+
+
+def test_other_refusals_are_not_repeated(call: Call) -> None:
+    error = RevisionConflictError("Moved.", expected=1, actual=2)
+    service = Service(problem(error))
+    with pytest.raises(RevisionConflictError) as caught:
+        call(service, "publish_revision", BOOK_ID, BOOK, expected_revision=1)
+    assert caught.value.details == {"expected": 1, "actual": 2}
+    assert len(service.requests) == 1
+
+
+def pauses(monkeypatch: pytest.MonkeyPatch, retry: Retry, *script: Any) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr("lorewell.client.blocking.time.sleep", slept.append)
+    blocking(Service(*script, ok(STORED)), "get_book", BOOK_ID, client={"retry": retry})
+    return slept
+
+
+def test_pauses_grow_up_to_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    retry = Retry(attempts=6, first_pause_s=1.0, longest_pause_s=3.0)
+    slept = pauses(monkeypatch, retry, *[httpx.ConnectError("no")] * 5)
+    bounds = [(0.5, 1), (1, 2), (2, 3), (3, 3), (3, 3)]
+    assert all(low <= pause <= high for (low, high), pause in zip(bounds, slept, strict=True))
+
+
+@pytest.mark.parametrize(("asked", "waited"), [("1", 1.0), ("600", 2.0), ("soon", 0), ("", 0)])
+def test_the_pause_that_is_asked_for_counts_up_to_the_bound(
+    monkeypatch: pytest.MonkeyPatch, asked: str, waited: float
+) -> None:
+    busy = httpx.Response(503, headers={"Retry-After": asked})
+    retry = Retry(first_pause_s=0.0, longest_pause_s=2.0)
+    assert pauses(monkeypatch, retry, busy) == [waited]
