@@ -17,7 +17,10 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / "lorewell-installed"
-SAMPLE = ["select", "--book", "examples/harbour.json", "--request", "examples/turn.json"]
+SERVE = [
+    *("serve", "--database", "sqlite:///.sample/lorewell.db"),
+    *("--sample", "examples/harbour.json", "--sample", "examples/mist-ferry.json"),
+]
 CHECKS = [
     ["ruff", "check"],
     ["ruff", "format", "--check"],
@@ -27,6 +30,20 @@ CHECKS = [
     ["vulture"],
     ["codespell"],
 ]
+
+CAMPAIGNS = {
+    "properties": ("thousands of examples a property", ["-n", "auto", "tests/property"]),
+    "fuzz": (
+        "requests made up from the OpenAPI document",
+        ["-n", "auto", "tests/http/test_schemathesis.py"],
+    ),
+    "kills": (
+        "servers killed at random moments",
+        ["tests/deep/test_kills.py", "tests/http/test_server_process.py", "-k", "kill"],
+    ),
+    "replicas": ("mixed load through three servers", ["tests/deep/test_replicas.py"]),
+    "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
+}
 
 
 def call(command: list[str], *, cwd: Path | None = ROOT, **env: str) -> int:
@@ -76,8 +93,8 @@ def install(*, force: bool = False) -> int:
 
 
 def run(args: list[str]) -> int:
-    """Select from the sample book, or run `lorewell` with the arguments given."""
-    return call(tool("lorewell", *args), cwd=None) if args else call(tool("lorewell", *SAMPLE))
+    """Start the service on the sample books, or run `lorewell` with the arguments given."""
+    return call(tool("lorewell", *args), cwd=None) if args else call(tool("lorewell", *SERVE))
 
 
 def check() -> int:
@@ -101,9 +118,19 @@ def test(args: list[str]) -> int:
     return call(tool("pytest", "-n", "auto")) or checked
 
 
-def deep() -> int:
-    """Run the property tests with thousands of examples each."""
-    return call(tool("pytest", "-n", "auto", "tests/property"), LOREWELL_HYPOTHESIS="deep")
+def deep(args: list[str]) -> int:
+    """Run the long campaigns one after the other, or those named; say which failed."""
+    unknown = [name for name in args if name not in CAMPAIGNS]
+    if unknown:
+        sys.exit(f"There is no {', '.join(unknown)}; there are {', '.join(CAMPAIGNS)}.")
+    failed = []
+    for name in args or CAMPAIGNS:
+        about, options = CAMPAIGNS[name]
+        print(f"\n== deep {name}: {about}", flush=True)
+        if call(tool("pytest", *options), LOREWELL_DEEP="1", LOREWELL_HYPOTHESIS="deep"):
+            failed.append(name)
+    print(f"\nFailed: {', '.join(failed)}" if failed else "\nAll went well.", flush=True)
+    return 1 if failed else 0
 
 
 def bench(args: list[str]) -> int:
@@ -119,7 +146,7 @@ def lock() -> int:
 
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
-    "run": ("lorewell on the sample book, or `run ARGS` for `lorewell ARGS`", run),
+    "run": ("the service with two sample books, or `run ARGS` for `lorewell ARGS`", run),
     "test": ("all checks and all tests, or `test ARGS` for `pytest ARGS`", test),
     "check": ("lint, format, types, layers, dependencies, dead code, spelling", lambda _: check()),
     "install": ("make .venv and install from the lock", lambda _: install(force=True)),
@@ -128,7 +155,7 @@ COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
         bench,
     ),
     "lock": ("resolve requirements.lock anew", lambda _: lock()),
-    "deep": ("property tests with many examples", lambda _: deep()),
+    "deep": (f"long campaigns, all or those named: {', '.join(CAMPAIGNS)}", deep),
 }
 
 
@@ -140,7 +167,7 @@ def main(argv: list[str]) -> int:
         for command, (about, _) in COMMANDS.items():
             print(f"  {command:8} {about}")
         return 0 if name in {"-h", "--help", "help"} else 2
-    if args and name not in {"run", "test", "bench"}:
+    if args and name not in {"run", "test", "bench", "deep"}:
         sys.exit(f"{name} takes no arguments")
     if name != "install":
         install()

@@ -1,0 +1,23 @@
+"""Three servers on one database, started together on an empty one: a minute of mixed load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from deep.load import replicas, run_load
+
+SEED = 31
+SECONDS = 60
+
+
+def test_replicas_are_one_service(
+    empty_url: str, tmp_path: Path, tell: Callable[[str], None]
+) -> None:
+    with replicas(3, tmp_path, database_url=empty_url, log_level="warning") as servers:
+        load = run_load(servers, seed=SEED, seconds=SECONDS)
+        for line in load.lines():
+            tell(line)
+        assert load.conflicts
+        assert [server.stop() for server in servers] == [0, 0, 0]
+        assert [server.log() for server in servers] == ["", "", ""]
