@@ -128,6 +128,10 @@ class Settings(BaseSettings):
         le=100_000,
         description="Prepared statements of a connection; 0 behind a pooler of transactions.",
     )
+    otel: bool = Field(
+        default=False,
+        description="Whether requests are traced by OpenTelemetry, as OTEL_… say; an extra.",
+    )
     regex_engine: Literal["on", "off"] = Field(
         "on",
         description="Whether regex keys are run; off makes their entries say regex_unsupported. "

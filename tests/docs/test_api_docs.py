@@ -124,3 +124,13 @@ def test_doctests_are_found() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
     examples = [test for module in modules for test in finder.find(module) if test.examples]
     assert {"lorewell", "lorewell.engine.native.select.select"} <= {test.name for test in examples}
+
+
+def test_every_setting_is_documented() -> None:
+    """Variable and help, word for word, in docs/operations.md."""
+    from lorewell.settings import list_settings  # noqa: PLC0415  the service's packages
+
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    for setting in list_settings():
+        assert f"| `{setting.env}` |" in text
+        assert f"| {setting.help} |" in text

@@ -33,6 +33,7 @@ OTHERS = {
     "log_level": "error",
     "postgres_pool_size": 7,
     "postgres_statement_cache_size": 0,
+    "otel": True,
     "regex_engine": "off",
 }
 ANY_TEXT = {"allowed_hosts", "cors_origins", "host", "tokenizer", "database_url"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -40,6 +41,7 @@ from lorewell.http.routes import (
     search,
     tokens,
 )
+from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
 # Routes are tried in this order, so what is asked most stands first.
@@ -50,11 +52,16 @@ _METHOD_NOT_ALLOWED = 405
 
 def create_app(services: Services, settings: Settings) -> FastAPI:
     """Return the ASGI application. It starts and stops its services with its lifespan."""
+    traces = make_provider(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with running(services):
-            yield
+        try:
+            async with running(services):
+                yield
+        finally:
+            if traces is not None:
+                await asyncio.to_thread(traces.shutdown)  # sends what waits
 
     app = FastAPI(
         title="Lorewell",
@@ -67,6 +74,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=telemetry(traces),
     )
     metrics = Metrics()
     app.state.shared = Shared(services=services, settings=settings, metrics=metrics)

@@ -74,7 +74,8 @@ async def _allowed(request: Request, scope: Scope, tenant_id: str | None) -> Cal
     return Call(request=request, shared=common, tenant_id=tenant_id or "")
 
 
-async def _reading(request: Request, tenant_id: TenantId) -> Call:
+async def reading(request: Request, tenant_id: TenantId) -> Call:
+    """Return the request if it may read the tenant's books."""
     return await _allowed(request, "read", tenant_id)
 
 
@@ -86,7 +87,7 @@ async def _administering(request: Request) -> Call:
     return await _allowed(request, "admin", None)
 
 
-Reading = Annotated[Call, Depends(_reading)]
+Reading = Annotated[Call, Depends(reading)]
 Writing = Annotated[Call, Depends(_writing)]
 Administering = Annotated[Call, Depends(_administering)]
 

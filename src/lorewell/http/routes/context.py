@@ -19,6 +19,7 @@ from lorewell.errors import (
     SnapshotTooLargeError,
 )
 from lorewell.http.calls import OK, Reading, answer_selection
+from lorewell.http.direct import DirectRoute
 from lorewell.http.examples import PREVIEW, SELECT
 from lorewell.http.openapi import json_body, told
 from lorewell.http.parameters import AnyPromptId
@@ -38,9 +39,10 @@ _PROBLEMS = (
 SelectionId = Annotated[str, Path(description="`selection_fingerprint` of an answer.")]
 
 router = APIRouter()
+_direct = APIRouter(route_class=DirectRoute)
 
 
-@router.post(
+@_direct.post(
     "/v1/context/select",
     **told(
         *_PROBLEMS,
@@ -61,6 +63,9 @@ async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Respo
     return await answer_selection(
         call, await select_context(call.services, call.tenant_id, request)
     )
+
+
+router.include_router(_direct)
 
 
 @router.post(
