@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 READMES = ("README.md", "README.zh-CN.md")
-MANUALS = (*READMES, "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/api.md", "docs/dependencies.md")
+MANUALS = (
+    *READMES,
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/api.md",
+    "docs/dependencies.md",
+    "docs/operations.md",
+)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([^`]+)`", re.MULTILINE)
 

@@ -130,7 +130,7 @@ def test_every_setting_is_documented() -> None:
     """Variable and help, word for word, in docs/operations.md."""
     from lorewell.settings import list_settings  # noqa: PLC0415  the service's packages
 
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = read("docs/operations.md")
     for setting in list_settings():
         assert f"| `{setting.env}` |" in text
         assert f"| {setting.help} |" in text
