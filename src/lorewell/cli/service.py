@@ -36,6 +36,9 @@ def serve_command(  # noqa: PLR0913  an option is a parameter
             "--allow-unauthenticated", help="Let anybody on the network in, without a key."
         ),
     ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start anew whenever the sources change.")
+    ] = False,
     sample: Annotated[
         list[Path] | None,
         typer.Option(
@@ -62,7 +65,7 @@ def serve_command(  # noqa: PLR0913  an option is a parameter
         asyncio.run(store_samples(settings, sample))
         for line in ("Try:", *lines_to_try(settings, len(sample)), ""):
             say(line)
-    serve(settings)
+    serve(settings, reload=reload)
 
 
 def migrate_command(*, database: Database = None) -> None:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,6 +22,7 @@ from lorewell.http.protocol import BoundedProtocol
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
+_SOURCES = Path(__file__).parents[1]
 _KEEP_ALIVE_S = 30
 _SHUTDOWN_S = 30
 _BAD_SETTING = 2
@@ -46,8 +48,10 @@ def check_exposure(settings: Settings) -> None:
     raise ValidationFailedError(tell((fault,)), faults=(fault,))
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, *, reload: bool = False) -> None:
     """Answer requests until the process is told to stop; requests that run then are finished.
+
+    With `reload`, one process answers, and starts anew whenever its sources change.
 
     Raises:
         ValidationFailedError: the address is not for this machine alone and keys are off, or a
@@ -62,7 +66,9 @@ def serve(settings: Settings) -> None:
             factory=True,
             host=settings.host,
             port=settings.port,
-            workers=settings.workers,
+            workers=None if reload else settings.workers,
+            reload=reload,
+            reload_dirs=[str(_SOURCES)] if reload else None,
             http=BoundedProtocol,
             lifespan="on",
             log_config=None,
