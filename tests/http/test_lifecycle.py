@@ -9,13 +9,13 @@ from datetime import UTC
 import pytest
 
 from fakes import MemoryStore
-from lorewell import bootstrap
+from lorewell import bootstrap, compile_book, select
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
 from lorewell.errors import StorageUnavailableError
 from lorewell.http.guard import Guard
 from lorewell.http.observe import Observe
 from lorewell.http.server import check_exposure, serve
-from lorewell.model import BookRef, SelectRequest
+from lorewell.model import BookCreate, SelectRequest
 from lorewell.model.select import is_uuid
 from lorewell.settings import load_settings
 from service import BOOK, Api, serving
@@ -83,8 +83,9 @@ def test_a_database_that_is_gone_does_not_keep_the_service_from_ending() -> None
 
     async def run() -> None:
         async with running(services):
-            books = (BookRef(book_id="a", revision=1),)
-            services.keeper.keep("demo", "id", SelectRequest(books=books, query="lamp"))
+            book = compile_book(BookCreate(name="Harbour"))
+            request = SelectRequest(books=(book.ref,), query="lamp")
+            services.keeper.keep("demo", request, select([book], request))
 
     asyncio.run(run())
     assert store._closed

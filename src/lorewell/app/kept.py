@@ -9,18 +9,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from lorewell.app.ports import Clock, KeptRequest, Store, Transaction
 from lorewell.errors import StorageUnavailableError
-from lorewell.model import SelectRequest
+from lorewell.model import BookRef, SelectRequest, SelectResponse, SnapshotItem
 from lorewell.model.parse import parse_json, parse_model
 
 MAX_WAITING = 10_000
 _SECONDS_BETWEEN_WRITES = 0.5
 
-_Held = tuple[SelectRequest, datetime]  # a request, and when it expires
+
+class _Held(NamedTuple):
+    """A request, the revisions that it got, and when it expires."""
+
+    request: SelectRequest
+    snapshot: Sequence[SnapshotItem]
+    expires_at: datetime
+
+    def pinned(self) -> SelectRequest:
+        """Return the request with the revisions that it got: it will always give the same."""
+        refs = [BookRef(book_id=each.book_id, revision=each.revision) for each in self.snapshot]
+        return self.request.model_copy(update={"books": tuple(refs)})
 
 
 class Keeper:
@@ -39,10 +51,14 @@ class Keeper:
         """Whether requests are kept at all."""
         return bool(self._keep)
 
-    def keep(self, tenant_id: str, selection_id: str, request: SelectRequest) -> None:
-        """Take a request; it is written soon. Of too many, the oldest are let go."""
+    def keep(self, tenant_id: str, request: SelectRequest, response: SelectResponse) -> None:
+        """Take a request, under its answer's fingerprint; it is written soon.
+
+        Of too many, the oldest are let go.
+        """
         expires_at = self._clock.now() + self._keep
-        self._waiting[tenant_id, selection_id] = (request, expires_at)
+        name = (tenant_id, response.selection_fingerprint)
+        self._waiting[name] = _Held(request, response.snapshot, expires_at)
         if len(self._waiting) > MAX_WAITING:
             self._waiting.popitem(last=False)
 
@@ -50,12 +66,13 @@ class Keeper:
         """Return a request that is still kept."""
         name = (tenant_id, selection_id)
         held = self._waiting.get(name) or self._writing.get(name)
-        if held is None:
+        if held is not None:
+            request, expires_at = held.pinned(), held.expires_at
+        else:
             kept = await self._store.read(lambda tx: tx.find_request(tenant_id, selection_id))
             if kept is None:
                 return None
-            held = parse_model(SelectRequest, parse_json(kept.body)), kept.expires_at
-        request, expires_at = held
+            request, expires_at = parse_model(SelectRequest, parse_json(kept.body)), kept.expires_at
         return request if expires_at > self._clock.now() else None
 
     async def flush(self) -> None:
@@ -69,9 +86,7 @@ class Keeper:
         taken, self._waiting = self._waiting, OrderedDict()
         self._writing = taken
         now = self._clock.now()
-        kept = await asyncio.to_thread(
-            lambda: [_kept(*name, *held) for name, held in taken.items()]
-        )
+        kept = await asyncio.to_thread(lambda: [_kept(*name, held) for name, held in taken.items()])
 
         def work(tx: Transaction) -> None:
             for each in kept:
@@ -102,12 +117,10 @@ class Keeper:
             return  # /readyz says so; the requests go on waiting
 
 
-def _kept(
-    tenant_id: str, selection_id: str, request: SelectRequest, expires_at: datetime
-) -> KeptRequest:
+def _kept(tenant_id: str, selection_id: str, held: _Held) -> KeptRequest:
     return KeptRequest(
         tenant_id=tenant_id,
         selection_id=selection_id,
-        body=request.model_dump_json().encode(),
-        expires_at=expires_at,
+        body=held.pinned().model_dump_json().encode(),
+        expires_at=held.expires_at,
     )

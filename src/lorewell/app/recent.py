@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lorewell.app.cache import CacheKey
 
-SHORT_MS = 2.0
+SHORT_MS = 2.0  # CPU time: on a busy machine the clock would tell of others' work
 _MOST = 500
 
 
@@ -21,7 +21,7 @@ _MOST = 500
 class _Turn:
     mark: Hashable
     keys: Sequence[CacheKey]
-    took_ms: float
+    cpu_ms: float
 
 
 class Recent:
@@ -34,7 +34,7 @@ class Recent:
     def find(self, name: Hashable, mark: Hashable | None) -> Sequence[CacheKey]:
         """Return the keys of a short turn's books if nothing was written since, else nothing."""
         turn = self._turns.get(name)
-        if turn is None or mark is None or turn.took_ms > SHORT_MS:
+        if turn is None or mark is None or turn.cpu_ms > SHORT_MS:
             return ()
         if turn.mark != mark:
             self._turns.clear()
@@ -42,18 +42,18 @@ class Recent:
         return turn.keys
 
     def keep(
-        self, name: Hashable, mark: Hashable | None, keys: Sequence[CacheKey], took_ms: float
+        self, name: Hashable, mark: Hashable | None, keys: Sequence[CacheKey], cpu_ms: float
     ) -> None:
         """Remember a turn; `mark` was taken before its books were looked up."""
         if mark is None:
             return
-        self._turns[name] = _Turn(mark, keys, took_ms)
+        self._turns[name] = _Turn(mark, keys, cpu_ms)
         self._turns.move_to_end(name)
         if len(self._turns) > _MOST:
             self._turns.popitem(last=False)
 
-    def took(self, name: Hashable, took_ms: float) -> None:
-        """Say how long the turn took this time."""
+    def took(self, name: Hashable, cpu_ms: float) -> None:
+        """Say how much CPU time the turn took this time."""
         turn = self._turns.get(name)
         if turn is not None:
-            turn.took_ms = took_ms
+            turn.cpu_ms = cpu_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import perf_counter, thread_time
 
 from lorewell.app.books import get_head, get_revision, no_book
 from lorewell.app.cache import BookCache, CacheKey
@@ -106,9 +106,7 @@ async def select_context(
     """
     response = await _select(services, tenant_id, request)
     if services.keeper.is_on:
-        pinned = [BookRef(book_id=s.book_id, revision=s.revision) for s in response.snapshot]
-        kept = request.model_copy(update={"books": tuple(pinned)})
-        services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
+        services.keeper.keep(tenant_id, request, response)
     return response
 
 
@@ -131,20 +129,24 @@ async def _select(services: Services, tenant_id: str, request: SelectRequest) ->
     keys = recent.find(name, mark) if _may_be_short(request) else ()
     held = [book for key in keys if (book := cache.find(key)) is not None]
     if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        response = _timed(services, lambda: held, request)
-        recent.took(name, response.duration_ms)
+        response, cpu_ms = _timed(services, lambda: held, request)
+        recent.took(name, cpu_ms)
         return response
 
-    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse]:
-        keys = [_key(each.row) for each in loaded]
-        return keys, _timed(
-            services, lambda: [compiled(cache, services.counter, each) for each in loaded], request
+    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse, float]:
+        return (
+            [_key(each.row) for each in loaded],
+            *_timed(
+                services,
+                lambda: [compiled(cache, services.counter, each) for each in loaded],
+                request,
+            ),
         )
 
-    keys, response = await services.store.read_then(
+    keys, response, cpu_ms = await services.store.read_then(
         lambda tx: load_books(tx, cache, tenant_id, request.books), answer
     )
-    recent.keep(name, mark, keys, response.duration_ms)
+    recent.keep(name, mark, keys, cpu_ms)
     return response
 
 
@@ -155,10 +157,12 @@ def _may_be_short(request: SelectRequest) -> bool:
 
 def _timed(
     services: Services, books: Callable[[], Sequence[CompiledBook]], request: SelectRequest
-) -> SelectResponse:
-    begin = perf_counter()
+) -> tuple[SelectResponse, float]:
+    """Return the answer, and the CPU time of this thread that it took, in ms."""
+    begin, cpu_begin = perf_counter(), thread_time()
     response = select(books(), request, limits=services.limits)
-    return replace(response, duration_ms=(perf_counter() - begin) * 1000)
+    cpu_ms = (thread_time() - cpu_begin) * 1000
+    return replace(response, duration_ms=(perf_counter() - begin) * 1000), cpu_ms
 
 
 async def preview_context(
@@ -190,7 +194,7 @@ async def preview_context(
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
         fields["books"] = tuple(book.ref for book in books)
-        return _timed(services, lambda: books, parse_model(SelectRequest, fields))
+        return _timed(services, lambda: books, parse_model(SelectRequest, fields))[0]
 
     return await services.store.read_then(load, answer)
 
