@@ -1,18 +1,15 @@
-"""Long campaigns: `python3 dev.py deep` runs them; nothing here is collected otherwise.
+"""Long campaigns: `python3 dev.py deep` runs them; a plain run of all tests does not come here.
 
 What they measure is printed below the dots, when all are done.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 
 from contract.conftest import make_database, postgres_server  # noqa: F401  fixtures
-
-collect_ignore_glob = [] if os.environ.get("LOREWELL_DEEP") == "1" else ["test_*.py"]
 
 _FIGURES = pytest.StashKey[list[str]]()
 

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 
 from lorewell.app.cache import CacheKey
 
-SHORT_MS = 2.0  # CPU time: on a busy machine the clock would tell of others' work
+SHORT_MS = 2.0
+# A thread has to wait for the interpreter again and again, 5 ms at a time; asking for its CPU time
+# instead costs as much as a fifth of a small selection.
+SHORT_IN_THREAD_MS = 15.0
 _MOST = 500
 
 
@@ -21,7 +24,7 @@ _MOST = 500
 class _Turn:
     mark: Hashable
     keys: Sequence[CacheKey]
-    cpu_ms: float
+    is_short: bool = False
 
 
 class Recent:
@@ -34,26 +37,24 @@ class Recent:
     def find(self, name: Hashable, mark: Hashable | None) -> Sequence[CacheKey]:
         """Return the keys of a short turn's books if nothing was written since, else nothing."""
         turn = self._turns.get(name)
-        if turn is None or mark is None or turn.cpu_ms > SHORT_MS:
+        if turn is None or mark is None or not turn.is_short:
             return ()
         if turn.mark != mark:
             self._turns.clear()
             return ()
         return turn.keys
 
-    def keep(
-        self, name: Hashable, mark: Hashable | None, keys: Sequence[CacheKey], cpu_ms: float
-    ) -> None:
+    def keep(self, name: Hashable, mark: Hashable | None, keys: Sequence[CacheKey]) -> None:
         """Remember a turn; `mark` was taken before its books were looked up."""
         if mark is None:
             return
-        self._turns[name] = _Turn(mark, keys, cpu_ms)
+        self._turns[name] = _Turn(mark, keys)
         self._turns.move_to_end(name)
         if len(self._turns) > _MOST:
             self._turns.popitem(last=False)
 
-    def took(self, name: Hashable, cpu_ms: float) -> None:
-        """Say how much CPU time the turn took this time."""
+    def took(self, name: Hashable, duration_ms: float, *, limit_ms: float) -> None:
+        """Say how long the turn took, and up to what it counts as short."""
         turn = self._turns.get(name)
         if turn is not None:
-            turn.cpu_ms = cpu_ms
+            turn.is_short = duration_ms <= limit_ms

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter, thread_time
+from time import perf_counter
 
 from lorewell.app.books import get_head, get_revision, no_book
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
 from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.recent import SHORT_IN_THREAD_MS, SHORT_MS
 from lorewell.app.services import Services
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
@@ -129,24 +130,20 @@ async def _select(services: Services, tenant_id: str, request: SelectRequest) ->
     keys = recent.find(name, mark) if _may_be_short(request) else ()
     held = [book for key in keys if (book := cache.find(key)) is not None]
     if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        response, cpu_ms = _timed(services, lambda: held, request)
-        recent.took(name, cpu_ms)
+        response = _timed(services, lambda: held, request)
+        recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
         return response
 
-    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse, float]:
-        return (
-            [_key(each.row) for each in loaded],
-            *_timed(
-                services,
-                lambda: [compiled(cache, services.counter, each) for each in loaded],
-                request,
-            ),
-        )
+    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse]:
+        keys = [_key(each.row) for each in loaded]
+        books = [compiled(cache, services.counter, each) for each in loaded]
+        return keys, _timed(services, lambda: books, request)
 
-    keys, response, cpu_ms = await services.store.read_then(
+    keys, response = await services.store.read_then(
         lambda tx: load_books(tx, cache, tenant_id, request.books), answer
     )
-    recent.keep(name, mark, keys, cpu_ms)
+    recent.keep(name, mark, keys)
+    recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
 
 
@@ -157,12 +154,10 @@ def _may_be_short(request: SelectRequest) -> bool:
 
 def _timed(
     services: Services, books: Callable[[], Sequence[CompiledBook]], request: SelectRequest
-) -> tuple[SelectResponse, float]:
-    """Return the answer, and the CPU time of this thread that it took, in ms."""
-    begin, cpu_begin = perf_counter(), thread_time()
+) -> SelectResponse:
+    begin = perf_counter()
     response = select(books(), request, limits=services.limits)
-    cpu_ms = (thread_time() - cpu_begin) * 1000
-    return replace(response, duration_ms=(perf_counter() - begin) * 1000), cpu_ms
+    return replace(response, duration_ms=(perf_counter() - begin) * 1000)
 
 
 async def preview_context(
@@ -194,7 +189,7 @@ async def preview_context(
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
         fields["books"] = tuple(book.ref for book in books)
-        return _timed(services, lambda: books, parse_model(SelectRequest, fields))[0]
+        return _timed(services, lambda: books, parse_model(SelectRequest, fields))
 
     return await services.store.read_then(load, answer)
 

@@ -6,7 +6,7 @@ The parser itself would take a head of any size, and wait for its end for ever.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -16,6 +16,35 @@ _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )
+
+
+class _Corked:
+    """A transport that sends together what is written in one step of the loop.
+
+    The head and the body of an answer would be two system calls, and those take longer than
+    anything else in a small answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = b"".join(self._held), []
+        if held and not self._transport.is_closing():
+            self._transport.write(held)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever a transport has
+        return getattr(self._transport, name)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -29,7 +58,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
         """Wait for a first request."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop)))
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

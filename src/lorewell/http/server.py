@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_envi
 _FACTORY = "lorewell.http.server:app_from_environment"
 _SOURCES = Path(__file__).parents[1]
 _KEEP_ALIVE_S = 30
+_GC_THRESHOLDS = (50_000, 20, 100)
 _SHUTDOWN_S = 30
 _BAD_SETTING = 2
 
@@ -32,7 +34,12 @@ def app_from_environment() -> FastAPI:
     """Return the application as the settings of this process want it: uvicorn's factory."""
     settings = load_settings()
     logs.configure(settings)
-    return create_app(build_services(settings), settings)
+    app = create_app(build_services(settings), settings)
+    # What is there by now stays, and so do compiled books: to go through all of it again and again
+    # for garbage takes tens of milliseconds each time.
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    return app
 
 
 def check_exposure(settings: Settings) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.matching.window import Haystack, Place
 from lorewell.engine.matching.words import stands_alone
 
+MOST_NOTED = 1_000  # places of one key; those beyond are searched again if anybody asks
 _NOT_LOOKED = Place(supplied=False, number=-1, span=(0, 0))
 
 
@@ -32,7 +34,9 @@ class Hits:
         for pattern, start, end in self._index.find(text[begin:] if begin else text):
             if end + begin <= self._searched:
                 continue
-            self.present.setdefault(pattern, []).append(start + begin)
+            starts = self.present.setdefault(pattern, [])
+            if len(starts) < MOST_NOTED:
+                starts.append(start + begin)
             self._lengths[pattern] = end - start
             fresh.add(pattern)
         self._searched = len(text)
@@ -54,11 +58,21 @@ class Hits:
     def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> Place | None:
         length = self._lengths[key.pattern]
         text = self.haystack.text
-        for at in range(bisect_left(starts, begin), len(starts)):
-            start = starts[at]
+        for start in self._starts(key.pattern, begin, starts):
             if key.whole_words and not stands_alone(text, start, start + length):
                 continue
             place = self.haystack.place(start, start + length)
             if place is not None:
                 return place
         return None
+
+    def _starts(self, pattern: int, begin: int, starts: list[int]) -> Iterator[int]:
+        """Yield where a pattern begins at or after `begin`: the places noted, then the rest."""
+        for at in range(bisect_left(starts, begin), len(starts)):
+            yield starts[at]
+        if len(starts) == MOST_NOTED:
+            wanted, text = self._index.patterns[pattern], self.haystack.text
+            start = text.find(wanted, max(begin, starts[-1] + 1))
+            while start >= 0:
+                yield start
+                start = text.find(wanted, start + 1)
