@@ -25,6 +25,7 @@ from lorewell.errors import (
 )
 from lorewell.http import openapi
 from lorewell.http.calls import Shared
+from lorewell.http.direct import Direct
 from lorewell.http.guard import Guard
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe, log_failure
@@ -81,6 +82,13 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     for module in _MODULES:
         app.include_router(module.router, tags=[module.TAG])
     # Each one added goes around those before it.
+    if traces is None:  # a trace tells of the usual way
+        app.add_middleware(
+            Direct,
+            path=context.SELECT_PATH,
+            endpoint=context.select_for_turn,
+            failed=_answer_error,
+        )
     app.add_middleware(
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )

@@ -1,37 +1,56 @@
-"""The short way through FastAPI, for the one route that is asked all the time."""
+"""The short way for the one route that is asked all the time."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lorewell.http.calls import reading
+from lorewell.errors import LorewellError
+from lorewell.http.calls import Call, reading
 from lorewell.model.access import TENANT_PATTERN
 
-_TENANT = re.compile(TENANT_PATTERN)
-_TENANT_ALONE = ("tenant_id",)
+Endpoint = Callable[[Call], Awaitable[Response]]
+
+_TENANT_ALONE = re.compile(b"tenant_id=" + TENANT_PATTERN.removeprefix("^").encode())
 
 
-class DirectRoute(APIRoute):
-    """A reading route that resolves no parameters where only the tenant is given.
+class Direct:
+    """ASGI middleware, the innermost: answers one path if its query holds the tenant alone.
 
-    That takes as long as a small selection. With anything else in the query it is an ordinary
-    route, and its endpoint is the same one.
+    To find a route among all, and to resolve its parameters, takes as long as a small selection.
+    With anything else in the query the request goes the usual way, to the same endpoint.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
-        ordinary = super().get_route_handler()
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        path: str,
+        endpoint: Endpoint,
+        failed: Callable[[Request, LorewellError], Awaitable[Response]],
+    ) -> None:
+        self._app, self._path, self._endpoint, self._failed = app, path, endpoint, failed
+        self._route = SimpleNamespace(path=path)
 
-        async def answer(request: Request) -> Response:
-            given = request.query_params
-            if tuple(given) == _TENANT_ALONE and _TENANT.fullmatch(given["tenant_id"]):
-                response: Response = await self.endpoint(await reading(request, given["tenant_id"]))
-                return response
-            return await ordinary(request)
-
-        return answer
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if (
+            scope["type"] != "http"
+            or scope["path"] != self._path
+            or scope["method"] != "POST"
+            or not _TENANT_ALONE.fullmatch(scope["query_string"])
+        ):
+            await self._app(scope, receive, send)
+            return
+        scope["route"] = self._route
+        request = Request(scope, receive, send)
+        try:
+            tenant_id = scope["query_string"].partition(b"=")[2].decode()
+            response = await self._endpoint(await reading(request, tenant_id))
+        except LorewellError as error:
+            response = await self._failed(request, error)
+        await response(scope, receive, send)

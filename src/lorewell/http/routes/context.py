@@ -19,7 +19,6 @@ from lorewell.errors import (
     SnapshotTooLargeError,
 )
 from lorewell.http.calls import OK, Reading, answer_selection
-from lorewell.http.direct import DirectRoute
 from lorewell.http.examples import PREVIEW, SELECT
 from lorewell.http.openapi import json_body, told
 from lorewell.http.parameters import AnyPromptId
@@ -39,11 +38,11 @@ _PROBLEMS = (
 SelectionId = Annotated[str, Path(description="`selection_fingerprint` of an answer.")]
 
 router = APIRouter()
-_direct = APIRouter(route_class=DirectRoute)
+SELECT_PATH = "/v1/context/select"
 
 
-@_direct.post(
-    "/v1/context/select",
+@router.post(
+    SELECT_PATH,
     **told(
         *_PROBLEMS,
         gives={OK: SelectResponse},
@@ -63,9 +62,6 @@ async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Respo
     return await answer_selection(
         call, await select_context(call.services, call.tenant_id, request)
     )
-
-
-router.include_router(_direct)
 
 
 @router.post(
