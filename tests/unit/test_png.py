@@ -137,7 +137,6 @@ def test_first_of_equal_chunks_counts() -> None:
         (png(ztxt(b" " * (MAX_INFLATED_BYTES + 1))), "larger than the limit of 16 MiB"),
         (png(chunk(b"zTXt", b"chara\0\0no deflate")), "of the chara chunk is damaged"),
         (png(chunk(b"zTXt", b"chara\0\0" + zlib.compress(b"{}")[:-3])), "chunk is cut off"),
-        (png(text({"lorebookVersion": 4}, "naidata")), "NovelAI lorebook as PNG"),
         (png(raw_text(b"!", "ccv3"), raw_text(b"?")), "The chara chunk is not valid base64"),
         (png(raw_text(b"!", "ccv3")), "The ccv3 chunk is not valid base64"),
     ],

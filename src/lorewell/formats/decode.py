@@ -7,8 +7,8 @@ then JSON. No name of a file decides, but for YAML, which nothing else tells.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Container, Sequence
+from typing import Final, NamedTuple, NoReturn
 
 from lorewell.errors import (
     ImportInvalidError,
@@ -16,8 +16,8 @@ from lorewell.errors import (
     MalformedJsonError,
     UnsupportedMediaTypeError,
 )
-from lorewell.formats.containers import png
-from lorewell.formats.detect import CARDS, find_kind
+from lorewell.formats.containers import charx, jpeg, png, webp
+from lorewell.formats.detect import CARDS, Kind, find_kind
 from lorewell.formats.json_text import Document, first_character, read_json
 from lorewell.formats.notes import Notes
 
@@ -26,22 +26,25 @@ CHARA: Final = "chara"
 NAIDATA: Final = "naidata"
 _KEYWORDS = frozenset([CCV3, CHARA, NAIDATA])
 
-# Containers that are known by their first bytes and not read yet.
-_UNREAD: Sequence[tuple[bytes, str]] = (
-    (b"\xff\xd8\xff", "This is a JPEG picture; that kind isn't read yet."),
-    (b"RIFF", "This is a RIFF file, as a WEBP picture is; that kind isn't read yet."),
-    (b"PK\x03\x04", "This is a zip archive, as a .charx is; that kind isn't read yet."),
-    (b"PK\x05\x06", "This is an empty zip archive."),
-    (b"\x6f\x00", "This is a RisuAI module, which can't be read; export its lorebook as JSON."),
-)
 _UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 
 
+# The words of `ImportReport.format` for cards in containers.
+PNG_FORMAT: Final = "card_png"
+WEBP_FORMAT: Final = "card_webp"
+CHARX_FORMAT: Final = "charx"
+_RISUM_MAGIC = b"\x6f\x00"
+_RISUM_HEAD_BYTES = 6  # the magic bytes and the length of the main part
+
+
 class Decoded(NamedTuple):
-    """A document, and whether it came out of a PNG."""
+    """A document, and the report's word for the container that it came out of, if one counts.
+
+    A NovelAI lorebook in a PNG is no card; its own word says more than the container's would.
+    """
 
     document: Document
-    from_png: bool
+    container: str | None = None
 
 
 def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
@@ -54,20 +57,18 @@ def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
 
     Raises:
         ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
-            read yet, or a picture without a card.
+            read, or a picture or archive without a card.
         UnsupportedMediaTypeError: it is neither text that begins like JSON nor of another kind
             that we know.
     """
-    if data.startswith(png.SIGNATURE):
-        return Decoded(_card_in_png(data, notes), from_png=True)
+    for magic, read in _CONTAINERS:
+        if data.startswith(magic):
+            return read(data, notes)
     if data.startswith(png.SIGNATURE[:4]):
         raise ImportInvalidError("The PNG's signature is damaged, as by a transfer as text.")
-    for magic, sentence in _UNREAD:
-        if data.startswith(magic):
-            raise ImportInvalidError(sentence)
     if name.lower().endswith((".yaml", ".yml")):
         raise ImportInvalidError("This is a YAML file; that kind isn't read yet.")
-    return Decoded(decode_text(data, notes), from_png=False)
+    return Decoded(decode_text(data, notes))
 
 
 def decode_text(data: bytes, notes: Notes) -> Document:
@@ -112,8 +113,8 @@ def _text(data: bytes, notes: Notes) -> str:
         raise UnsupportedMediaTypeError(sentence) from error
 
 
-def _card_in_png(data: bytes, notes: Notes) -> Document:
-    """Return the card in a PNG: of `ccv3` if that is sound, else of `chara`.
+def _in_png(data: bytes, notes: Notes) -> Decoded:
+    """Return the card in a PNG: of `ccv3` if that is sound, else of `chara`; else a NovelAI book.
 
     Source: spec/formats.md §4, spec/native.md §11.2.
     """
@@ -126,30 +127,85 @@ def _card_in_png(data: bytes, notes: Notes) -> Document:
     if CCV3 in chosen and CHARA in chosen:
         attempt = Notes()
         try:
-            document = _card(chosen[CCV3], attempt)
+            document = _card_in(chosen[CCV3], attempt)
         except InvalidInputError as error:
             notes.add("png_ccv3_broken", f"the ccv3 chunk can't be read, chara is: {error}")
         else:
             notes.extend(attempt)
-            return document
+            return Decoded(document, PNG_FORMAT)
     for keyword in (CHARA, CCV3):
         if keyword in chosen:
-            return _card(chosen[keyword], notes)
+            return Decoded(_card_in(chosen[keyword], notes), PNG_FORMAT)
     if NAIDATA in chosen:
-        raise ImportInvalidError("This is a NovelAI lorebook as PNG; that kind isn't read yet.")
+        return Decoded(_novelai_book_in(chosen[NAIDATA], notes))
     if texts.fault is not None:
         raise ImportInvalidError(f"{texts.fault} No card was found before that.")
     raise ImportInvalidError("This PNG has no card data (no chara, ccv3 or naidata chunk).")
 
 
-def _card(chunk: png.TextChunk, notes: Notes) -> Document:
-    """Return the card in a text chunk."""
+def _card_in(chunk: png.TextChunk, notes: Notes) -> Document:
+    return _card(png.payload(chunk, notes), f"The {chunk.keyword} chunk", notes)
+
+
+def _novelai_book_in(chunk: png.TextChunk, notes: Notes) -> Document:
+    """Return the lorebook that NovelAI put into a picture. Source: spec/formats.md §4, §6."""
     what = f"The {chunk.keyword} chunk"
     data = png.payload(chunk, notes)
+    return _document(data, f"{what} holds no NovelAI lorebook", {Kind.NAI_LOREBOOK}, notes)
+
+
+def _in_webp(data: bytes, notes: Notes) -> Decoded:
+    text = webp.read_card(data, notes)
+    return Decoded(_card(text, "The comment in the WEBP's EXIF data", notes), WEBP_FORMAT)
+
+
+def _in_jpeg(data: bytes, notes: Notes) -> Decoded:
+    return Decoded(_card(jpeg.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
+
+
+def _in_charx(data: bytes, notes: Notes) -> Decoded:
+    return Decoded(_card(charx.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
+
+
+def _in_risum(data: bytes, _notes: Notes) -> NoReturn:
+    """Refuse a RisuAI module, whose encoding is not documented. Source: spec/formats.md §8."""
+    size = int.from_bytes(data[2:_RISUM_HEAD_BYTES], "little")
+    there = max(len(data) - _RISUM_HEAD_BYTES, 0)
+    if len(data) < _RISUM_HEAD_BYTES or size > there:
+        raise ImportInvalidError(
+            "This looks like a RisuAI module, but the module is cut off"
+            f" (it promises {size} bytes, {there} are there)."
+        )
+    raise ImportInvalidError(
+        "This is a RisuAI module, which can't be read; export the lorebook as JSON in RisuAI."
+    )
+
+
+def _card(data: bytes, what: str, notes: Notes) -> Document:
+    """Return the card in the text that a container holds."""
+    return _document(data, f"{what} holds no card", CARDS, notes)
+
+
+def _document(data: bytes, complaint: str, kinds: Container[Kind], notes: Notes) -> Document:
+    """Return the JSON document in a text, which must be of one of the kinds.
+
+    Raises:
+        ImportInvalidError: it is none; the sentence begins with the complaint.
+    """
     try:
         document = decode_text(data, notes)
     except InvalidInputError as error:
-        raise ImportInvalidError(f"{what} holds no card: {error}") from error
-    if find_kind(document.value) not in CARDS:
-        raise ImportInvalidError(f"{what} holds no card: its JSON is of another kind.")
+        raise ImportInvalidError(f"{complaint}: {error}") from error
+    kind = find_kind(document.value)
+    if kind is None or kind not in kinds:
+        raise ImportInvalidError(f"{complaint}: its JSON is of another kind.")
     return document
+
+
+_CONTAINERS: Sequence[tuple[bytes, Callable[[bytes, Notes], Decoded]]] = (
+    (png.SIGNATURE, _in_png),
+    (jpeg.MAGIC, _in_jpeg),
+    (webp.MAGIC, _in_webp),
+    *((magic, _in_charx) for magic in charx.MAGICS),
+    (_RISUM_MAGIC, _in_risum),
+)

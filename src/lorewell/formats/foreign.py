@@ -12,16 +12,15 @@ from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
 
-PNG_FORMAT = "card_png"
-
 
 def import_file(data: bytes, *, name: str) -> ImportedBook:
     """Return the lorebook in a file, and a report of what was found, mended and blocked.
 
     Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, and character cards V1
-    to V3 as JSON and as PNG. The content alone tells what a file is. Nothing is fetched, run,
-    opened or written. A book in Lorewell's own format is read by foreign rules here, and loses
-    what they do not know (warning `looks_native`); `load_book` takes it as it is.
+    to V3 as JSON, PNG, WebP and charx, also behind a JPEG. The content alone tells what a file is.
+    Nothing is fetched, run, opened or written. A book in Lorewell's own format is read by foreign
+    rules here, and loses what they do not know (warning `looks_native`); `load_book` takes it as
+    it is.
 
     Args:
         data: the whole file, at most 16 MiB.
@@ -56,7 +55,7 @@ def _import(data: bytes, file_name: str) -> ImportedBook:
     book = build_book(lorebook, file_name=file_name, depth=decoded.document.nesting, notes=notes)
     return imported(
         book,
-        format_word=PNG_FORMAT if decoded.from_png else lorebook.format,
+        format_word=decoded.container or lorebook.format,
         notes=notes,
         data=data,
         file_name=file_name,

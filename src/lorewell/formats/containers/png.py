@@ -1,4 +1,4 @@
-"""Text chunks of a PNG: found, checked and decoded without trusting a length or a size.
+"""Text chunks of a PNG: found, checked, decoded and replaced without trusting a length or a size.
 
 Source: the PNG specification, §5 and §11.3.4; spec/formats.md §4; spec/native.md §11.2.
 """
@@ -19,7 +19,9 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_INFLATED_BYTES = 16 * 1024 * 1024  # spec/native.md §11.2
 _HEAD_BYTES = 8  # length and type
 _CRC_BYTES = 4
+_END = b"IEND"
 _TEXT_CHUNKS = frozenset([b"tEXt", b"zTXt", b"iTXt"])
+_CARD_KEYWORDS = frozenset([b"chara", b"ccv3"])
 _TYPE = re.compile(rb"[A-Za-z]{4}")
 _BLANKS = re.compile(rb"\s++")
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/_=\s-]|=(?![=\s]*+\Z)")
@@ -48,6 +50,15 @@ class Texts(NamedTuple):
     fault: str | None
 
 
+class _Span(NamedTuple):
+    """Where a chunk is: half-open, from its length to its checksum."""
+
+    type: bytes
+    start: int
+    end: int
+    after_end: bool  # whether it stands behind the end of the picture
+
+
 class _Chunk(NamedTuple):
     type: bytes
     body: bytes
@@ -67,13 +78,16 @@ def read_texts(data: bytes, keywords: frozenset[str], notes: Notes) -> Texts:
     """
     reader = _Reader(data)
     found: list[TextChunk] = []
-    for chunk, ended in reader.chunks():
+    for span in reader.spans():
+        if span.type not in _TEXT_CHUNKS:
+            continue
+        chunk = _chunk(data, span)
         text = _text_chunk(chunk)
         if text is None or text.keyword not in keywords:
             continue
         if not chunk.sound:
             notes.add("png_crc", f"the checksum of the {text.keyword} chunk is wrong")
-        if ended:
+        if span.after_end:
             notes.add("png_after_end", f"the {text.keyword} chunk stands after the PNG's end")
         found.append(text)
     if reader.trailing:
@@ -91,24 +105,21 @@ class _Reader:
         self.fault: str | None = None
         self.trailing = 0
 
-    def chunks(self) -> Iterator[tuple[_Chunk, bool]]:
-        """Yield each chunk, and whether it stands after the end of the picture."""
+    def spans(self) -> Iterator[_Span]:
+        """Yield where each chunk is, in the order of the file."""
         at = len(SIGNATURE)
         ended = False
         while at < len(self._data):
+            start = at
             size = int.from_bytes(self._data[at : at + 4], "big")
             kind = self._data[at + 4 : at + _HEAD_BYTES]
             fault = self._fault(at, kind, size)
             if fault is not None:
                 self._stop(at, fault, ended=ended)
                 return
-            start = at + _HEAD_BYTES
-            at = start + size + _CRC_BYTES
-            if kind in _TEXT_CHUNKS:
-                body = self._data[start : start + size]
-                crc = int.from_bytes(self._data[start + size : at], "big")
-                yield _Chunk(kind, body, zlib.crc32(body, zlib.crc32(kind)) == crc), ended
-            ended = ended or kind == b"IEND"
+            at += _HEAD_BYTES + size + _CRC_BYTES
+            yield _Span(kind, start, at, ended)
+            ended = ended or kind == _END
         if not ended:
             self.fault = "The PNG is cut off: its end (chunk IEND) is missing."
 
@@ -130,6 +141,16 @@ class _Reader:
             self.trailing = len(self._data) - at
         else:
             self.fault = fault
+
+
+def _chunk(data: bytes, span: _Span) -> _Chunk:
+    body = data[span.start + _HEAD_BYTES : span.end - _CRC_BYTES]
+    crc = int.from_bytes(data[span.end - _CRC_BYTES : span.end], "big")
+    return _Chunk(span.type, body, _crc(span.type, body) == crc)
+
+
+def _crc(kind: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(kind))
 
 
 def _text_chunk(chunk: _Chunk) -> TextChunk | None:
@@ -188,3 +209,53 @@ def _inflated(deflated: bytes, name: str) -> bytes:
     if not inflater.eof:
         raise ImportInvalidError(f"The compressed text of the {name} is cut off.")
     return text
+
+
+def replace_card(png: bytes, *, chara: bytes, ccv3: bytes | None) -> bytes:
+    """Return a picture with these cards in place of all that it had.
+
+    Every text chunk with the keyword `chara` or `ccv3` goes, whatever its kind, its case and its
+    place: a reader prefers `ccv3`, and an old one would hide the new card. New ones are put before
+    the picture's end. All other bytes stay as they are: chunks that nobody knows, wrong checksums,
+    and what follows the picture.
+
+    Args:
+        png: a whole picture; not changed.
+        chara: the card for readers of V1 and V2, as JSON in UTF-8.
+        ccv3: the card V3, likewise; None writes no such chunk.
+
+    Raises:
+        ImportInvalidError: it is no PNG, or it is cut off or damaged before its end.
+
+    Source: spec/formats.md §4.
+    """
+    if not png.startswith(SIGNATURE):
+        raise ImportInvalidError("This is no PNG picture.")
+    cards = _card_chunk(b"chara", chara) + (b"" if ccv3 is None else _card_chunk(b"ccv3", ccv3))
+    reader = _Reader(png)
+    kept: list[bytes] = []
+    done = 0  # up to here, all is kept or left out
+    for span in reader.spans():
+        if span.type == _END and not span.after_end:
+            kept += (png[done : span.start], cards)
+            done = span.start
+        elif _holds_card(png, span):
+            kept.append(png[done : span.start])
+            done = span.end
+    if reader.fault is not None:
+        raise ImportInvalidError(f"{reader.fault} No card can be put into it.")
+    return b"".join((*kept, png[done:]))
+
+
+def _holds_card(png: bytes, span: _Span) -> bool:
+    if span.type not in _TEXT_CHUNKS:
+        return False
+    keyword, _, _ = png[span.start + _HEAD_BYTES : span.end - _CRC_BYTES].partition(b"\0")
+    return keyword.lower() in _CARD_KEYWORDS
+
+
+def _card_chunk(keyword: bytes, card: bytes) -> bytes:
+    """Return a tEXt chunk that holds a card as base64."""
+    body = keyword + b"\0" + base64.b64encode(card)
+    size, crc = (number.to_bytes(4, "big") for number in (len(body), _crc(b"tEXt", body)))
+    return size + b"tEXt" + body + crc

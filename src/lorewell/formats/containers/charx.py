@@ -1,0 +1,304 @@
+"""The card in a .charx: a zip archive that is looked into, and never unpacked.
+
+Only `card.json` is inflated, in memory and up to a limit; no member is written or opened by its
+name. Of an archive's two descriptions of a member, the central directory counts.
+
+Source: PKWARE's APPNOTE 6.3.10, §4.3 to §4.5 and §5.8; spec/formats.md §3.2 and §0.4.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import re
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from lorewell.errors import ImportInvalidError
+from lorewell.formats.json_text import storable
+from lorewell.formats.notes import Notes, cut
+
+MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # of the first member, or of an empty archive
+MAX_MEMBERS: Final = 10_000
+MAX_CARD_BYTES: Final = 16 * 1024 * 1024  # spec/native.md §11.2, as for what a picture holds
+
+_CARD = b"card.json"
+_MODULE = b"module.risum"
+_END = struct.Struct("<4s4H2LH")
+_END_MARK = b"PK\x05\x06"
+_MAX_END_MARKS = 10_000  # looked at, from the last one; real archives have one
+_WIDE_END = struct.Struct("<4sQ2H2L4Q4s16x")  # with the locator that follows it
+_WIDE_END_MARKS = (b"PK\x06\x06", b"PK\x06\x07")
+_WIDE = 0xFFFFFFFF  # the number is too large, and stands in an extra field
+_WIDE_FIELD = 1
+_EXTRA = struct.Struct("<2H")  # the kind and the size of an extra field
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_ENTRY_MARK = b"PK\x01\x02"
+_LOCAL = struct.Struct("<4s2H18x2H")
+_LOCAL_MARK = b"PK\x03\x04"
+_ENCRYPTED = 0x2041  # flags: encrypted, strongly, or with a masked directory
+_UTF8_NAME = 0x0800
+_STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
+
+# A name that would leave the folder in which an archive is unpacked.
+_UNSAFE_NAME = re.compile(rb"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|\Z)", re.DOTALL)
+_SHOWN_CHARS = 80
+_DAMAGED = "The packed data of card.json are damaged."
+
+
+class Directory(NamedTuple):
+    """Where the list of members is: half-open, in bytes of the file.
+
+    Attributes:
+        start: of the list.
+        end: of the list.
+        shift: how many bytes stand before the archive; its offsets do not count them.
+        member_count: as the archive says.
+    """
+
+    start: int
+    end: int
+    shift: int
+    member_count: int
+
+
+class _Member(NamedTuple):
+    """A member as the list of members describes it; only `name` can be relied on."""
+
+    name: bytes
+    flags: int
+    method: int
+    crc: int
+    real_bytes: int
+    packed_bytes: int
+    offset: int
+    extra: bytes
+
+    @property
+    def shown(self) -> str:
+        """The name for people."""
+        encoding = "utf-8" if self.flags & _UTF8_NAME else "cp437"
+        return cut(storable(self.name.decode(encoding, "replace")), _SHOWN_CHARS)
+
+
+class _Inflater(Protocol):
+    """What the three decompressors of the standard library have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, _max_length: int, /) -> bytes: ...
+
+
+def find_directory(data: bytes) -> Directory | None:
+    """Return the list of members of the last archive in a file, or None if there is none.
+
+    The archive may stand behind other data, and other data behind it. An empty one is none.
+    """
+    at = len(data)
+    for _ in range(_MAX_END_MARKS):
+        at = data.rfind(_END_MARK, 0, at)
+        if at < 0:
+            return None
+        found = _directory(data, at)
+        if found is not None:
+            return found
+    return None
+
+
+def _directory(data: bytes, at: int) -> Directory | None:
+    """Return the list of members that an end record points to; None if there is no list."""
+    if at + _END.size > len(data):
+        return None
+    _, _, _, _, count, size, offset, _ = _END.unpack_from(data, at)
+    end = at
+    wide_at = at - _WIDE_END.size
+    if wide_at >= 0:
+        first, *_, wide_count, wide_size, wide_offset, second = _WIDE_END.unpack_from(data, wide_at)
+        if (first, second) == _WIDE_END_MARKS:
+            end, count, size, offset = wide_at, wide_count, wide_size, wide_offset
+    for start in (end - size, offset):  # right before the end record, as a rule
+        if offset <= start < end and data[start : start + len(_ENTRY_MARK)] == _ENTRY_MARK:
+            return Directory(start, min(start + size, end), start - offset, count)
+    return None
+
+
+def read_card(data: bytes, notes: Notes) -> bytes:
+    """Return `card.json` at the root of an archive.
+
+    Args:
+        data: a file that begins with one of `MAGICS`, or that has an archive behind other data.
+        notes: takes what is odd, and that the lorebook of a RisuAI module is not read.
+
+    Raises:
+        ImportInvalidError: the archive is cut off, damaged or encrypted, has more than
+            `MAX_MEMBERS`, no `card.json`, or one of more than `MAX_CARD_BYTES`.
+    """
+    if data.startswith(_END_MARK):
+        raise ImportInvalidError("This is an empty zip archive; card.json is missing.")
+    directory = find_directory(data)
+    if directory is None:
+        raise ImportInvalidError(
+            "This is not a complete zip archive: its end record is missing or damaged."
+        )
+    if directory.member_count > MAX_MEMBERS:
+        raise ImportInvalidError(
+            f"The zip archive has {directory.member_count} members; the limit is {MAX_MEMBERS}.",
+            limit_members=MAX_MEMBERS,
+        )
+    members = _members(data, directory, notes)
+    _note_names(members, notes)
+    card = next((member for member in reversed(members) if member.name == _CARD), None)
+    if card is None:
+        raise ImportInvalidError("card.json is missing at the root of the zip archive.")
+    return _content(data, _widened(card), directory.shift, notes)
+
+
+def _members(data: bytes, directory: Directory, notes: Notes) -> list[_Member]:
+    """Return the members in the order of the list, not more than it says that it has."""
+    members: list[_Member] = []
+    at = directory.start
+    while len(members) < directory.member_count:
+        start = at + _ENTRY.size
+        if start > directory.end or data[at : at + 4] != _ENTRY_MARK:
+            raise ImportInvalidError(f"The zip archive is damaged: at byte {at} no member is told.")
+        (_, _, _, flags, method, _, _, crc, packed_bytes, real_bytes, *sizes, _, _, _, offset) = (
+            _ENTRY.unpack_from(data, at)
+        )
+        extra_at, comment_at = start + sizes[0], start + sizes[0] + sizes[1]
+        at = comment_at + sizes[2]
+        name, extra = data[start:extra_at], data[extra_at:comment_at]
+        members.append(_Member(name, flags, method, crc, real_bytes, packed_bytes, offset, extra))
+    if at != directory.end:
+        notes.add("charx_miscounted", f"the zip archive says that it has {len(members)} members")
+    return members
+
+
+def _widened(member: _Member) -> _Member:
+    """Return a member with the sizes and the offset that an extra field has; small ones do, too.
+
+    Source: APPNOTE §4.5.3: only those that are marked as too large stand there, in this order.
+    """
+    names = ("real_bytes", "packed_bytes", "offset")
+    marked = [name for name in names if getattr(member, name) == _WIDE]
+    extra, at = member.extra, 0
+    while marked and at + _EXTRA.size <= len(extra):
+        kind, size = _EXTRA.unpack_from(extra, at)
+        at += _EXTRA.size
+        field = extra[at : at + size]
+        if kind == _WIDE_FIELD:
+            count = min(len(marked), len(field) // 8)
+            numbers = struct.unpack_from(f"<{count}Q", field)
+            return member._replace(**dict(zip(marked, numbers, strict=False)))
+        at += size
+    return member
+
+
+def _note_names(members: Sequence[_Member], notes: Notes) -> None:
+    """Note what the names tell; they are looked at and never used."""
+    counts = Counter(member.name for member in members)
+    repeated = [member for member in members if counts[member.name] > 1]
+    if repeated:
+        notes.add(
+            "charx_repeated",
+            f"{len(repeated)} members of the archive share their names, such as"
+            f" {repeated[0].shown}; the last of a name counts",
+        )
+    unsafe = [member for member in members if _UNSAFE_NAME.match(member.name)]
+    if unsafe:
+        notes.add(
+            "charx_unsafe_names",
+            f"the names of {len(unsafe)} members lead out of the archive, such as"
+            f" {unsafe[0].shown}; nothing was written",
+        )
+    if _MODULE in counts:
+        notes.add(
+            "risu_module",
+            "the archive also holds a RisuAI module, whose lorebook is not read; RisuAI exports"
+            " it as JSON",
+        )
+
+
+def _content(data: bytes, card: _Member, shift: int, notes: Notes) -> bytes:
+    """Return the inflated card; the limit is counted while inflating, whatever was promised."""
+    packed = _packed(data, card, card.offset + shift)
+    if card.real_bytes > MAX_CARD_BYTES:
+        raise _too_large()
+    content, is_whole = _inflated(packed, card)
+    if len(content) > MAX_CARD_BYTES:
+        raise _too_large()
+    if not is_whole:
+        raise ImportInvalidError("The packed data of card.json are cut off.")
+    if (len(content), zlib.crc32(content)) != (card.real_bytes, card.crc):
+        notes.add("charx_crc", "the size or the checksum of card.json is wrong")
+    return content
+
+
+def _too_large() -> ImportInvalidError:
+    return ImportInvalidError(
+        f"card.json is larger than the limit of {MAX_CARD_BYTES // 1024**2} MiB.",
+        limit_bytes=MAX_CARD_BYTES,
+    )
+
+
+def _packed(data: bytes, card: _Member, at: int) -> bytes:
+    """Return the bytes of the card as they stand in the archive, behind their own head."""
+    name_at = at + _LOCAL.size
+    mark, _, flags, name_bytes, extra_bytes = _LOCAL.unpack(
+        data[at:name_at].ljust(_LOCAL.size, b"\0")
+    )
+    start = name_at + name_bytes
+    if mark != _LOCAL_MARK or data[name_at:start] != _CARD:
+        raise ImportInvalidError("The zip archive is damaged: card.json is not where it should be.")
+    if (card.flags | flags) & _ENCRYPTED:
+        raise ImportInvalidError("card.json is encrypted; encrypted archives are not supported.")
+    start += extra_bytes
+    packed = data[start : start + card.packed_bytes]
+    if len(packed) < card.packed_bytes:
+        raise ImportInvalidError("The packed data of card.json are cut off.")
+    return packed
+
+
+def _inflated(packed: bytes, card: _Member) -> tuple[bytes, bool]:
+    """Return the content, at most one byte more than the limit, and whether that is all of it."""
+    if card.method == _STORED:
+        return packed, True
+    try:
+        inflater, rest = _inflater(packed, card.method)
+        content = inflater.decompress(rest, MAX_CARD_BYTES + 1)
+    except (zlib.error, lzma.LZMAError, OSError) as error:  # the last is what bz2 raises
+        raise ImportInvalidError(_DAMAGED) from error
+    # LZMA without a mark at its end is whole when it has as many bytes as were promised.
+    told = card.method == _LZMA and len(content) == card.real_bytes
+    return content, inflater.eof or told
+
+
+def _inflater(packed: bytes, method: int) -> tuple[_Inflater, bytes]:
+    """Return what inflates these bytes, and the bytes without what only described them."""
+    if method == _DEFLATED:
+        return zlib.decompressobj(-zlib.MAX_WBITS), packed
+    if method == _BZIP2:
+        return bz2.BZ2Decompressor(), packed
+    if method == _LZMA:
+        return _lzma_inflater(packed)
+    raise ImportInvalidError(f"card.json is packed by method {method}, which isn't read.")
+
+
+def _lzma_inflater(packed: bytes) -> tuple[_Inflater, bytes]:
+    """Return an inflater of LZMA with the properties that stand before the data."""
+    version_and_size, properties, rest = packed[:4], packed[4:9], packed[9:]
+    bits, dictionary_bytes = properties[:1], int.from_bytes(properties[1:], "little")
+    if version_and_size[2:] != b"\x05\0" or len(properties) < 5 or bits[0] >= 9 * 5 * 5:  # noqa: PLR2004
+        raise ImportInvalidError(_DAMAGED)
+    filters = {
+        "id": lzma.FILTER_LZMA1,
+        "lc": bits[0] % 9,
+        "lp": bits[0] // 9 % 5,
+        "pb": bits[0] // 45,
+        # What comes out is bounded, so a larger dictionary is never looked into.
+        "dict_size": min(max(dictionary_bytes, 4096), MAX_CARD_BYTES + 1),
+    }
+    return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[filters]), rest

@@ -1,0 +1,29 @@
+"""The card behind a JPEG picture: a .charx that follows it. The picture itself is not read.
+
+Source: spec/formats.md §3.2 and §4: no program is known that writes a card into a JPEG's EXIF.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lorewell.errors import ImportInvalidError
+from lorewell.formats.containers import charx
+from lorewell.formats.notes import Notes
+
+MAGIC: Final = b"\xff\xd8\xff"
+
+
+def read_card(data: bytes, notes: Notes) -> bytes:
+    """Return `card.json` of the archive behind a JPEG.
+
+    Args:
+        data: a file that begins with `MAGIC`.
+        notes: takes what is odd in the archive.
+
+    Raises:
+        ImportInvalidError: no archive is there, or `charx.read_card` refuses it.
+    """
+    if charx.find_directory(data) is None:
+        raise ImportInvalidError("This JPEG has no card data (no .charx archive behind it).")
+    return charx.read_card(data, notes)

@@ -1,0 +1,173 @@
+"""The card in a WEBP picture: the user's comment of its EXIF data, without trusting an offset.
+
+Source: the WebP container specification (RIFF chunks); TIFF 6.0, section 2; Exif 2.32, §4.6.5
+(UserComment); spec/formats.md §4.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lorewell.errors import ImportInvalidError
+from lorewell.formats.notes import Notes
+
+MAGIC: Final = b"RIFF"
+_Order: TypeAlias = Literal["little", "big"]
+
+_FORM = b"WEBP"
+_CHUNKS_START = 12  # after the mark, the length and the form
+_HEAD_BYTES = 8  # name and length of a chunk
+_EXIF_MARK = b"Exif\0\0"  # some writers leave it out
+_ORDERS: dict[bytes, _Order] = {b"II*\0": "little", b"MM\0*": "big"}
+_FIELD_BYTES = 12
+_USER_COMMENT = 0x9286
+_EXIF_DIRECTORY = 0x8769  # where Exif wants the comment; cards have it one level above
+_BYTE_TYPES = frozenset([1, 2, 7])  # BYTE, ASCII, UNDEFINED: a byte each
+_INLINE_BYTES = 4  # a value that is no longer stands in place of its offset
+
+_CODE_BYTES = 8
+_UNICODE = b"UNICODE\0"
+_CODES = frozenset([b"ASCII\0\0\0", bytes(_CODE_BYTES)])
+_NUMBERS = re.compile(rb"\s*+\d{1,3}\s*+(?:,\s*+\d{1,3}\s*+)*+,?\s*+")
+_PIECE_CHARS = 65_536  # numbers are turned into bytes in pieces of about this size
+
+
+class _Field(NamedTuple):
+    """A field of a TIFF directory.
+
+    Attributes:
+        tag: what it is.
+        type: of its values.
+        size: how many values, as it says.
+        value: four bytes: the offset of its values, or these where they are short.
+    """
+
+    tag: int
+    type: int
+    size: int
+    value: bytes
+
+
+def read_card(data: bytes, notes: Notes) -> bytes:
+    """Return the text of the card in a WEBP: JSON, as bytes in UTF-8 or with a mark of UTF-16.
+
+    Args:
+        data: a file that begins with `MAGIC`.
+        notes: takes the oddities.
+
+    Raises:
+        ImportInvalidError: it is no WEBP, or no card can be found in it.
+    """
+    if data[8:_CHUNKS_START] != _FORM:
+        raise ImportInvalidError("This is a RIFF file and no WEBP picture.")
+    exif = _exif(data, notes)
+    comment = _user_comment(exif.removeprefix(_EXIF_MARK))
+    if comment is None:
+        raise ImportInvalidError("This WEBP has no card in the EXIF data (no readable comment).")
+    text = _text(comment)
+    if not text:
+        raise ImportInvalidError("This WEBP has no card in the EXIF data: the comment is empty.")
+    return _from_numbers(text) if _NUMBERS.fullmatch(text) else text
+
+
+def _exif(data: bytes, notes: Notes) -> bytes:
+    """Return the EXIF chunk, the first of several."""
+    at = _CHUNKS_START
+    while at < len(data):
+        name = data[at : at + 4]
+        size = int.from_bytes(data[at + 4 : at + _HEAD_BYTES], "little")
+        at += _HEAD_BYTES
+        there = max(len(data) - at, 0)
+        if name == b"EXIF":
+            if size > there:
+                notes.add("webp_damaged", f"chunk EXIF promises {size} bytes, {there} are there")
+            return data[at : at + size]
+        if size > there:
+            told = name.decode("ascii", "replace")
+            raise ImportInvalidError(
+                f"The WEBP is cut off (chunk {told!r} promises {size} bytes, {there} are there)."
+                " No card was found before that."
+            )
+        at += size + size % 2  # chunks begin at even places
+    raise ImportInvalidError("This WEBP has no card data (no EXIF chunk).")
+
+
+def _user_comment(tiff: bytes) -> bytes | None:
+    """Return the comment in the first directory, else in the one of Exif; None if there is none."""
+    order = _ORDERS.get(tiff[:4])
+    if order is None:
+        return None
+    below = b""
+    for field in _fields(tiff, tiff[4:8], order):
+        if field.tag == _USER_COMMENT:
+            return _value(tiff, field, order)
+        if field.tag == _EXIF_DIRECTORY:
+            below = field.value
+    for field in _fields(tiff, below, order):
+        if field.tag == _USER_COMMENT:
+            return _value(tiff, field, order)
+    return None
+
+
+def _fields(tiff: bytes, offset: bytes, order: _Order) -> Iterator[_Field]:
+    """Yield the fields of a directory that are really there, whatever number it claims."""
+    start = int.from_bytes(offset, order)
+    if not start:  # where the head of the data stands; also: there is no such directory
+        return
+    count = int.from_bytes(tiff[start : start + 2], order)
+    there = (len(tiff) - start - 2) // _FIELD_BYTES
+    for number in range(min(count, there)):
+        at = start + 2 + number * _FIELD_BYTES
+        yield _Field(
+            tag=int.from_bytes(tiff[at : at + 2], order),
+            type=int.from_bytes(tiff[at + 2 : at + 4], order),
+            size=int.from_bytes(tiff[at + 4 : at + 8], order),
+            value=tiff[at + 8 : at + _FIELD_BYTES],
+        )
+
+
+def _value(tiff: bytes, field: _Field, order: _Order) -> bytes | None:
+    """Return the bytes of a field; None if it holds no bytes or not all of them are there."""
+    if field.type not in _BYTE_TYPES:
+        return None
+    if field.size <= _INLINE_BYTES:
+        return field.value[: field.size]
+    start = int.from_bytes(field.value, order)
+    value = tiff[start : start + field.size]
+    return value if len(value) == field.size else None
+
+
+def _text(comment: bytes) -> bytes:
+    """Return a comment without the code of its characters, which some writers leave out."""
+    code = comment[:_CODE_BYTES]
+    if code == _UNICODE:
+        text = comment[_CODE_BYTES:].rstrip(b"\0")
+        text += b"\0" * (len(text) % 2)  # that was half of the last character
+        if text[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}:
+            return text
+        # JSON begins with ASCII: the byte that is 0 tells the order, which Exif leaves open.
+        return (codecs.BOM_UTF16_BE if text[:1] == b"\0" else codecs.BOM_UTF16_LE) + text
+    return (comment[_CODE_BYTES:] if code in _CODES else comment).strip(b"\0 \t\r\n")
+
+
+def _from_numbers(text: bytes) -> bytes:
+    """Return the bytes that are written as decimal numbers with commas between them.
+
+    Raises:
+        ImportInvalidError: a number is no byte.
+    """
+    found = bytearray()
+    at = 0
+    try:
+        while at < len(text):  # in pieces: a list of all the numbers would be 20 times the text
+            end = text.find(b",", at + _PIECE_CHARS)
+            end = len(text) if end < 0 else end
+            found += bytes(int(number) for number in text[at:end].split(b",") if number.strip())
+            at = end + 1
+    except ValueError as error:
+        sentence = "This WEBP has no card in the EXIF data: its numbers are no bytes."
+        raise ImportInvalidError(sentence) from error
+    return bytes(found)
