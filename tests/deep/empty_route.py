@@ -1,8 +1,7 @@
-"""The service with two more routes, which read and check a selection's request and do no more.
+"""The service with one more route, which reads and checks a selection's request and does no more.
 
-One is reached the same short way as the selection: what a selection costs beside it is the cost of
-selecting. The other is an ordinary route of FastAPI. `python -m deep.empty_route` serves it
-with the settings of the environment, as `python -m lorewell.http.server` serves the service.
+`python -m deep.empty_route` serves it with the settings of the environment, as
+`python -m lorewell.http.server` serves the service.
 """
 
 from __future__ import annotations
@@ -13,29 +12,22 @@ from fastapi import APIRouter, FastAPI, Response
 
 from lorewell.http import server
 from lorewell.http.calls import NO_CONTENT, Reading
-from lorewell.http.direct import DirectRoute
 from lorewell.http.examples import SELECT
 from lorewell.http.openapi import json_body, told
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import SelectRequest
 
 PATH = "/v1/context/empty"
-ORDINARY = "/v1/context/empty-ordinary"
 
 router = APIRouter()
-_direct = APIRouter(route_class=DirectRoute)
 
 
-@_direct.post(PATH, **told(gives={NO_CONTENT: None}, takes=json_body(SelectRequest, SELECT)))
-@router.post(ORDINARY, **told(gives={NO_CONTENT: None}, takes=json_body(SelectRequest, SELECT)))
+@router.post(PATH, **told(gives={NO_CONTENT: None}, takes=json_body(SelectRequest, SELECT)))
 async def check_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
     """Check a request."""
     del prompt_id
     await call.body(SelectRequest)
     return Response(status_code=NO_CONTENT)
-
-
-router.include_router(_direct)
 
 
 def app() -> FastAPI:

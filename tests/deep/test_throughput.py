@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from deep.empty_route import ORDINARY, PATH as EMPTY
+from deep.empty_route import PATH as EMPTY
 from deep.load import timeless
 from lorewell import SelectRequest, compile_book, select
 from process import Server, running
@@ -77,9 +77,8 @@ def make_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> SelectRequest:
     sent = turn.model_dump(mode="json")
     answer = server.client.post(SELECT, json=sent)
     assert timeless(answer.content) == timeless(response.to_json())
-    for path in (EMPTY, ORDINARY):
-        assert server.client.post(path, json=sent).status_code == 204
-        assert server.client.post(path, json={**sent, "query": 7}).status_code == 422
+    assert server.client.post(EMPTY, json=sent).status_code == 204
+    assert server.client.post(EMPTY, json={**sent, "query": 7}).status_code == 422
     return turn
 
 
@@ -133,17 +132,16 @@ def test_selecting_costs_no_more_than_reading_the_request(
 ) -> None:
     turn = tmp_path / "turn.json"
     turn.write_text(make_turn(server, monkeypatch).model_dump_json(), encoding="utf-8")
-    rounds: dict[str, list[Round]] = {ORDINARY: [], EMPTY: [], SELECT: []}
+    rounds: dict[str, list[Round]] = {EMPTY: [], SELECT: []}
     for number in range(ROUNDS):  # by turns, so that a busy moment hits both
         for path in sorted(rounds, reverse=number % 2 == 1):
             rounds[path].append(measure(wrk, server, path, turn))
     tell(f"{ROUNDS} rounds of {SECONDS} s each, {CONNECTIONS} connections, {os.cpu_count()} CPUs")
     for path, measured in rounds.items():
         tell(summary(path, measured))
-    for empty in (ORDINARY, EMPTY):
-        pairs = list(zip(rounds[SELECT], rounds[empty], strict=True))
-        ratios = [chosen.per_second / other.per_second for chosen, other in pairs]
-        by_cpu = median(other.cpu_ms / chosen.cpu_ms for chosen, other in pairs)
-        shown = ", ".join(f"{each:.2f}" for each in ratios)
-        tell(f"{SELECT} / {empty}: {median(ratios):.3f} by rate ({shown}), {by_cpu:.3f} by CPU")
+    pairs = list(zip(rounds[SELECT], rounds[EMPTY], strict=True))
+    ratios = [chosen.per_second / empty.per_second for chosen, empty in pairs]
+    by_cpu = median(empty.cpu_ms / chosen.cpu_ms for chosen, empty in pairs)
+    shown = ", ".join(f"{each:.2f}" for each in ratios)
+    tell(f"{SELECT} / {EMPTY}: {median(ratios):.3f} by rate ({shown}), {by_cpu:.3f} by CPU")
     assert median(ratios) >= LEAST_RATIO

@@ -10,7 +10,7 @@ from lorewell.engine.compile import cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import NO_TRACE, Activation, activate
 from lorewell.engine.native.eligibility import Filters
-from lorewell.engine.native.packing import NO_FIGURES, Figures, Packing, pack
+from lorewell.engine.native.packing import NO_FIGURES, Chosen, Figures, Packing, Verdict, pack
 from lorewell.engine.native.recall import NO_VECTORS, VectorRanks, rank
 from lorewell.engine.render import SEPARATOR, wrap
 from lorewell.engine.tokens import adds_up
@@ -29,7 +29,6 @@ from lorewell.model import (
     BookRef,
     Decision,
     Facts,
-    Reason,
     SelectRequest,
     SelectResponse,
 )
@@ -200,6 +199,7 @@ class _Turn:
     def _block(self, full_id: str, packing: Packing) -> Block:
         book, entry, _, _ = packing.chosen[full_id]
         spec = entry.spec
+        active = self.activation.active.get(full_id)
         return Block(
             id=full_id,
             book_id=book.book_id,
@@ -212,12 +212,8 @@ class _Turn:
             role=spec.role,
             order=spec.order,
             outlet_name=spec.outlet_name,
-            reason=self._selected_reason(full_id),
+            reason=active.why if active else "dependency",
         )
-
-    def _selected_reason(self, full_id: str) -> Reason:
-        active = self.activation.active.get(full_id)
-        return active.why if active else "dependency"
 
     def _decisions(self, packing: Packing) -> list[Decision]:
         """Return the decisions asked for, in request order, then stored order."""
@@ -239,6 +235,9 @@ class _Turn:
 
     def _decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
         full_id = entry.full_id
+        chosen = packing.chosen.get(full_id)
+        if chosen is not None:
+            return self._select(chosen)
         refusal = self.activation.refusal(entry)
         if refusal is not None:
             return Decision(
@@ -252,26 +251,49 @@ class _Turn:
                 facts=refusal.facts,
             )
         active = self.activation.active.get(full_id)
-        chosen = packing.chosen.get(full_id)
-        touched = active or chosen or full_id in self.activation.looked
-        if entry.idle is not None and not touched:
+        if entry.idle is not None and active is None and full_id not in self.activation.looked:
             return entry.idle
-        reason, detail, figures = self._verdict(full_id, packing)
+        verdict = packing.dropped.get(full_id) or self._untriggered(full_id)
         return Decision(
             id=full_id,
             book_id=book.book_id,
             revision=book.revision,
             entry_id=entry.spec.id,
-            selected=chosen is not None,
-            reason=reason,
-            detail=detail,
+            selected=False,
+            reason=verdict.reason,
+            detail=verdict.detail,
             direct_keyword_hit=active is not None and active.direct,
             hybrid_score=self.ranks.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
-            included_by=chosen.root if chosen else None,
+            facts=self._facts(entry, verdict.figures),
+        )
+
+    def _select(self, chosen: Chosen) -> Decision:
+        book, entry, root, figures = chosen
+        full_id = entry.full_id
+        active = self.activation.active.get(full_id)
+        return Decision(
+            id=full_id,
+            book_id=book.book_id,
+            revision=book.revision,
+            entry_id=entry.spec.id,
+            selected=True,
+            reason=active.why if active else "dependency",
+            direct_keyword_hit=active is not None and active.direct,
+            hybrid_score=self.ranks.get(full_id),
+            round=active.round if active else None,
+            cost=self.cost(book, entry),
+            included_by=root,
             facts=self._facts(entry, figures),
         )
+
+    def _untriggered(self, full_id: str) -> Verdict:
+        """Return why an eligible entry that competed for no room stays out."""
+        found = self.activation.looked.get(full_id)
+        if found is None:
+            return Verdict("not_triggered")
+        return Verdict(found.problem or "not_triggered", found.detail)
 
     def _facts(self, entry: CompiledEntry, figures: Figures) -> Facts:
         """Return where the key hit, what was rolled, and the figures of the package, together."""
@@ -290,19 +312,6 @@ class _Turn:
             figures.beaten_by,
             trace.woken_by,
         )
-
-    def _verdict(self, full_id: str, packing: Packing) -> tuple[Reason, str | None, Figures]:
-        """Return reason, detail and figures of an eligible entry."""
-        chosen = packing.chosen.get(full_id)
-        if chosen is not None:
-            return self._selected_reason(full_id), None, chosen.figures
-        dropped = packing.dropped.get(full_id)
-        if dropped is not None:
-            return dropped
-        found = self.activation.looked.get(full_id)
-        if found is not None and found.problem is not None:
-            return found.problem, found.detail, NO_FIGURES
-        return "not_triggered", found.detail if found else None, NO_FIGURES
 
     def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
         """Return what two selections share exactly when they are the same (§8.10)."""
