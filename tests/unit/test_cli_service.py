@@ -495,12 +495,19 @@ def test_serve_takes_its_options_over_the_settings(
     lorewell: Lorewell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Settings] = []
-    monkeypatch.setattr(server, "serve", given.append)
+    reloads: list[bool] = []
+
+    def serve(settings: Settings, *, reload: bool) -> None:
+        given.append(settings)
+        reloads.append(reload)
+
+    monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setenv("LOREWELL_PORT", "9000")
     monkeypatch.setenv("LOREWELL_AUTH", "true")
     assert lorewell("serve", "--host", "::1", "--workers", "2").code == 0
     assert lorewell("serve", "--no-auth", "--port", "0", "--database", "sqlite:///x.db").code == 0
-    assert lorewell("serve", "--auth", "--allow-unauthenticated").code == 0
+    assert lorewell("serve", "--auth", "--allow-unauthenticated", "--reload").code == 0
+    assert reloads == [False, False, True]
     assert [(each.host, each.port, each.workers, each.auth) for each in given] == [
         ("::1", 9000, 2, True),
         ("127.0.0.1", 0, 1, False),
