@@ -14,6 +14,7 @@ import pytest
 from lorewell import BookCreate, ImportedBook, ImportReport, import_file, load_book
 from lorewell.errors import ImportInvalidError, ValidationFailedError
 from lorewell.formats import build, open_book
+from lorewell.formats.detect import detect
 from lorewell.model.parse import parse_json, parse_model
 from pictures import png, text
 from support import Document, ask, chosen, reasons
@@ -96,15 +97,21 @@ def test_content_tells_the_kind(document: Document, kind: str | None, source: st
         ({"entries": [{"trigger_config": {}}]}, "replica"),
         ({"entries": {"0": None, "1": {"activationType": "keyword"}}}, "replica"),
         ({"char_name": "Oda"}, "pygmalion"),
+        ({"name": "Oda", "greeting": "Hello."}, "pygmalion"),
         ([{"keys": "lamp", "entry": "A lamp."}], "aidungeon_wi"),
+        ([{"keys": "lamp", "value": "A lamp."}], "aidungeon_wi"),
         ([None, {"key": "lamp", "insertorder": 1}], "risu"),
         ([{"key": ["lamp"], "keysRaw": "lamp"}], "janitor"),
         ([{"key": "lamp", "content": "A lamp."}], "kobold"),
     ],
 )
-def test_kind_that_is_not_read_yet_is_named(document: object, kind: str) -> None:
-    with pytest.raises(ImportInvalidError, match=rf"of the kind {kind}, which isn't read yet"):
-        read(document)
+def test_content_tells_the_kind_of_other_programs(document: object, kind: str) -> None:
+    assert detect(document) == kind
+
+
+def test_kind_that_is_not_read_yet_is_named() -> None:
+    with pytest.raises(ImportInvalidError, match=r"kind risu_module, which isn't read yet"):
+        read({"type": "risuModule"})
 
 
 def test_cards_and_pictures_of_both_versions_give_equal_entries() -> None:

@@ -118,7 +118,7 @@ def test_text_that_does_not_begin_like_json_is_of_no_known_kind(data: bytes) -> 
         (b"PK\x05\x06", "a", "empty zip"),
         (b"o\0\xff\xff\xff\xff", "a", "RisuAI module"),
         (b"name: Oda", "a.YAML", "YAML"),
-        (b'{"lorebookVersion": 4, "entries": []}', "a", "nai_lorebook"),
+        (b'{"type": "risuModule"}', "a", "risu_module"),
     ],
 )
 def test_known_kind_that_is_not_read_is_named(data: bytes, name: str, says: str) -> None:

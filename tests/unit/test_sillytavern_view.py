@@ -256,11 +256,23 @@ def test_a_native_entry_shows_what_differs_from_sillytaverns_defaults() -> None:
     assert (bare["uid"], bare["key"], bare["content"]) == (7, [], "")
 
 
-def test_raw_of_a_format_that_we_do_not_know_hides_nothing() -> None:
-    raw = {"text": "…", "keys": ["old"], "contextConfig": {}}
-    entry = Entry(id="a", content="Ночь", keys=("лес",), source={"format": "nai", "raw": raw})
-    view = sillytavern_view(entry)
-    assert (view["key"], view["content"], view["text"]) == (["лес"], "Ночь", "…")
+@pytest.mark.parametrize(
+    "written", ["nai_lorebook", "replica", "chara_card_vX", None, ["st_world"]]
+)
+def test_raw_of_other_programs_is_not_read_as_a_card(written: object) -> None:
+    raw = {"text": "…", "keys": ["old"], "order": 5, "id": "b", "contextConfig": {}}
+    source = {"format": written, "raw": raw}
+    entry = Entry(id="a", content="Ночь", keys=("лес",), order=7, source=source)
+    native = entry.model_copy(update={"source": {}})
+    assert sillytavern_view(entry) == sillytavern_view(native)
+    assert overlaid(entry) == overlaid(native)
+    assert (sillytavern_view(entry)["key"], sillytavern_view(entry)["order"]) == (["лес"], 7)
+
+
+@pytest.mark.parametrize("written", ["character_book", "lorebook_v3", "chara_card_v1"])
+def test_raw_of_every_kind_of_card_is_read(written: str) -> None:
+    entry = changed(imported(CARD, "card"), source={"format": written, "raw": CARD})
+    assert sillytavern_view(entry)["extensions"] == CARD["extensions"]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
-from lorewell.engine.sillytavern import import_entry
+from lorewell.engine.sillytavern import Imported, import_entry
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
-from lorewell.formats.detect import type_name
+from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook, form_of
 from lorewell.formats.notes import Notes, place
 from lorewell.model import BookCreate
@@ -22,13 +22,15 @@ from lorewell.model.text import MAX_NESTING, is_blank, pointer
 MAX_NAME_CHARS = 300
 MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
-_ADDED_NESTING = 2  # an entry's `raw` lies two levels deeper than the entry did in its file
+MAX_KEY_CHARS = 1_000  # of an entry in a world's map
+_ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
 UNTITLED = "Untitled"
 
 # Under which names of the file a field of ours may stand, for saying where a fault is.
 _FILE_NAMES: Mapping[str, tuple[str, ...]] = {
-    "keys": ("keys", "key"),
-    "secondary_keys": ("secondary_keys", "keysecondary"),
+    "content": ("content", "entry", "text", "value"),
+    "keys": ("keys", "key", "keywords"),
+    "secondary_keys": ("secondary_keys", "keysecondary", "secondkey"),
 }
 
 
@@ -56,8 +58,8 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     book = lorebook.book
     if book is None:
         notes.add(NO_BOOK, "the card holds no lorebook")
-        book = {"entries": []}
-    namer = _Namer(book, notes)
+        book = {lorebook.entries_name: []}
+    namer = _Namer(book, lorebook.entries_name, notes)
     name = namer.name((lorebook.card_name, _stem(file_name)))
     description = namer.description()
     sources = list(_entries(book, lorebook, notes))
@@ -65,7 +67,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
         "name": name,
         "description": description,
         "entries": _mapped(sources, lorebook, notes),
-        "metadata": {"raw": dict(namer.rest)} if namer.rest else {},
+        "metadata": _metadata(namer, has_entries=bool(sources)),
     }
     try:
         made = parse_model(BookCreate, document)
@@ -77,21 +79,38 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     return made
 
 
-class _Namer:
-    """Finds the book's name and description; `rest` is what stays as raw."""
+def _metadata(namer: _Namer, *, has_entries: bool) -> dict[str, Any]:
+    """Return what an export needs to know of the book; one without entries has nothing to tell."""
+    metadata: dict[str, Any] = {"raw": dict(namer.rest)} if namer.rest else {}
+    if namer.given_name is not None and has_entries:
+        metadata["given_name"] = namer.given_name
+    return metadata
 
-    def __init__(self, book: Mapping[str, Any], notes: Notes) -> None:
+
+class _Namer:
+    """Finds the book's name and description.
+
+    Attributes:
+        rest: what stays as raw.
+        given_name: the name that the book got here, as it had none of its own.
+    """
+
+    given_name: str | None = None
+
+    def __init__(self, book: Mapping[str, Any], entries_name: str, notes: Notes) -> None:
         self._book = book
         self._notes = notes
-        self.rest = {name: value for name, value in book.items() if name != "entries"}
+        self.rest = {name: value for name, value in book.items() if name != entries_name}
 
     def name(self, others: tuple[object, ...]) -> str:
         """Return the first of the names that is a text and not blank, cut to its bound."""
         self._note_type("name")
-        for name in (self._book.get("name"), *others):
-            if isinstance(name, str) and not is_blank(name[:MAX_NAME_CHARS]):
-                return self._bounded("name", name, MAX_NAME_CHARS)
-        return UNTITLED
+        own = self._book.get("name")
+        if _names(own):
+            return self._bounded("name", own, MAX_NAME_CHARS)
+        other = next((name for name in others if _names(name)), UNTITLED)
+        self.given_name = self._bounded("name", str(other), MAX_NAME_CHARS)
+        return self.given_name
 
     def description(self) -> str:
         self._note_type("description")
@@ -112,11 +131,15 @@ class _Namer:
             self._notes.add(
                 f"{field}_cut", f"the {field} has {len(text)} characters; cut to {limit}"
             )
-            self.rest[field] = text
+            self.rest.setdefault(field, text)  # a card's name hides no odd one of the book
             return text[:limit]
-        if self.rest.get(field) == text:
+        if text and self.rest.get(field) == text:  # an empty one is not the lack of one
             del self.rest[field]
         return text
+
+
+def _names(name: object) -> TypeGuard[str]:
+    return isinstance(name, str) and not is_blank(name[:MAX_NAME_CHARS])
 
 
 def _stem(file_name: str) -> str:
@@ -131,8 +154,8 @@ def _stem(file_name: str) -> str:
 
 def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Iterator[_Source]:
     """Yield the entries in the order of the file; what is none is noted and passed over."""
-    entries = book.get("entries")
-    at = (*lorebook.at, "entries")
+    entries = book.get(lorebook.entries_name)
+    at = lorebook.entries_at
     if entries is None:
         notes.add("entries_missing", f"{place(*at)}: there are no entries")
         return
@@ -147,7 +170,7 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         notes.add("entries_map", f"{place(*at)}: is an object, not a list; its members are read")
     for key, raw in entries.items() if isinstance(entries, dict) else enumerate(entries):
         steps = (*at, key)
-        if isinstance(raw, dict) and raw:
+        if isinstance(raw, dict) and (raw or lorebook.keeps_empty):
             yield _Source(steps, raw)
         else:
             what = "an empty object" if raw == {} else type_name(raw)
@@ -159,17 +182,32 @@ def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[di
     identifier = _Identifier(sources, notes)
     for index, source in enumerate(sources):
         entry_id = identifier.id_of(index)
-        imported = import_entry(
-            source.raw,
-            form=form_of(source.raw, lorebook.form),
-            entry_id=entry_id,
-            source_format=lorebook.source_format,
-        )
+        imported = _read_entry(source.raw, lorebook, entry_id)
         for repair in imported.repairs:
             message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
             notes.add(repair.code, message, entry_id)
+        if _is_odd_key(source, lorebook):  # an export puts it there again
+            imported.entry["source"]["key"] = source.steps[-1]
         entries.append(imported.entry)
     return entries
+
+
+def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
+    """Return whether an entry stands in a world under another name than its id."""
+    key = str(source.steps[-1])
+    is_world = lorebook.source_format == Kind.ST_WORLD
+    return is_world and len(key) <= MAX_KEY_CHARS and key != own_id(source.raw)
+
+
+def _read_entry(raw: Mapping[str, Any], lorebook: Lorebook, entry_id: str) -> Imported:
+    if lorebook.read_entry is not None:
+        return lorebook.read_entry(raw, entry_id)
+    return import_entry(
+        raw,
+        form=form_of(raw, lorebook.form),
+        entry_id=entry_id,
+        source_format=lorebook.source_format,
+    )
 
 
 class _Identifier:
@@ -178,14 +216,14 @@ class _Identifier:
     def __init__(self, sources: list[_Source], notes: Notes) -> None:
         self._sources = sources
         self._notes = notes
-        self._own = [_own_id(source.raw) for source in sources]
-        self._wanted = {_storable(own) for own in self._own if own is not None}
+        self._own = [own_id(source.raw) for source in sources]
+        self._wanted = {storable_id(own) for own in self._own if own is not None}
         self._given: set[str] = set()
         self._numbers: dict[str, int] = {}
 
     def id_of(self, index: int) -> str:
         own = self._own[index]
-        wanted = f"entry-{index}" if own is None else _storable(own)
+        wanted = f"entry-{index}" if own is None else storable_id(own)
         where = place(*self._sources[index].steps)
         if own is not None and wanted != own:
             message = f"{where}: the id is too long or holds control characters; mended"
@@ -206,7 +244,7 @@ class _Identifier:
         return entry_id
 
 
-def _own_id(raw: Mapping[str, Any]) -> str | None:
+def own_id(raw: Mapping[str, Any]) -> str | None:
     """Return the entry's `uid` or `id` as text; None where it has neither."""
     for name in ("uid", "id"):
         value = raw.get(name)
@@ -219,7 +257,7 @@ def _own_id(raw: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _storable(entry_id: str) -> str:
+def storable_id(entry_id: str) -> str:
     """Return the id without control characters and within its bound."""
     return "".join(
         "\ufffd" if unicodedata.category(character) == "Cc" else character

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lorewell.errors import Fault, ImportInvalidError, tell
-from lorewell.formats.detect import CARD_SPEC, Kind, type_name
+from lorewell.formats.detect import CARD_SPEC, Kind, find_object, type_name
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes, cut
 
@@ -21,7 +21,7 @@ def read_v1(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
         format=Kind.CARD_V1,
         source_format=Kind.CHARACTER_BOOK,
         form="card",
-        book=_book_in(document, ()),
+        book=find_object(document, _BOOK),
         at=(_BOOK,),
         card_name=document.get("name"),
     )
@@ -45,9 +45,9 @@ def _read(document: Mapping[str, Any], kind: Kind, notes: Notes) -> Lorebook:
     """
     data = document.get("data")
     at: tuple[str, ...] = ("data", _BOOK)
-    book = _book_in(data, ("data",)) if isinstance(data, dict) else None
+    book = find_object(document, "data", _BOOK)
     if book is None:
-        at, book = (_BOOK,), _book_in(document, ())
+        at, book = (_BOOK,), find_object(document, _BOOK)
     if book is None and not isinstance(data, dict):
         fault = Fault("/data", f"data is missing: must be an object, is {type_name(data)}")
         raise ImportInvalidError(tell((fault,)), faults=(fault,))
@@ -60,18 +60,6 @@ def _read(document: Mapping[str, Any], kind: Kind, notes: Notes) -> Lorebook:
         at=at,
         card_name=named.get("name"),
     )
-
-
-def _book_in(holder: Mapping[str, Any], at: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Return the book in a card's object; None where it is absent or stands there empty."""
-    book = holder.get(_BOOK)
-    if isinstance(book, dict):
-        return book
-    if not book:  # null, and what programs write for an empty object: [] or ""
-        return None
-    pointer = "".join(f"/{step}" for step in (*at, _BOOK))
-    fault = Fault(pointer, f"must be an object, is {type_name(book)}")
-    raise ImportInvalidError(tell((fault,)), faults=(fault,))
 
 
 def _spec(document: Mapping[str, Any], notes: Notes) -> str:

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from lorewell.errors import ImportInvalidError
+from lorewell.errors import Fault, ImportInvalidError, tell
+from lorewell.model.text import pointer
 
 Members = Mapping[str, Any]
 
 CARD_SPEC: Final = re.compile(r"chara_card_v(\d{1,9})")
 _CARD_TEXTS = frozenset(["first_mes", "description", "personality", "scenario", "mes_example"])
+_TEXTGEN_TEXTS = frozenset(["context", "greeting"])
 _LOOKED_FOR = (
     "spec (a character card or lorebook_v3), entries (a lorebook), character_book,"
-    " and name with first_mes (an old card)"
+    " name with first_mes (an old card), and the marks of other programs' files"
 )
 
 
@@ -66,6 +68,26 @@ def type_name(value: object) -> str:
             return "a list"
         case _:
             return "an object"
+
+
+def find_object(document: Members, *steps: str) -> Members | None:
+    """Return the object at these steps; None where it is absent or stands there empty.
+
+    Raises:
+        ImportInvalidError: what stands there is no object.
+
+    >>> find_object({"data": {"character_book": {"entries": []}}}, "data", "character_book")
+    {'entries': []}
+    """
+    found: Any = document
+    for step in steps:
+        found = found.get(step) if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
+    if not found:  # null, and what programs write for an empty object: [] or ""
+        return None
+    fault = Fault(pointer(*steps), f"must be an object, is {type_name(found)}")
+    raise ImportInvalidError(tell((fault,)), faults=(fault,))
 
 
 def detect(document: object) -> Kind:
@@ -155,12 +177,14 @@ def _by_parts(document: Members) -> Kind | None:
         return Kind.PYGMALION
     if "name" in document and document.keys() & _CARD_TEXTS:
         return Kind.CARD_V1
+    if "name" in document and document.keys() & _TEXTGEN_TEXTS:
+        return Kind.PYGMALION
     return None
 
 
 def _of_list(first: Members) -> Kind | None:
     key = first.get("key")
-    if isinstance(first.get("keys"), str) and "entry" in first:
+    if isinstance(first.get("keys"), str) and first.keys() & {"entry", "value"}:
         return Kind.AIDUNGEON_WI
     if isinstance(key, str) and first.keys() & {"insertorder", "alwaysActive"}:
         return Kind.RISU

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Form
+from lorewell.engine.sillytavern import Form, Imported
 
 NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
 
@@ -29,18 +29,25 @@ _WORLD_MARKS = frozenset(
     ]
 )
 
+# Takes an entry as its file has it, and the id that it gets.
+EntryReader = Callable[[Mapping[str, Any], str], Imported]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lorebook:
-    """A book that holds entries in SillyTavern's or the cards' names.
+    """A book out of a foreign file, with the way to read its entries.
 
     Attributes:
         format: the word for the report.
         source_format: the word for the `source` of its entries.
         form: the dialect of the container; an entry may be in the other one.
-        book: the object with `entries`; None for a card that has no book.
+        book: the object with the entries; None for a card that has no book.
         at: the steps from the root of the document to `book`.
         card_name: what the card calls its character; a book without a name takes it.
+        entries_name: the member of `book` that holds the entries; "" where the document itself is
+            their list, which then stands in `book` under that name.
+        read_entry: reads an entry; None where they are in SillyTavern's or the cards' names.
+        keeps_empty: whether an empty object is an entry of this format.
     """
 
     format: str
@@ -49,6 +56,14 @@ class Lorebook:
     book: Mapping[str, Any] | None
     at: tuple[str, ...] = ()
     card_name: object = None
+    entries_name: str = "entries"
+    read_entry: EntryReader | None = None
+    keeps_empty: bool = False
+
+    @property
+    def entries_at(self) -> tuple[str, ...]:
+        """The steps from the root of the document to the entries."""
+        return (*self.at, self.entries_name) if self.entries_name else self.at
 
 
 def form_of(entry: Mapping[str, Any], container: Form) -> Form:

@@ -6,12 +6,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lorewell.errors import ImportInvalidError
-from lorewell.formats import cards, character_book, st_world
+from lorewell.formats import (
+    agnai,
+    aidungeon,
+    cards,
+    character_book,
+    janitor,
+    kobold,
+    novelai,
+    pygmalion,
+    replica,
+    risu,
+    st_world,
+)
 from lorewell.formats.detect import Kind, detect
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes
 
-Reader = Callable[[Mapping[str, Any], Notes], Lorebook]
+# Takes an object, or a list where `detect` tells the kind of lists: what a kind is decides.
+Reader = Callable[[Any, Notes], Lorebook]
 
 READERS: Final[Mapping[Kind, Reader]] = {
     Kind.ST_WORLD: st_world.read,
@@ -20,6 +33,16 @@ READERS: Final[Mapping[Kind, Reader]] = {
     Kind.CARD_V1: cards.read_v1,
     Kind.CARD_V2: cards.read_v2,
     Kind.CARD_V3: cards.read_v3,
+    Kind.NAI_LOREBOOK: novelai.read_book,
+    Kind.NAI_STORY: novelai.read_story,
+    Kind.AGNAI_MEMORY: agnai.read_memory,
+    Kind.AGNAI_CHARACTER: agnai.read_character,
+    Kind.RISU: risu.read,
+    Kind.KOBOLD: kobold.read,
+    Kind.AIDUNGEON_WI: aidungeon.read,
+    Kind.JANITOR: janitor.read,
+    Kind.PYGMALION: pygmalion.read,
+    Kind.REPLICA: replica.read,
 }
 
 
@@ -31,6 +54,6 @@ def read_lorebook(document: object, notes: Notes) -> Lorebook:
     """
     kind = detect(document)
     reader = READERS.get(kind)
-    if reader is None or not isinstance(document, dict):
+    if reader is None:
         raise ImportInvalidError(f"This is a file of the kind {kind.value}, which isn't read yet.")
     return reader(document, notes)

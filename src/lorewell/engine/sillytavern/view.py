@@ -26,6 +26,7 @@ from lorewell.engine.sillytavern.values import MisfitError, Notes
 from lorewell.model import Entry
 
 _IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
+_CARD_FORMAT = re.compile(r"character_book|lorebook_v3|chara_card_v[0-9]{1,9}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
 # Fields that the rows of the table say, and those that say where the rest comes from.
 _SAID = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
@@ -37,11 +38,17 @@ _UNSAID = {
 
 
 def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
-    """Return the raw entry and its form; an entry without one counts as an empty world-info one."""
-    raw = entry.source.get("raw")
-    if not isinstance(raw, Mapping):
-        return {}, "world_info"
-    return raw, "world_info" if entry.source.get("format") == "st_world" else "card"
+    """Return the raw entry and its form, where it is SillyTavern's or a card's.
+
+    Any other entry, whatever its raw is, counts as natively written: an empty one of world info.
+    """
+    raw, written = entry.source.get("raw"), entry.source.get("format")
+    if isinstance(raw, Mapping) and isinstance(written, str):
+        if written == "st_world":
+            return raw, "world_info"
+        if _CARD_FORMAT.fullmatch(written):
+            return raw, "card"
+    return {}, "world_info"
 
 
 def _put(result: dict[str, Any], path: str, value: object) -> None:

@@ -1,0 +1,76 @@
+"""Agnai: memory books, alone or in a character (spec/formats.md §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.formats.detect import Kind, find_object
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.members import LEVEL, USUAL_ORDER, Members
+from lorewell.formats.notes import Notes
+
+_BOOK: Final = "characterBook"
+_SIDES: Final = ("before_character", "after_character")
+_SIDE: Final = v.choice(
+    _SIDES,
+    {"before_char": _SIDES[0], "after_char": _SIDES[1]},
+    frozenset(["before_char", "after_char"]),
+)
+
+
+def read_memory(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+    """Return a memory book that stands alone."""
+    return _lorebook(Kind.AGNAI_MEMORY, document)
+
+
+def read_character(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+    """Return the memory book of a character, whose other parts are not taken.
+
+    Raises:
+        ImportInvalidError: the book is no object.
+    """
+    book = find_object(document, _BOOK)
+    return _lorebook(Kind.AGNAI_CHARACTER, book, at=(_BOOK,), name=document.get("name"))
+
+
+def _lorebook(
+    kind: Kind,
+    book: Mapping[str, Any] | None,
+    *,
+    at: tuple[str, ...] = (),
+    name: object = None,
+) -> Lorebook:
+    return Lorebook(
+        format=kind,
+        source_format=kind,
+        form="card",
+        book=book,
+        at=at,
+        card_name=name,
+        read_entry=partial(_read, kind=kind),
+    )
+
+
+def _read(raw: Mapping[str, Any], entry_id: str, *, kind: Kind) -> Imported:
+    """Return an entry: Agnai's own names first, then those of a card beside them.
+
+    `weight` says where an entry stands, `priority` which is kept.
+    """
+    members = Members(raw)
+    fields = {
+        "title": members.title("name", "comment"),
+        "content": members.content("entry", "content"),
+        "keys": members.keys("keywords", "keys"),
+        "secondary_keys": members.keys("secondary_keys"),
+        "selective": members.flag("selective"),
+        "enabled": members.flag("enabled", default=True),
+        "constant": members.flag("constant"),
+        "case_sensitive": members.flag("case_sensitive"),
+        "order": members.read(LEVEL, USUAL_ORDER, "weight", "insertion_order"),
+        "priority": members.read(LEVEL, 0, "priority"),
+        "position": members.read(_SIDE, _SIDES[0], "position"),
+    }
+    return members.made(entry_id, kind, fields)

@@ -1,0 +1,37 @@
+"""AI Dungeon: lists of world info and of story cards (spec/formats.md §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lorewell.engine.sillytavern import Imported
+from lorewell.formats.detect import Kind
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.members import Members, comma_list
+from lorewell.formats.notes import Notes
+
+
+def read(document: list[Any], _notes: Notes) -> Lorebook:
+    """Return the list as a book without a name."""
+    return Lorebook(
+        format=Kind.AIDUNGEON_WI,
+        source_format=Kind.AIDUNGEON_WI,
+        form="world_info",
+        book={"": document},
+        entries_name="",
+        read_entry=_read,
+    )
+
+
+def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
+    """Return an entry; patterns of the EWIJSON scripts stay plain text in its keys."""
+    members = Members(raw)
+    keys = members.keys("keys", reader=comma_list)
+    members.note_patterns(keys)
+    fields = {
+        "title": members.title("title"),
+        "content": members.content("entry", "value"),
+        "keys": keys,
+    }
+    return members.made(entry_id, Kind.AIDUNGEON_WI, fields)

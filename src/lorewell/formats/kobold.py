@@ -1,0 +1,65 @@
+"""KoboldAI and Kobold Lite: saves, world files, and bare lists of entries (spec/formats.md §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.formats.detect import Kind
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.members import PERCENT, Members, comma_list
+from lorewell.formats.notes import Notes
+
+_USUAL: Final = {"wigroup": ("",), "use_wpp": (False,)}
+
+
+def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
+    """Return the world info of a save, of a world file, or a list of entries.
+
+    The rest of a save stays as the book's raw. One without world info is an empty book.
+    """
+    book, name = {"": document} if isinstance(document, list) else document, ""
+    if isinstance(document, Mapping):
+        name = "entries" if "folders" in document and "entries" in document else "worldinfo"
+    return Lorebook(
+        format=Kind.KOBOLD,
+        source_format=Kind.KOBOLD,
+        form="world_info",
+        book=book,
+        entries_name=name,
+        read_entry=_read,
+    )
+
+
+def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
+    """Return an entry of any age of these programs; keys are lists or texts with commas."""
+    members = Members(raw)
+    keys = members.keys("key", reader=comma_list)
+    members.note_patterns(keys)
+    fields: dict[str, Any] = {
+        "title": members.title("title", "comment"),
+        "content": members.content("content", "manual_text"),
+        "keys": keys,
+        "secondary_keys": members.keys("keysecondary", reader=comma_list),
+        "selective": members.flag("selective"),
+        "constant": members.flag("constant"),
+        "enabled": not members.flag("widisabled"),
+        "probability": members.read(_percent, 100, "probability"),
+    }
+    excluded = members.keys("keyanti", reader=comma_list)
+    if excluded and fields["secondary_keys"]:
+        message = "Words that must not occur have no place beside secondary keys."
+        members.note("not_kept", message)
+    elif excluded:
+        fields |= {"secondary_keys": excluded, "selective": True, "logic": "not_any"}
+    members.note_lost(_USUAL)
+    return members.made(entry_id, Kind.KOBOLD, fields)
+
+
+def _percent(value: object, notes: v.Notes) -> object:
+    """Return a probability; Kobold Lite itself writes it as a text, so that is no repair."""
+    told = v.Notes(at=notes.at)
+    found = PERCENT(value, told)
+    notes.repairs += [repair for repair in told.repairs if repair.code != "number_from_text"]
+    return found

@@ -1,0 +1,118 @@
+"""NovelAI: lorebooks, and those in stories and scenarios (spec/formats.md §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from lorewell.engine.sillytavern import Imported
+from lorewell.formats.detect import Kind, find_object
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.members import LEVEL, Members
+from lorewell.formats.notes import Notes
+
+_NEWEST_VERSION: Final = 6
+_USUAL_PRIORITY: Final = 400
+_BOTH: Final = " & "
+# What the program writes into an entry that nobody changed.
+_USUAL: Final = {
+    "searchRange": (1000,),
+    "keyRelative": (False,),
+    "nonStoryActivatable": (False,),
+    "contextConfig/prefix": ("",),
+    "contextConfig/suffix": ("", "\n"),
+    "contextConfig/insertionPosition": (-1,),
+}
+
+
+def read_book(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+    """Return a lorebook that stands alone."""
+    return _lorebook(Kind.NAI_LOREBOOK, document, notes)
+
+
+def read_story(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+    """Return the lorebook of a story or a scenario, which is named by its title.
+
+    Raises:
+        ImportInvalidError: the lorebook is no object.
+    """
+    is_story = "storyContainerVersion" in document
+    at = ("content", "lorebook") if is_story else ("lorebook",)
+    titled = document.get("metadata") if is_story else document
+    title = titled.get("title") if isinstance(titled, dict) else None
+    message = "only the lorebook is taken; the story's text, memory and settings are not kept"
+    notes.add("not_kept", message)
+    book = find_object(document, *at)
+    return _lorebook(Kind.NAI_STORY, book, notes, at=at, title=title)
+
+
+def _lorebook(
+    kind: Kind,
+    book: Mapping[str, Any] | None,
+    notes: Notes,
+    *,
+    at: tuple[str, ...] = (),
+    title: object = None,
+) -> Lorebook:
+    version = book.get("lorebookVersion") if book else None
+    if isinstance(version, int | float) and version > _NEWEST_VERSION:
+        message = f"the lorebook's version is {version}; what is new there is not known here"
+        notes.add("newer_version", message)
+    return Lorebook(
+        format=kind,
+        source_format=kind,
+        form="card",
+        book=book,
+        at=at,
+        card_name=title,
+        read_entry=partial(_read, kind=kind, disabled=_disabled_categories(book or {})),
+        keeps_empty=True,  # script-made files hold {} where a page gave nothing
+    )
+
+
+def _disabled_categories(book: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of the categories that are switched off."""
+    listed = book.get("categories")
+    categories = listed if isinstance(listed, list) else []
+    return frozenset(
+        category["id"]
+        for category in categories
+        if isinstance(category, dict)
+        and isinstance(category.get("id"), str)
+        and not Members(category).flag("enabled", default=True)
+    )
+
+
+def _read(
+    raw: Mapping[str, Any], entry_id: str, *, kind: Kind, disabled: frozenset[str]
+) -> Imported:
+    """Return an entry; a missing `enabled` is true, and a category's switch counts too."""
+    members = Members(raw)
+    keys = members.keys("keys")
+    for key in keys:
+        if _BOTH in key and not key.startswith("/"):
+            members.note("and_key", f"{key!r} asks for all its parts; here it is plain text.")
+    enabled = members.flag("enabled", default=True)
+    category = raw.get("category")
+    if enabled and isinstance(category, str) and category in disabled:
+        enabled = False
+        members.note("category_disabled", "The entry's category is switched off.", "category")
+    fields = {
+        "title": members.title("displayName"),
+        "content": members.content("text"),
+        "keys": keys,
+        "enabled": enabled,
+        "constant": members.flag("forceActivation"),
+        "order": members.read(LEVEL, _USUAL_PRIORITY, "contextConfig/budgetPriority"),
+    }
+    members.note_lost(_USUAL)
+    if _has_bias(raw.get("loreBiasGroups")):
+        message = "Phrases that the entry makes likelier have no place here."
+        members.note("not_kept", message, "loreBiasGroups")
+    return members.made(entry_id, kind, fields)
+
+
+def _has_bias(groups: object) -> bool:
+    listed = groups if isinstance(groups, list) else []
+    return any(isinstance(group, dict) and group.get("phrases") for group in listed)

@@ -1,0 +1,89 @@
+"""RisuAI: lorebooks as exported, and as the bare list of their entries (spec/formats.md §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.formats.detect import Kind
+from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.members import LEVEL, PERCENT, USUAL_ORDER, Members, comma_list
+from lorewell.formats.notes import Notes
+
+_FOLDER: Final = "folder"
+_FOLDER_KEY: Final = "\uf000folder:"
+_CASE_SENSITIVE: Final = "extentions/risu_case_sensitive"  # codespell:ignore extentions
+_CHILD: Final = "child"
+_MODES: Final = ("", "normal", "multiple", "constant", _CHILD, _FOLDER)
+
+
+def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
+    """Return the lorebook: an object with `data`, or the list itself."""
+    book, name = (document, "data") if isinstance(document, Mapping) else ({"": document}, "")
+    return Lorebook(
+        format=Kind.RISU,
+        source_format=Kind.RISU,
+        form="card",
+        book=book,
+        entries_name=name,
+        read_entry=partial(_read, contents=_contents(book.get(name))),
+    )
+
+
+def _contents(entries: object) -> Mapping[str, str]:
+    """Return by id the first content that a child of that id can share."""
+    listed = entries if isinstance(entries, list) else []
+    contents: dict[str, str] = {}
+    for raw in listed:
+        if isinstance(raw, dict) and raw.get("mode") != _CHILD and isinstance(raw.get("id"), str):
+            contents.setdefault(raw["id"], Members(raw).content("content"))
+    return contents
+
+
+def _read(raw: Mapping[str, Any], entry_id: str, *, contents: Mapping[str, str]) -> Imported:
+    members = Members(raw)
+    mode, key = raw.get("mode"), raw.get("key")
+    is_folder = mode == _FOLDER or (isinstance(key, str) and key.startswith(_FOLDER_KEY))
+    fields: dict[str, Any] = {
+        "title": members.title("comment"),
+        "content": _content(members, contents),
+        "enabled": not is_folder,
+        "order": members.read(LEVEL, USUAL_ORDER, "insertorder"),
+        "case_sensitive": members.flag(_CASE_SENSITIVE),
+        "probability": members.read(PERCENT, 100, "activationPercent"),
+    }
+    if is_folder:
+        members.note("folder", "This is a folder, no text; it is kept switched off.", "key")
+    else:
+        is_regex = members.flag("useRegex")
+        keys = members.keys("key", reader=_one_key if is_regex else comma_list)
+        if any(not each.startswith("/") for each in keys if is_regex):
+            message = "The key should be a regular expression and begins with no slash."
+            members.note("regex_without_slash", message)
+        fields |= {
+            "keys": keys,
+            "secondary_keys": members.keys("secondkey", reader=comma_list),
+            "selective": members.flag("selective"),
+            "constant": members.flag("alwaysActive") or mode == "constant",
+        }
+    members.note_lost({"mode": _MODES})
+    return members.made(entry_id, Kind.RISU, fields)
+
+
+def _one_key(value: object, notes: v.Notes) -> tuple[str, ...]:
+    """Return the whole of a text as one key: a regular expression may hold commas."""
+    return (value,) if isinstance(value, str) and value else comma_list(value, notes)
+
+
+def _content(members: Members, contents: Mapping[str, str]) -> str:
+    """Return the entry's content; a child's is that of the entry whose id it has."""
+    own = members.content("content")
+    shared = members.raw.get("id")
+    if members.raw.get("mode") != _CHILD:
+        return own
+    if isinstance(shared, str) and shared in contents:
+        return contents[shared]
+    members.note("parent_missing", "There is no entry whose content this child shares.", "id")
+    return own
