@@ -19,7 +19,7 @@ from lorewell.model import BookRef, SelectRequest, SelectResponse, SnapshotItem
 from lorewell.model.parse import parse_json, parse_model
 
 MAX_WAITING = 10_000
-_SECONDS_BETWEEN_WRITES = 0.5
+_SECONDS_BETWEEN_WRITES = 2.0  # each write makes the short turns look up their books again
 
 
 class _Held(NamedTuple):

@@ -26,6 +26,11 @@ class Hits:
         self._lengths: dict[int, int] = {}
         self._found: dict[tuple[int, bool, int], Place | None] = {}
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether there is anything to search for."""
+        return bool(self._index.patterns)
+
     def advance(self) -> set[int]:
         """Search what was added to the text; return the entries that have a key in it."""
         text = self.haystack.text

@@ -84,11 +84,12 @@ class KeywordScan:
         # Without an exact form no book has a key for it: there is nothing to be found.
         exact = Hits(book.exact, texts.exact or texts.folded)
         self._hits = {False: Hits(book.folded, texts.folded), True: exact}
+        self._searched = [each for each in self._hits.values() if each.has_keys]
         self._seen: dict[int, Seen] = {}
 
     def advance(self) -> set[int]:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
-        return set().union(*(hits.advance() for hits in self._hits.values()))
+        return set().union(*[hits.advance() for hits in self._searched])
 
     def question(self, entry: CompiledEntry, depth: int, text: int) -> Look:
         """Return which regexes `look` will need of the entry's text, the `text`-th of a call."""
