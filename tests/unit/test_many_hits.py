@@ -63,3 +63,16 @@ def test_keys_in_one_another_take_little_memory() -> None:
         tracemalloc.stop()
     assert answer.blocks == ()
     assert peak_bytes < 400 * 1024 * 1024  # ten million occurrences would take a gigabyte
+
+
+def test_what_is_remembered_is_bounded_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(literal, "_MOST_KNOWN", 3)
+    index = LiteralIndex(["fox", "灯塔"], [(0,), (1,)])
+    for number in range(10):
+        text = f"{number} fox 灯塔"
+        first = list(index.find_again(text))
+        assert first == list(index.find_again(text)) == list(index.find(text))
+        assert len(index._known) <= 3
+    long = "fox " * 2_000
+    assert list(index.find_again(long)) == list(index.find(long))
+    assert long not in index._known

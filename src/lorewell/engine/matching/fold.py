@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 # Where a character may stand that composes with a starter before it: everything else of Unicode
 # holds none (a test walks all of it).
@@ -19,6 +19,7 @@ _COMPOSING_AREAS = (
     (0x10000, 0x17000),
     (0x1D100, 0x1D200),
 )
+_SHORT_CHARS = 4_000
 _HANGUL_VOWELS_AND_FINALS = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
 
 
@@ -82,12 +83,20 @@ def _units(text: str) -> Iterator[tuple[int, int, str]]:
 
 def fold_case(text: str) -> Folded:
     """Return the text as it is compared where case does not count."""
-    return _fold(text, case_sensitive=False)
+    if len(text) > _SHORT_CHARS:
+        return _fold(text, case_sensitive=False)
+    return _fold_short(text)
 
 
 def keep_case(text: str) -> Folded:
     """Return the text as it is compared where case counts."""
     return _fold(text, case_sensitive=True)
+
+
+@lru_cache(maxsize=1_000)
+def _fold_short(text: str) -> Folded:
+    """As `_fold`, remembered: a chat asks for most of its texts turn by turn."""
+    return _fold(text, case_sensitive=False)
 
 
 def _fold(text: str, *, case_sensitive: bool) -> Folded:

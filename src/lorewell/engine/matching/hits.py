@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import LiteralIndex
@@ -21,7 +21,8 @@ class Hits:
         """Bind an index to a text; nothing is searched yet."""
         self._index = index
         self.haystack = haystack
-        self._searched = 0
+        self._searched = 0  # characters of the joined text
+        self._segments = 0  # texts of it
         self.present: dict[int, list[int]] = {}  # where each pattern found begins, ascending
         self._lengths: dict[int, int] = {}
         self._found: dict[tuple[int, bool, int], Place | None] = {}
@@ -33,20 +34,33 @@ class Hits:
 
     def advance(self) -> set[int]:
         """Search what was added to the text; return the entries that have a key in it."""
-        text = self.haystack.text
-        begin = max(0, self._searched - self._index.longest_with_newline)
         fresh: set[int] = set()
-        for pattern, start, end in self._index.find(text[begin:] if begin else text):
-            if end + begin <= self._searched:
-                continue
-            starts = self.present.setdefault(pattern, [])
-            if len(starts) < MOST_NOTED:
-                starts.append(start + begin)
-            self._lengths[pattern] = end - start
-            fresh.add(pattern)
-        self._searched = len(text)
+        if self._index.longest_with_newline:
+            self._note(self._find_across(), fresh)
+        else:
+            for begin, text in self.haystack.segments(self._segments):
+                found = self._index.find_again(text)
+                self._note(((p, begin + start, begin + end) for p, start, end in found), fresh)
+                self._segments += 1
         self._found.clear()
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
+
+    def _find_across(self) -> Iterator[tuple[int, int, int]]:
+        """Yield what is new in the joined text: a key with a line break may lie across texts."""
+        text = self.haystack.text
+        begin = max(0, self._searched - self._index.longest_with_newline)
+        for pattern, start, end in self._index.find(text[begin:] if begin else text):
+            if end + begin > self._searched:
+                yield pattern, start + begin, end + begin
+        self._searched = len(text)
+
+    def _note(self, found: Iterable[tuple[int, int, int]], fresh: set[int]) -> None:
+        for pattern, start, end in found:
+            starts = self.present.setdefault(pattern, [])
+            if len(starts) < MOST_NOTED:
+                starts.append(start)
+            self._lengths[pattern] = end - start
+            fresh.add(pattern)
 
     def first(self, key: LiteralKey, begin: int) -> Place | None:
         """Return the first valid occurrence of a key at or after `begin`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from lorewell.engine.matching.fold import Folded
@@ -50,6 +50,11 @@ class Haystack:
             parts.append(folded.text)
             at += len(folded.text) + 1
         self.text = "\n".join(parts)
+
+    def segments(self, first: int) -> Iterator[tuple[int, str]]:
+        """Yield where each text from the `first`-th on begins, and the text."""
+        for number in range(first, len(self._starts)):
+            yield self._starts[number], self._segments[number].text
 
     def is_empty(self, depth: int) -> bool:
         """Return whether an entry that scans `depth` messages has nothing to be searched."""
