@@ -76,13 +76,18 @@ class Packing:
     def offer(self, candidate: Activated) -> None:
         """Take the candidate's whole package in, or note why not."""
         book, root = candidate.book, candidate.entry
-        members = [book.entries[index] for index in root.closure.members]
-        new = [entry for entry in members if entry.full_id not in self.chosen]
+        if len(root.closure.members) == 1:  # it requires nothing, and is eligible itself
+            new, verdict, cost = [root], None, self.cost(book, root)
+        else:
+            members = [book.entries[index] for index in root.closure.members]
+            new = [entry for entry in members if entry.full_id not in self.chosen]
+            verdict = self._unavailable(candidate)
+            cost = 0 if verdict else sum(self.cost(book, entry) for entry in new)
         verdict = (
-            self._unavailable(candidate)
+            verdict
             or self._conflict(new)
             or self._too_many(new)
-            or self._too_large(candidate, cost := sum(self.cost(book, e) for e in new))
+            or self._too_large(candidate, cost)
         )
         if verdict is not None:
             if root.spec.required:
