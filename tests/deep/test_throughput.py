@@ -50,15 +50,13 @@ def wrk() -> str:
     return found
 
 
-@pytest.fixture(params=["warning", "info"])
-def server(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Server]:
-    """Yield a service, one that logs no request and one that logs each."""
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Yield a service with its usual settings, on SQLite."""
     monkeypatch.setattr("process.COMMAND", (sys.executable, "-m", "deep.empty_route"))
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     url = f"sqlite:///{tmp_path / 'lorewell.db'}"
-    with running(tmp_path / "log", database_url=url, log_level=request.param) as server:
+    with running(tmp_path / "log", database_url=url) as server:
         yield server
 
 

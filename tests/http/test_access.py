@@ -28,6 +28,7 @@ def operations(api: Api) -> Iterator[tuple[str, str, Json]]:
 READ = {
     "list_books",
     "get_book",
+    "export_book",
     "list_revisions",
     "compare_revisions",
     "preview_import",
@@ -57,7 +58,7 @@ def filled(path: str) -> str:
     return path.replace("{key_id}", "0" * 16).replace("{selection_id}", "0" * 64)
 
 
-PARAMS = {"prompt_id": "p", "from": "1", "to": "2"}
+PARAMS = {"prompt_id": "p", "from": "1", "to": "2", "format": "native"}
 
 
 def test_without_a_key_nothing_opens(guarded: Api) -> None:

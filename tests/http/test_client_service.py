@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,8 @@ def write_books(client: Client) -> str:
     stored = client.get_book(book_id, revision=2)
     assert (stored.book.name, stored.revision.name) == ("灯 Harbour", "Mole")
     assert stored.revision.entries == MOLE.entries
+    exported = client.export_book(book_id, format="native", revision=2)
+    assert BookCreate.model_validate_json(json.dumps(exported)) == MOLE
     newest = client.list_revisions(book_id, limit=2)
     assert [each.revision for each in newest.revisions] == [3, 2]
     oldest = client.list_revisions(book_id, cursor=newest.next_cursor)

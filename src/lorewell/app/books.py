@@ -24,6 +24,7 @@ from lorewell.errors import (
     ValidationFailedError,
     tell,
 )
+from lorewell.formats.export import export_book
 from lorewell.model import (
     BookCreate,
     BookDiff,
@@ -37,6 +38,8 @@ from lorewell.model import (
     RevisionPage,
     TenantList,
 )
+from lorewell.model.imports import ExportFormat
+from lorewell.model.parse import parse_model
 from lorewell.model.select import is_uuid
 
 _BOOK_FIELDS = ("name", "description", "metadata")
@@ -271,6 +274,28 @@ def _stored_book(head: Head, row: RevisionRow, content: bytes) -> bytes:
     # The content is an object with the members name, description, metadata and entries.
     revision = b'%b,"import_report":%b,%b' % (info[:-1], row.import_report, content[1:])
     return b'{"book":%b,"revision":%b}' % (head_of(head).model_dump_json().encode(), revision)
+
+
+async def export(
+    services: Services, tenant_id: str, book_id: str, revision: int | None, *, target: ExportFormat
+) -> tuple[str, bytes]:
+    """Return a book's name, and a revision of it as a document in a format: JSON in UTF-8.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: it is not there.
+    """
+
+    def load(tx: Transaction) -> bytes:
+        head = get_head(tx, tenant_id, book_id)
+        return tx.get_content(tenant_id, get_revision(tx, head, revision).content_hash)
+
+    def write(content: bytes) -> tuple[str, bytes]:
+        book = parse_model(BookCreate, load_document(content))
+        document = export_book(book, target).document
+        # A whole number may be larger than the 64 bits that faster writers take.
+        return book.name, json.dumps(document, ensure_ascii=False).encode()
+
+    return await services.store.read_then(load, write)
 
 
 async def list_books(

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console, RenderableType
 
-from lorewell.cli import books, keys, service
+from lorewell.cli import books, convert, keys, service
 from lorewell.cli.contents import contents_tables, import_json, load_contents, report_tables
 from lorewell.cli.inputs import Turn, load_request
 from lorewell.cli.tables import plain, selection_tables
@@ -54,6 +54,7 @@ app.command("serve")(service.serve_command)
 app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)
+app.command("convert")(convert.convert_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
 app.add_typer(books.app, name="book")

@@ -11,6 +11,7 @@ from lorewell.model import SelectResponse
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_DOCUMENT = TypeAdapter(dict[str, object])
 _SELECTION = TypeAdapter(SelectResponse)
 
 
@@ -26,6 +27,15 @@ def selection(body: bytes) -> SelectResponse:
         ValueError: it is none.
     """
     return _SELECTION.validate_json(body)
+
+
+def document(body: bytes) -> dict[str, object]:
+    """Return the JSON object in a body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _DOCUMENT.validate_json(body)
 
 
 def text(body: bytes) -> str:

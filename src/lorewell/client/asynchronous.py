@@ -98,6 +98,7 @@ class AsyncLorewellClient:
     create_book = _method(routes.create_book)
     list_books = _method(routes.list_books)
     get_book = _method(routes.get_book)
+    export_book = _method(routes.export_book)
     delete_book = _method(routes.delete_book)
     restore_book = _method(routes.restore_book)
     list_revisions = _method(routes.list_revisions)

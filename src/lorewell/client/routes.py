@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from lorewell.client.answers import model, nothing, selection, text
+from lorewell.client.answers import document, model, nothing, selection, text
 from lorewell.client.calls import (
     Ask,
     Call,
@@ -50,6 +50,7 @@ from lorewell.model import (
     TokenCountRequest,
     TokenCounts,
 )
+from lorewell.model.imports import ExportFormat
 from lorewell.model.index import IndexRequest, IndexState
 from lorewell.model.parse import parse_model
 from lorewell.model.text import text_flaw
@@ -93,6 +94,20 @@ def get_book(
     query = {"revision": revision}
     ask = Ask(method="GET", path=_book(book_id), kind=Kind.READ, query=query)
     return session.call(ask, model(StoredBook), options)
+
+
+def export_book(
+    session: Session,
+    book_id: str,
+    *,
+    format: ExportFormat,  # noqa: A002  the route's word
+    revision: int | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[dict[str, object]]:
+    """Return a book as a document of another program's format, or of our own."""
+    query: dict[str, QueryValue] = {"format": format, "revision": revision}
+    ask = Ask(method="GET", path=f"{_book(book_id)}/export", kind=Kind.READ, query=query)
+    return session.call(ask, document, options)
 
 
 def delete_book(

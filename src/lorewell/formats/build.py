@@ -238,7 +238,7 @@ class _Identifier:
 
     def _numbered(self, wanted: str) -> str:
         number = self._numbers.get(wanted, 2)
-        while (entry_id := _suffixed(wanted, number)) in self._given or entry_id in self._wanted:
+        while (entry_id := suffixed_id(wanted, number)) in self._given or entry_id in self._wanted:
             number += 1
         self._numbers[wanted] = number + 1
         return entry_id
@@ -265,7 +265,8 @@ def storable_id(entry_id: str) -> str:
     )
 
 
-def _suffixed(wanted: str, number: int) -> str:
+def suffixed_id(wanted: str, number: int) -> str:
+    """Return the id with a number that tells it from others, within its bound."""
     suffix = f"-{number}"
     return wanted[: MAX_ID_CHARS - len(suffix)] + suffix
 

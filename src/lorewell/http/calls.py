@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar, cast
+from urllib.parse import quote
 
 from fastapi import Depends, Request, Response
 from pydantic import BaseModel
@@ -25,6 +27,8 @@ Model = TypeVar("Model", bound=BaseModel)
 JSON = "application/json"
 OK, CREATED, NO_CONTENT = 200, 201, 204
 _LARGE_LEDGER = 1_000
+_MAX_STEM_CHARS = 80
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,18 @@ def answer(value: BaseModel, status: int = OK) -> Response:
 def answer_json(content: bytes) -> Response:
     """Return JSON that is written already."""
     return Response(content, media_type=JSON)
+
+
+def answer_file(name: str, content: bytes) -> Response:
+    """Return JSON as a file to be saved, named after a book.
+
+    Source: RFC 6266, with a plain name beside the whole one of RFC 8187.
+    """
+    stem = name[:_MAX_STEM_CHARS]
+    plain = _UNSAFE.sub("_", stem)
+    whole = quote("".join(each if each.isprintable() else "_" for each in stem), safe="")
+    told = f"attachment; filename=\"{plain}.json\"; filename*=UTF-8''{whole}.json"
+    return Response(content, media_type=JSON, headers={"Content-Disposition": told})
 
 
 def answer_created(result: CreateResult) -> Response:

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from lorewell.app.once import MAX_KEY_CHARS
 from lorewell.model.access import TENANT_PATTERN
+from lorewell.model.imports import ExportFormat
 
 MAX_REVISION = 2**31 - 1  # what every client's and database's integer holds
 MAX_PAGE = 200
@@ -20,6 +21,7 @@ NAMES = frozenset(
         "cursor",
         "expected_revision",
         "force",
+        "format",
         "from",
         "include_deleted",
         "limit",
@@ -71,6 +73,7 @@ Revision = Annotated[
     _Number | None,
     Query(description="A revision; the latest one if not given."),
 ]
+Target = Annotated[ExportFormat, Query(alias="format", description="The format of the document.")]
 From = Annotated[_Number, Query(alias="from", description="The older revision.")]
 To = Annotated[_Number, Query(alias="to", description="The newer revision.")]
 ExpectedRevision = Annotated[

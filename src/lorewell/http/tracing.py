@@ -43,7 +43,7 @@ def provider_of(exporter: SpanExporter) -> TracerProvider:
     from opentelemetry.sdk.trace import Span, SpanProcessor, TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    class Discreet(SpanProcessor):
+    class WithoutQuery(SpanProcessor):
         def on_start(self, span: Span, parent_context: object = None) -> None:  # noqa: ARG002  the base class's
             if span.attributes and _QUERY in span.attributes:
                 span.set_attribute(_QUERY, "")
@@ -51,7 +51,7 @@ def provider_of(exporter: SpanExporter) -> TracerProvider:
     # OTEL_SERVICE_NAME wins; without it the SDK says "unknown_service:python".
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "lorewell"}
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
-    provider.add_span_processor(Discreet())
+    provider.add_span_processor(WithoutQuery())
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from lorewell.model.base import Contract
 from lorewell.model.text import Integer, Text
 
+ExportFormat = Literal["native", "st_world", "character_book", "lorebook_v3"]
 Count = Annotated[Integer, Field(ge=0)]
 
 
@@ -50,3 +51,16 @@ class ImportReport(Contract):
     blocked: tuple[BlockedEntry, ...] = ()
     warnings: tuple[ImportNotice, ...] = ()
     source_file: SourceFile
+
+
+class Loss(Contract):
+    """Something of a book that the format of an export has no place for.
+
+    `pointer` says where it is in our book; `kind` is the JSON type of its value. What was moved to
+    `extensions` is kept there, but other programs do not act on it.
+    """
+
+    pointer: Text
+    field: Text
+    kind: Literal["null", "boolean", "number", "string", "array", "object"]
+    why: Literal["unsupported", "moved_to_extensions"]

@@ -8,6 +8,7 @@ from lorewell.app.books import (
     Page,
     create_books,
     delete_book as delete,
+    export,
     list_books as list_page,
     read_book,
     restore_book as restore,
@@ -28,6 +29,7 @@ from lorewell.http.calls import (
     Writing,
     answer,
     answer_created,
+    answer_file,
     answer_json,
 )
 from lorewell.http.examples import BOOK
@@ -42,6 +44,7 @@ from lorewell.http.parameters import (
     Limit,
     NameContains,
     Revision,
+    Target,
 )
 from lorewell.model import BookCreate, BookHead, BookPage, CreateResult, StoredBook
 
@@ -100,6 +103,22 @@ async def list_books(
 async def get_book(call: Reading, book_id: BookId, revision: Revision = None) -> Response:
     """Return a book with one of its revisions, the latest one if none is named."""
     return answer_json(await read_book(call.services, call.tenant_id, book_id, revision))
+
+
+@router.get(
+    "/v1/books/{book_id}/export",
+    **told(
+        BookNotFoundError,
+        RevisionNotFoundError,
+        gives={OK: {"application/json": {"schema": {"type": "object"}}}},
+    ),
+)
+async def export_book(
+    call: Reading, book_id: BookId, target: Target, revision: Revision = None
+) -> Response:
+    """Return a book as a file in a format: our own, world info, or the book of a card."""
+    name, content = await export(call.services, call.tenant_id, book_id, revision, target=target)
+    return answer_file(name, content)
 
 
 @router.delete(

@@ -1,0 +1,6 @@
+"""Models in, documents of other programs out."""
+
+from lorewell.formats.export.book import EXPORTS, Exported, export_book
+from lorewell.formats.export.card import put_into_card
+
+__all__ = ["EXPORTS", "Exported", "export_book", "put_into_card"]

@@ -1,0 +1,176 @@
+"""A book as a document of our own or of another program's format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, assert_never, get_args
+
+from lorewell.engine.sillytavern import Form
+from lorewell.formats.build import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
+from lorewell.formats.export.entries import card_entry, container_of, map_key, world_entry
+from lorewell.formats.export.losses import Losses
+from lorewell.model import BookCreate
+from lorewell.model.imports import ExportFormat, Loss
+
+EXPORTS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
+
+_STALE_COPY: Final = "originalData"  # of a world that was a card's book; the entries say it all
+# What a card's book calls what a world file has at its top. Source: spec/formats.md §1, §2.1.
+_CARD_NAMES: Final[Mapping[str, str]] = {
+    "name": "name",
+    "description": "description",
+    "scan_depth": "scan_depth",
+    "token_budget": "token_budget",
+    "recursive_scanning": "recursive_scanning",
+    "scanDepth": "scan_depth",
+    "tokenBudget": "token_budget",
+    "recursiveScanning": "recursive_scanning",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A document, and what of the book it has no place for, in the order of the book."""
+
+    document: dict[str, Any]
+    losses: tuple[Loss, ...]
+
+
+def export_book(book: BookCreate, format: ExportFormat) -> Exported:  # noqa: A002  the contract's word
+    """Return a book as a JSON document in a format.
+
+    A book that was imported and left alone gives back what its file held, if it goes back to the
+    same format; what was changed since is written under the names that the file has for it. What
+    a format has no name for stands under `extensions`, and is told as a loss.
+
+    Args:
+        book: ours; it is not changed.
+        format: of the document.
+
+    Source: spec/formats.md §0.2, §1, §2, §3, §14.
+
+    >>> book = BookCreate(name="Harbour", entries=({"id": "0", "content": "A lamp."},))
+    >>> exported = export_book(book, "character_book").document
+    >>> exported["name"], exported["entries"][0]["content"], exported["entries"][0]["enabled"]
+    ('Harbour', 'A lamp.', True)
+    """
+    losses = Losses()
+    match format:
+        case "native":
+            document: dict[str, Any] = book.model_dump(mode="json")
+        case "st_world":
+            document = _world(book, losses)
+        case "character_book":
+            document = _card_book(book, losses, use_regex=False)
+        case "lorebook_v3":
+            document = {"spec": "lorebook_v3", "data": _card_book(book, losses, use_regex=True)}
+        case _:
+            assert_never(format)
+    return Exported(document=document, losses=losses.all())
+
+
+def origin_of(book: BookCreate) -> Form | None:
+    """Return the form of the file that a book came from, None for a native one."""
+    return next((form for entry in book.entries if (form := container_of(entry))), None)
+
+
+def _world(book: BookCreate, losses: Losses) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    for at, entry in enumerate(book.entries):
+        shown = world_entry(entry, at, losses)
+        entries[_free(map_key(entry, shown), entries)] = shown
+    return {"entries": entries, **_members(book, "world_info", losses)}
+
+
+def _free(key: str, taken: Mapping[str, Any]) -> str:
+    free, number = key, 2
+    while free in taken:
+        free, number = f"{key}-{number}", number + 1
+    return free
+
+
+def _card_book(book: BookCreate, losses: Losses, *, use_regex: bool) -> dict[str, Any]:
+    entries = [
+        card_entry(entry, at, losses, use_regex=use_regex) for at, entry in enumerate(book.entries)
+    ]
+    return {**_members(book, "card", losses), "entries": entries}
+
+
+def _members(book: BookCreate, form: Form, losses: Losses) -> dict[str, Any]:
+    """Return the members of a book beside its entries, in the file's order after the name."""
+    # Without entries nothing tells where it is from. Elsewhere other programs' members would make
+    # it look like a file of theirs.
+    origin = origin_of(book) if book.entries else form
+    stored = book.metadata.get("raw")
+    raw = dict(stored) if isinstance(stored, Mapping) else {}
+    _overlay_name(raw, book, same_form=origin == form)
+    _overlay_description(raw, book)
+    first = {name: raw.pop(name) for name in ("name", "description") if name in raw}
+    members = {**first, **raw}
+    if origin is None or (form == "card" and origin != form):
+        members = _in_card_names(members, losses)
+    added = {name: each for name, each in book.metadata.items() if not _is_ours(name, each)}
+    if added:
+        _add_metadata(members, added, losses)
+    if form == "card" and origin != form:
+        members.setdefault("extensions", {})
+    return members
+
+
+def _is_ours(name: str, value: object) -> bool:
+    """Return whether a member of the metadata is what an import put there."""
+    return (name == "raw" and isinstance(value, Mapping)) or (
+        name == "given_name" and isinstance(value, str)
+    )
+
+
+def _overlay_name(raw: dict[str, Any], book: BookCreate, *, same_form: bool) -> None:
+    """Write the name, unless the book's file had none and nobody gave it another one since."""
+    own, given = raw.get("name"), book.metadata.get("given_name")
+    cut = own[:MAX_NAME_CHARS] if isinstance(own, str) else None
+    if same_form and book.name == given:
+        if cut == given:  # kept whole, as it was too long; but it is the card's
+            del raw["name"]
+    elif cut != book.name:
+        raw["name"] = book.name
+
+
+def _overlay_description(raw: dict[str, Any], book: BookCreate) -> None:
+    own = raw.get("description")
+    cut = own[:MAX_DESCRIPTION_CHARS] if isinstance(own, str) else ""
+    if cut != book.description:
+        raw["description"] = book.description
+
+
+def _in_card_names(members: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    """Return a world's members as a card's book has them; what it has not goes to extensions."""
+    told = members.get("extensions")
+    extensions = dict(told) if isinstance(told, Mapping) else {}
+    result: dict[str, Any] = {}
+    for name, value in members.items():
+        at = ("metadata", "raw", name)
+        theirs = _CARD_NAMES.get(name)
+        if name == "extensions":
+            if told is not None and not isinstance(told, Mapping):
+                losses.add(value, "unsupported", *at)
+        elif theirs == name or (theirs is not None and theirs not in members):
+            result[theirs] = value
+        else:
+            kept = name != _STALE_COPY and name not in extensions
+            if kept:
+                extensions[name] = value
+            losses.add(value, "moved_to_extensions" if kept else "unsupported", *at)
+    return {**result, "extensions": extensions} if extensions else result
+
+
+def _add_metadata(members: dict[str, Any], added: Mapping[str, Any], losses: Losses) -> None:
+    """Put what the book's author noted under `extensions.lorewell`."""
+    extensions = members.get("extensions", {})
+    fits = isinstance(extensions, Mapping)
+    for name, value in added.items():
+        losses.add(value, "moved_to_extensions" if fits else "unsupported", "metadata", name)
+    if fits:
+        ours = extensions.get("lorewell")
+        below = dict(ours) if isinstance(ours, Mapping) else {}
+        members["extensions"] = {**extensions, "lorewell": {**below, "metadata": dict(added)}}

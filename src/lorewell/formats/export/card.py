@@ -1,0 +1,110 @@
+"""A book put into a card: all else in the card stays as it is (spec/formats.md §4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lorewell.errors import ImportInvalidError, InvalidInputError
+from lorewell.formats.containers import png
+from lorewell.formats.decode import CCV3, CHARA, decode_text
+from lorewell.formats.detect import CARDS, Kind, find_kind
+from lorewell.formats.export.book import export_book
+from lorewell.formats.files import check_size
+from lorewell.formats.notes import Notes
+from lorewell.formats.registry import read_lorebook
+from lorewell.model import BookCreate
+
+_BOOK: Final = "character_book"
+_KEYWORDS = frozenset([CHARA, CCV3])
+Card = dict[str, Any]
+
+
+def put_into_card(book: BookCreate, card: bytes) -> bytes:
+    """Return a card whose lorebook is this one, in place of the one it had.
+
+    Every other value of the card stays equal. Of a PNG every other byte stays too: only the chunks
+    `chara` and `ccv3` are written anew. Where both were there both get the book; a card V3 is
+    written into both, so that every reader finds it. A book without entries is not put into a card
+    that has none.
+
+    Args:
+        book: ours; a card V3 gets it with `use_regex`.
+        card: a card V1 to V3 as JSON, or in a PNG; at most 16 MiB.
+
+    Raises:
+        FileTooLargeError: the card is larger than 16 MiB.
+        ImportInvalidError: it is no card, a broken one, or one in another container.
+
+    Source: spec/formats.md §2 to §4.
+    """
+    check_size(card, "the card")
+    if card.startswith(png.SIGNATURE):
+        return _into_picture(book, card)
+    return _dumped(_with_book(_card_in(card), book), indent=2)
+
+
+def _into_picture(book: BookCreate, picture: bytes) -> bytes:
+    found = _cards_in(picture)
+    made = {keyword: _with_book(card, book) for keyword, card in found.items()}
+    chara, ccv3 = made.get(CHARA), made.get(CCV3)
+    if ccv3 is None and chara is not None and find_kind(chara) == Kind.CARD_V3:
+        ccv3 = chara
+    first = chara if chara is not None else ccv3
+    return png.replace_card(
+        picture, chara=_dumped(first), ccv3=None if ccv3 is None else _dumped(ccv3)
+    )
+
+
+def _cards_in(picture: bytes) -> dict[str, Card]:
+    """Return the cards in a picture by keyword; a broken one counts if there is no other."""
+    notes = Notes()
+    texts = png.read_texts(picture, _KEYWORDS, notes)
+    found: dict[str, Card] = {}
+    fault: InvalidInputError | None = None
+    seen: set[str] = set()
+    for chunk in texts.chunks:
+        if chunk.keyword in seen:  # the first one counts
+            continue
+        seen.add(chunk.keyword)
+        try:
+            found[chunk.keyword] = _card_in(png.payload(chunk, notes))
+        except InvalidInputError as error:
+            fault = error
+    if not found:
+        raise fault or ImportInvalidError("This PNG has no card data (no chara or ccv3 chunk).")
+    return found
+
+
+def _card_in(data: bytes) -> Card:
+    try:
+        document = decode_text(data, Notes()).value
+    except InvalidInputError as error:
+        raise ImportInvalidError(f"This is no card that a book can be put into: {error}") from error
+    if not isinstance(document, dict) or find_kind(document) not in CARDS:
+        raise ImportInvalidError("This is no character card: no book can be put into it.")
+    return document
+
+
+def _with_book(card: Card, book: BookCreate) -> Card:
+    """Return the card with the book at the place where readers look for it."""
+    lorebook = read_lorebook(card, Notes())
+    steps = lorebook.at
+    if lorebook.book is None:
+        if not book.entries:
+            return card
+        if find_kind(card) != Kind.CARD_V1 and isinstance(card.get("data"), Mapping):
+            steps = ("data", _BOOK)
+    is_v3 = find_kind(card) == Kind.CARD_V3
+    exported = export_book(book, "lorebook_v3" if is_v3 else "character_book").document
+    return _replaced(card, steps, exported["data"] if is_v3 else exported)
+
+
+def _replaced(card: Mapping[str, Any], steps: tuple[str, ...], value: object) -> Card:
+    first, *rest = steps
+    return {**card, first: _replaced(card[first], tuple(rest), value) if rest else value}
+
+
+def _dumped(card: Card | None, indent: int | None = None) -> bytes:
+    return json.dumps(card, ensure_ascii=False, indent=indent).encode()

@@ -1,0 +1,229 @@
+"""An entry as a world file or a card's book would hold it.
+
+An entry goes back to its own kind of file as it came, overlaid by what was changed since. For the
+other kind it is converted. Source: spec/formats.md §0.2, §2.2, §2.4, §14.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
+from lorewell.engine.sillytavern.table import TABLE, Field
+from lorewell.formats.build import own_id, storable_id, suffixed_id
+from lorewell.formats.detect import CARD_SPEC, Kind
+from lorewell.formats.export.losses import Losses
+from lorewell.formats.lorebook import form_of
+from lorewell.model import Entry
+
+_CARD_KINDS = frozenset([Kind.CHARACTER_BOOK.value, Kind.LOREBOOK_V3.value])
+# Under which word of `source.format` an entry is read back in a form.
+_WORDS: Final[Mapping[Form, str]] = {
+    "world_info": Kind.ST_WORLD.value,
+    "card": Kind.CHARACTER_BOOK.value,
+}
+_OURS = "extensions/lorewell/"
+_WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
+_CARD_ROWS = tuple(field for field in TABLE if field.card)
+# What a card's entry must have, and every name that a conversion writes anew.
+_REQUIRED = frozenset(["keys", "content", "enabled", "order"])
+_CONVERTED = {name.path for field in TABLE for name in field.names("world_info")}
+_WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
+# Source: spec/formats.md §1.2.
+_REGEX_KEY = re.compile(r"/[\s\S]+?/[gimsuy]*\Z")
+_MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
+
+
+def container_of(entry: Entry) -> Form | None:
+    """Return the form of the file that an entry came from; None if it is of no such file."""
+    word = entry.source.get("format")
+    if not isinstance(word, str) or not isinstance(entry.source.get("raw"), Mapping):
+        return None
+    if word == Kind.ST_WORLD.value:
+        return "world_info"
+    return "card" if word in _CARD_KINDS or CARD_SPEC.fullmatch(word) else None
+
+
+def says_use_regex(entry: Entry) -> bool:
+    """Return whether the file that an entry came from is of the kind that has `use_regex`."""
+    word = str(entry.source.get("format"))
+    spec = CARD_SPEC.fullmatch(word)
+    newest_without = 2
+    return word == Kind.LOREBOOK_V3.value or (spec is not None and int(spec[1]) > newest_without)
+
+
+def map_key(entry: Entry, raw: Mapping[str, Any]) -> str:
+    """Return the key of an entry in a world's map: the one it had, unless its id was changed."""
+    told, before = entry.source.get("key"), entry.source.get("raw")
+    kept = isinstance(before, Mapping) and own_id(before) == own_id(raw)
+    return told if kept and isinstance(told, str) else own_id(raw) or entry.id
+
+
+def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
+    """Return an entry of a world file."""
+    container = container_of(entry)
+    if container is None:
+        result = _spelled_out(entry)
+    elif container == "world_info":
+        result = _as_it_came(entry, container)
+    else:
+        result = sillytavern_view(_settled(entry, container))
+    _note_ours(result, entry, at, losses)
+    _note_raw(entry, at, losses)
+    return result
+
+
+def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dict[str, Any]:
+    """Return an entry of a card's book.
+
+    Args:
+        entry: ours.
+        at: its place in our book.
+        losses: takes what has no place there.
+        use_regex: whether it says if its keys are regular expressions, as V3 wants it.
+    """
+    container = container_of(entry)
+    if container == "card":
+        result = _as_it_came(entry, container)
+        if says_use_regex(entry):
+            use_regex = False  # it has what it had
+    else:
+        result = _converted(entry, container, at, losses)
+    if use_regex and "use_regex" not in result:
+        result["use_regex"] = any(_REGEX_KEY.match(key) for key in entry.keys)
+    _note_ours(result, entry, at, losses)
+    _note_raw(entry, at, losses)
+    return result
+
+
+def _settled(entry: Entry, container: Form) -> Entry:
+    """Return the entry with the word for its own form, which may not be that of its file."""
+    form = form_of(entry.source["raw"], container)
+    return entry.model_copy(update={"source": {**entry.source, "format": _WORDS[form]}})
+
+
+def _as_it_came(entry: Entry, container: Form) -> dict[str, Any]:
+    raw = entry.source["raw"]
+    result = overlaid(_settled(entry, container))
+    if _is_imported_id(entry.id, own_id(raw)):
+        for name in ("uid", "id"):
+            result.pop(name, None)
+        ids = {name: raw[name] for name in ("uid", "id") if name in raw}
+        return {name: result.get(name, ids.get(name)) for name in (raw | result)}
+    return result
+
+
+def _is_imported_id(entry_id: str, own: str | None) -> bool:
+    """Return whether an import gives that id to an entry with an id of its own, or without one."""
+    if own is None:
+        return _MADE_ID.fullmatch(entry_id) is not None
+    wanted = storable_id(own)
+    _, _, number = entry_id.rpartition("-")
+    is_number = number.isascii() and number.isdigit()
+    return entry_id == wanted or (is_number and entry_id == suffixed_id(wanted, int(number)))
+
+
+def _spelled_out(entry: Entry) -> dict[str, Any]:
+    """Return a native entry; SillyTavern's own files leave no field out, so neither does this."""
+    shown = sillytavern_view(entry.model_copy(update={"source": {}}))
+    fields = {
+        field.world: shown.get(field.world, field.codec.write(field.default))
+        for field in _WORLD_ROWS
+        if field.world in shown or not field.optional
+    }
+    return {"uid": shown["uid"], **fields, **shown}
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
+    return join(dict(iter(entry)), block)
+
+
+def _converted(entry: Entry, container: Form | None, at: int, losses: Losses) -> dict[str, Any]:
+    """Return an entry in a card's names; what a card's entry has no name for is in `extensions`."""
+    source = {} if container is None else entry.source
+    settled = entry.model_copy(update={"source": source})
+    if container is not None:
+        settled = _settled(settled, container)
+    shown = sillytavern_view(settled)
+    values = _values(entry)
+    result: dict[str, Any] = {"id": shown["uid"]}
+    extensions = _extensions(shown, at, losses)
+    for field, value in _card_fields(shown, values):
+        for name in field.card:
+            if name is field.card[0] or name.along:
+                _put(result, extensions, name.path, (name.codec or field.codec).write(value))
+    if values["character_filter"] is not None:
+        found = values["character_filter"]
+        losses.add(found, "moved_to_extensions", *_block(at), "character_filter")
+    if "addMemo" in shown and values["add_memo"] != bool(values["title"]):
+        losses.add(values["add_memo"], "unsupported", *_block(at), "add_memo")
+    return {**result, "extensions": extensions}
+
+
+def _block(at: int) -> tuple[str | int, ...]:
+    return ("entries", at, "sillytavern")
+
+
+def _extensions(shown: Mapping[str, Any], at: int, losses: Losses) -> dict[str, Any]:
+    """Return the extensions that the entry has, and with them what nobody knows."""
+    told = shown.get("extensions")
+    extensions = dict(told) if isinstance(told, Mapping) else {}
+    raw_at = ("entries", at, "source", "raw")
+    if told is not None and not isinstance(told, Mapping):
+        losses.add(told, "unsupported", *raw_at, "extensions")
+    for name, value in shown.items():
+        if name not in _WRITTEN_ANEW:
+            moved = name not in extensions
+            extensions.setdefault(name, value)
+            losses.add(value, "moved_to_extensions" if moved else "unsupported", *raw_at, name)
+    return extensions
+
+
+def _card_fields(
+    shown: Mapping[str, Any], values: Mapping[str, Any]
+) -> Iterator[tuple[Field, Any]]:
+    """Yield the fields that are to be written: those that are shown, and those that matter."""
+    for field in _CARD_ROWS:
+        value = values[field.name]
+        said = field.world in shown or field.name in _REQUIRED
+        if said or value != field.default_in("card"):
+            yield field, value
+
+
+def _put(result: dict[str, Any], extensions: dict[str, Any], path: str, value: object) -> None:
+    if path.startswith(_OURS):  # a card's entry has a member for it
+        ours = extensions.get("lorewell")
+        if isinstance(ours, Mapping):
+            rest = {name: each for name, each in ours.items() if name != path[len(_OURS) :]}
+            extensions["lorewell"] = rest
+            if not rest:
+                del extensions["lorewell"]
+        return
+    _, below, name = path.rpartition("extensions/")
+    if below:
+        extensions[name] = value
+    else:
+        result[path] = value
+
+
+def _note_ours(result: Mapping[str, Any], entry: Entry, at: int, losses: Losses) -> None:
+    """Note the fields of ours that other programs do not know."""
+    extensions = result.get("extensions")
+    ours = extensions.get("lorewell") if isinstance(extensions, Mapping) else None
+    if not isinstance(ours, Mapping):
+        return
+    names = [name for name in Entry.model_fields if name in ours and name != "priority"]
+    plain = entry.model_dump(mode="json", include=set(names))
+    for name in names:
+        if plain[name] == ours[name]:
+            losses.add(plain[name], "moved_to_extensions", "entries", at, name)
+
+
+def _note_raw(entry: Entry, at: int, losses: Losses) -> None:
+    raw = entry.source.get("raw")
+    if raw is not None and container_of(entry) is None:
+        losses.add(raw, "unsupported", "entries", at, "source", "raw")
