@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC
 
@@ -64,9 +65,10 @@ def test_kept_requests_are_written_while_the_service_runs(api: Api) -> None:
     turn = {"books": [{"book_id": made["book_id"]}], "query": "lamp"}
     found = api("POST", "/v1/context/select", json=turn).json()["selection_fingerprint"]
     services = api.app.state.shared.services
-    api.run(asyncio.sleep(1))
-    kept = api.run(services.store.read(lambda tx: tx.find_request("demo", found)))
-    assert kept is not None
+    deadline = time.monotonic() + 60
+    while api.run(services.store.read(lambda tx: tx.find_request("demo", found))) is None:
+        assert time.monotonic() < deadline
+        api.run(asyncio.sleep(0.1))
 
 
 class GoneStore(MemoryStore):

@@ -17,7 +17,7 @@ from lorewell.http import bodies
 from lorewell.http.problems import STATUSES, problem_of, status_of
 from service import BOOK, UNKNOWN_BOOK, Api, Json, bearer, code, places, serving
 
-PARAMS = {"prompt_id": "p", "from": "1", "to": "2"}
+PARAMS = {"prompt_id": "p", "from": "1", "to": "2", "format": "native"}
 
 
 def leaves(error: type[LorewellError]) -> Iterator[type[LorewellError]]:
