@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -130,14 +130,14 @@ async def _select(services: Services, tenant_id: str, request: SelectRequest) ->
     keys = recent.find(name, mark) if _may_be_short(request) else ()
     held = [book for key in keys if (book := cache.find(key)) is not None]
     if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        response = _timed(services, lambda: held, request)
+        response = _timed(services, held, request)
         recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
         return response
 
     def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse]:
         keys = [_key(each.row) for each in loaded]
         books = [compiled(cache, services.counter, each) for each in loaded]
-        return keys, _timed(services, lambda: books, request)
+        return keys, _timed(services, books, request)
 
     keys, response = await services.store.read_then(
         lambda tx: load_books(tx, cache, tenant_id, request.books), answer
@@ -153,10 +153,10 @@ def _may_be_short(request: SelectRequest) -> bool:
 
 
 def _timed(
-    services: Services, books: Callable[[], Sequence[CompiledBook]], request: SelectRequest
+    services: Services, books: Sequence[CompiledBook], request: SelectRequest
 ) -> SelectResponse:
     begin = perf_counter()
-    response = select(books(), request, limits=services.limits)
+    response = select(books, request, limits=services.limits)
     return replace(response, duration_ms=(perf_counter() - begin) * 1000)
 
 
@@ -189,7 +189,7 @@ async def preview_context(
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
         fields["books"] = tuple(book.ref for book in books)
-        return _timed(services, lambda: books, parse_model(SelectRequest, fields))
+        return _timed(services, books, parse_model(SelectRequest, fields))
 
     return await services.store.read_then(load, answer)
 
