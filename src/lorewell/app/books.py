@@ -221,12 +221,16 @@ async def restore_revision(
     return await services.store.write(lambda tx: once(tx, claim, Published, work))
 
 
-def _advance(
-    tx: Transaction, services: Services, head: Head, expected: int, prepared: Prepared
-) -> Published:
+def _check_head(head: Head, expected: int) -> None:
     if expected != head.latest_revision:
         message = f"The book has moved on: its head is revision {head.latest_revision}."
         raise RevisionConflictError(message, expected=expected, actual=head.latest_revision)
+
+
+def _advance(
+    tx: Transaction, services: Services, head: Head, expected: int, prepared: Prepared
+) -> Published:
+    _check_head(head, expected)
     now = services.clock.now()
     revision = expected + 1
     row = prepared.row(head.tenant_id, head.book_id, revision, now)
@@ -425,11 +429,8 @@ async def delete_book(
 
     def work(tx: Transaction) -> None:
         head = get_head(tx, tenant_id, book_id, lock=True)
-        if expected_revision is not None and expected_revision != head.latest_revision:
-            message = f"The book has moved on: its head is revision {head.latest_revision}."
-            raise RevisionConflictError(
-                message, expected=expected_revision, actual=head.latest_revision
-            )
+        if expected_revision is not None:
+            _check_head(head, expected_revision)
         if not force and tx.is_bound(tenant_id, head.book_id):
             message = f"A prompt uses the book {head.book_id}; unbind it, or delete by force."
             raise BookBoundError(message, book_id=head.book_id)
