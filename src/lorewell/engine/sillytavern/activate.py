@@ -1,0 +1,89 @@
+"""The policy `sillytavern`: what SillyTavern's World Info does with books and a chat."""
+
+from __future__ import annotations
+
+import math
+
+from lorewell.engine.sillytavern.budget import Counter
+from lorewell.engine.sillytavern.forced import queue
+from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.output import Output
+from lorewell.engine.sillytavern.scan import Scan
+from lorewell.engine.sillytavern.sources import Library
+from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.engine.tokens import TokenCounter, counter as token_counter
+from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.activated import ActivatedEntry, BudgetFigures, SillyTavernResponse
+
+
+def activate(
+    library: Library, request: SillyTavernRequest, *, counter: TokenCounter | None = None
+) -> SillyTavernResponse:
+    """Return what SillyTavern 1.18.0 does with these books in this turn.
+
+    Args:
+        library: the books that the request names, each with what it is bound to.
+        request: the turn; its `books` were resolved into the library.
+        counter: counts tokens; `cl100k_base` if not given.
+
+    Raises:
+        ValidationFailedError: the request's draws are used up before the scan ends.
+
+    Source: spec/sillytavern.md §8.
+    """
+    tokens = Counter(counter or token_counter(), request.message_tokens)
+    ledger = Ledger(kept=request.explain == "full")
+    entries = library.in_order(request.settings.world_info_character_strategy)
+    timed = TimedEffects.of(request.timed_state, len(request.chat))
+    if not request.dry_run:
+        timed.check(entries, ledger)
+    forced = queue(request.forced, entries)
+    scan = Scan(entries, request, timed=timed, forced=forced, counter=tokens, ledger=ledger)
+    if entries.entries:
+        scan.run()
+    output = Output.of(scan.active.values(), ledger)
+    if not request.dry_run:
+        timed.set(item.lore for item in scan.active.values())
+    note = request.authors_note
+    merged = output.merge_note(note)
+    if not entries.entries and note is not None:
+        merged = note.value if note.insert else None
+    return SillyTavernResponse(
+        activated=tuple(map(_activated, scan.active.values())),
+        world_info_before="\n".join(output.before),
+        world_info_after="\n".join(output.after),
+        examples=tuple(output.examples),
+        depth_groups=output.depth_groups,
+        authors_note_top=tuple(output.note_top),
+        authors_note_bottom=tuple(output.note_bottom),
+        outlets={name: tuple(texts) for name, texts in output.outlets.items()},
+        authors_note=merged,
+        timed_state=timed.state,
+        forced=() if entries.entries else request.forced,
+        budget=BudgetFigures(
+            limit=scan.limit if entries.entries else None,
+            used=0,
+            overflowed=scan.overflowed,
+            tokenizer=tokens.name,
+        ),
+        draws_used=scan.draws.used,
+        loops=tuple(ledger.loops),
+        events=tuple(ledger.events),
+    )
+
+
+def _activated(item: Item) -> ActivatedEntry:
+    lore, found = item.lore, item.found
+    return ActivatedEntry(
+        id=item.id,
+        book=str(lore.fields.get("world")),
+        uid=lore.fields.get("uid"),
+        content=item.content,
+        order=None if math.isnan(lore.order) else lore.order,
+        position=lore.position,
+        reason=item.why,
+        key=found.key,
+        hit=found.place.hit if found.place else None,
+        loop=item.loop,
+    )

@@ -1,0 +1,30 @@
+"""Entries that are activated from outside, as a vector search does it (spec §13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lorewell.engine.sillytavern.item import OUTSIDE, Item
+from lorewell.engine.sillytavern.javascript import MISSING
+from lorewell.engine.sillytavern.sources import EntryList
+from lorewell.engine.sillytavern.world import read_lore
+from lorewell.model.activate import ForcedEntry
+
+
+def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
+    """Return the forced copies by "book.uid"; what names no book and no entry is left out."""
+    queued: dict[str, Item] = {}
+    for each in forced:
+        if each.entry is not None:
+            if "world" not in each.entry or "uid" not in each.entry:
+                continue
+            lore = read_lore(each.entry, digest=each.entry.get("hash", MISSING))
+        else:
+            original = entries.by_id.get(each.ref or "")
+            if original is None:
+                continue
+            lore = original
+            if each.override:
+                lore = read_lore({**original.fields, **each.override}, digest=original.hash)
+        queued[lore.id] = Item(lore, OUTSIDE, OUTSIDE)
+    return queued

@@ -1,0 +1,110 @@
+"""Which books count, and in which order their entries are gone through (spec §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lorewell.engine.sillytavern.javascript import sort_descending
+from lorewell.engine.sillytavern.world import Lore, World
+from lorewell.model.activate import BookSource
+
+_PRECEDENCE: tuple[BookSource, ...] = ("global", "chat", "persona", "character")
+# Which sources are sorted together after chat and persona, by `world_info_character_strategy`.
+_STRATEGIES: Mapping[int, tuple[tuple[BookSource, ...], ...]] = {
+    0: (("global", "character"),),
+    1: (("character",), ("global",)),
+    2: (("global",), ("character",)),
+}
+
+
+class Attached(NamedTuple):
+    """A book and what it is bound to."""
+
+    source: BookSource
+    world: World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryList:
+    """All entries of a scan in their order; a place in `entries` is what tells them apart.
+
+    Attributes:
+        worlds: the books that count.
+        places: for each of them, the places of its entries.
+        levels: the distinct levels of delayed entries, lowest first.
+        by_id: the first entry of each id.
+    """
+
+    entries: tuple[Lore, ...]
+    worlds: tuple[World, ...]
+    places: tuple[tuple[int, ...], ...]
+    levels: tuple[float, ...]
+    by_id: dict[str, Lore]
+
+    def find(self, digest: object) -> Lore | None:
+        """Return the entry that has a hash."""
+        if not isinstance(digest, int | float):
+            return None
+        return next((w.by_hash[digest] for w in self.worlds if digest in w.by_hash), None)
+
+
+def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:
+    """Yield the books that count, by source; only a global one counts as often as it is named."""
+    listed = list(attached)
+    names: set[str] = set()
+    for source in _PRECEDENCE:
+        of_source = [each for each in listed if each.source == source]
+        for each in of_source:
+            if each.world.name not in names or source == "global":
+                yield each
+            names.add(each.world.name)
+
+
+class Library:
+    """The books of a chat; what their order is, is worked out once for each strategy."""
+
+    def __init__(self, attached: Iterable[Attached]) -> None:
+        """Take the books in the order in which they were selected or bound."""
+        self.books = tuple(_counting(attached))
+        self._lists: dict[int, EntryList] = {}
+
+    def in_order(self, strategy: int) -> EntryList:
+        """Return all entries: of the chat's book, of the persona's, then the rest."""
+        if strategy not in _STRATEGIES:
+            strategy = 0
+        if strategy not in self._lists:
+            self._lists[strategy] = self._sort(strategy)
+        return self._lists[strategy]
+
+    def _sort(self, strategy: int) -> EntryList:
+        together = _STRATEGIES[strategy]
+        runs: tuple[tuple[BookSource, ...], ...] = (("chat",), ("persona",), *together)
+        walk = [
+            member
+            for sources in runs
+            for member in sort_descending(
+                self._members(sources), lambda m: self.books[m[0]].world.entries[m[1]].order
+            )
+        ]
+        places: list[list[int]] = [[0] * len(book.world.entries) for book in self.books]
+        for place, (book, index) in enumerate(walk):
+            places[book][index] = place
+        entries = tuple(self.books[book].world.entries[index] for book, index in walk)
+        return EntryList(
+            entries=entries,
+            worlds=tuple(book.world for book in self.books),
+            places=tuple(map(tuple, places)),
+            levels=tuple(sorted({entry.level for entry in entries if entry.level})),
+            by_id={entry.id: entry for entry in reversed(entries)},
+        )
+
+    def _members(self, sources: tuple[BookSource, ...]) -> list[tuple[int, int]]:
+        return [
+            (number, index)
+            for source in sources
+            for number, book in enumerate(self.books)
+            if book.source == source
+            for index in range(len(book.world.entries))
+        ]
