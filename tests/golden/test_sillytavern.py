@@ -18,23 +18,11 @@ from lorewell.engine.sillytavern.world import World, compile_world, world_entrie
 from lorewell.model.activate import BookSource, SillyTavernRequest
 from lorewell.model.activated import Event, Loop, SillyTavernResponse
 from lorewell.model.parse import parse_model
+from world_info import expand
 
 FOLDER = Path(os.environ.get("LOREWELL_GOLDEN_ST") or HERE / "sillytavern")
 CASES = as_params(list(FOLDER.glob("*.json")))
 
-# README.md, "Entries and how to expand them".
-TEMPLATE: Case = {
-    "key": [], "keysecondary": [], "comment": "", "content": "", "constant": False,
-    "vectorized": False, "selective": True, "selectiveLogic": 0, "addMemo": False, "order": 100,
-    "position": 0, "disable": False, "ignoreBudget": False, "excludeRecursion": False,
-    "preventRecursion": False, "matchPersonaDescription": False,
-    "matchCharacterDescription": False, "matchCharacterPersonality": False,
-    "matchCharacterDepthPrompt": False, "matchScenario": False, "matchCreatorNotes": False,
-    "delayUntilRecursion": 0, "probability": 100, "useProbability": True, "depth": 4,
-    "outletName": "", "group": "", "groupOverride": False, "groupWeight": 100, "scanDepth": None,
-    "caseSensitive": None, "matchWholeWords": None, "useGroupScoring": None, "automationId": "",
-    "role": 0, "sticky": None, "cooldown": None, "delay": None, "triggers": [],
-}  # fmt: skip
 STATES = {"stop": 0, "initial": 1, "recursion": 2, "min_activations": 3}
 TEXTS = {
     "personaDescription": "persona_description",
@@ -65,6 +53,7 @@ LISTED = {
     "max_recursion_steps": (),
     "timed_removed": ("timer", "why"),
 }
+OURS = ("budget_refused", "group_taken", "group_mistaken", "regex_timeout", "regex_unsupported")
 UID_ALONE = ("probability_passed", "probability_failed", "delay_level")
 
 
@@ -78,9 +67,6 @@ class Table:
 
 
 def worlds_of(case: Case) -> dict[str, World]:
-    def expand(entry: Case) -> Case:
-        return {"uid": entry["uid"], **TEMPLATE, **entry}
-
     return {
         name: compile_world(
             name,
@@ -169,7 +155,7 @@ def as_expected(answer: SillyTavernResponse) -> Case:
         "budget": answer.budget.limit,
         "overflowed": answer.budget.overflowed,
         "loops": [loop_of(loop) for loop in answer.loops],
-        "events": [told(event) for event in answer.events],
+        "events": [told(event) for event in answer.events if event.kind not in OURS],
     }
 
 

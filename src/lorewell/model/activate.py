@@ -173,6 +173,26 @@ class ForcedEntry(Contract):
         return self
 
 
+class Mending(Contract):
+    """Each mends one behaviour of SillyTavern that looks unintended; all off is SillyTavern.
+
+    Attributes:
+        group_removal: an entry that two groups remove takes no other one along.
+        group_cooldown: a sticky entry is not thrown out of its group by its own cooldown.
+        budget: an entry that does not fit is left out, feeds no recursion, and smaller ones may
+            follow; the budget may be used up to its last token.
+        word_borders: letters of all scripts are parts of words, not those of ASCII alone; those of
+            scripts that are written without spaces are none.
+        blank_keys: a key of nothing but blanks never matches, instead of always.
+    """
+
+    group_removal: Flag = False
+    group_cooldown: Flag = False
+    budget: Flag = False
+    word_borders: Flag = False
+    blank_keys: Flag = False
+
+
 class SillyTavernRequest(Contract):
     """One turn as SillyTavern scans it.
 
@@ -205,4 +225,5 @@ class SillyTavernRequest(Contract):
     timed_state: StateObject = Field(default_factory=dict)
     forced: Annotated[tuple[ForcedEntry, ...], Field(max_length=1_000)] = ()
     dry_run: Flag = False
+    mending: Mending = Mending()
     explain: Explain = "full"

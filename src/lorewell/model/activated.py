@@ -52,6 +52,8 @@ EventKind = (
         "group_roll_winner",
         "group_lost",
         "group_already_active",
+        "group_taken",
+        "group_mistaken",
         "probability_passed",
         "probability_failed",
         "added",

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from lorewell.engine.sillytavern.budget import Counter
+from lorewell.engine.sillytavern.budget import Tally
 from lorewell.engine.sillytavern.forced import queue
 from lorewell.engine.sillytavern.item import Item
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.output import Output
 from lorewell.engine.sillytavern.scan import Scan
-from lorewell.engine.sillytavern.sources import Library
+from lorewell.engine.sillytavern.sources import EntryList, Library
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.engine.tokens import TokenCounter, counter as token_counter
 from lorewell.model.activate import SillyTavernRequest
-from lorewell.model.activated import ActivatedEntry, BudgetFigures, SillyTavernResponse
+from lorewell.model.activated import (
+    ActivatedEntry,
+    BudgetFigures,
+    EventKind,
+    SillyTavernResponse,
+    Verdict,
+)
 
 
 def activate(
@@ -32,14 +39,14 @@ def activate(
 
     Source: spec/sillytavern.md §8.
     """
-    tokens = Counter(counter or token_counter(), request.message_tokens)
+    tally = Tally(counter or token_counter(), request.message_tokens)
     ledger = Ledger(kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, len(request.chat))
     if not request.dry_run:
         timed.check(entries, ledger)
     forced = queue(request.forced, entries)
-    scan = Scan(entries, request, timed=timed, forced=forced, counter=tokens, ledger=ledger)
+    scan = Scan(entries, request, timed=timed, forced=forced, tally=tally, ledger=ledger)
     if entries.entries:
         scan.run()
     output = Output.of(scan.active.values(), ledger)
@@ -63,14 +70,29 @@ def activate(
         forced=() if entries.entries else request.forced,
         budget=BudgetFigures(
             limit=scan.limit if entries.entries else None,
-            used=0,
+            used=scan.used,
             overflowed=scan.overflowed,
-            tokenizer=tokens.name,
+            tokenizer=tally.name,
         ),
         draws_used=scan.draws.used,
         loops=tuple(ledger.loops),
         events=tuple(ledger.events),
+        verdicts=_verdicts(entries, scan, ledger) if ledger.kept else (),
     )
+
+
+def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger) -> tuple[Verdict, ...]:
+    """Return the verdict on every entry, in the order of the list."""
+    verdicts = list(entries.idle())
+    told: dict[str, tuple[bool, EventKind, int]]
+    told = {name: (False, event.kind, event.loop) for name, event in ledger.last_words().items()}
+    told |= {item.id: (True, item.why, item.loop) for item in scan.active.values()}
+    for name, (activated, reason, loop) in told.items():
+        for place, _ in entries.with_id(name):
+            verdicts[place] = replace(
+                verdicts[place], activated=activated, reason=reason, loop=loop
+            )
+    return tuple(verdicts)
 
 
 def _activated(item: Item) -> ActivatedEntry:

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, get_args
 
 from lorewell.engine.sillytavern.javascript import SURROGATE, WHITESPACE, in_object_order, trim
 from lorewell.engine.sillytavern.keys import MARKER
+from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.macros import Macros
-from lorewell.engine.sillytavern.world import Lore
 from lorewell.jsregex import Outcome, Pattern
 from lorewell.model.activate import ScanTexts, SillyTavernRequest
 from lorewell.model.activated import Hit, HitIn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from lorewell.engine.sillytavern.lore import Limits, Lore
 from lorewell.engine.sillytavern.timed import TimedEffects
-from lorewell.engine.sillytavern.world import Limits, Lore
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, EventKind, State
 

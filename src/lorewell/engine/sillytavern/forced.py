@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from lorewell.engine.sillytavern.item import OUTSIDE, Item
 from lorewell.engine.sillytavern.javascript import MISSING
+from lorewell.engine.sillytavern.lore import read_lore
 from lorewell.engine.sillytavern.sources import EntryList
-from lorewell.engine.sillytavern.world import read_lore
 from lorewell.model.activate import ForcedEntry
 
 
@@ -20,10 +20,10 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
                 continue
             lore = read_lore(each.entry, digest=each.entry.get("hash", MISSING))
         else:
-            original = entries.by_id.get(each.ref or "")
-            if original is None:
+            spot = min(entries.with_id(each.ref or ""), default=None)
+            if spot is None:
                 continue
-            lore = original
+            lore = original = entries.entries[spot.place]
             if each.override:
                 lore = read_lore({**original.fields, **each.override}, digest=original.hash)
         queued[lore.id] = Item(lore, OUTSIDE, OUTSIDE)

@@ -9,6 +9,7 @@ from lorewell.engine.sillytavern.item import Item
 from lorewell.engine.sillytavern.javascript import in_object_order, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.model.activate import SillyTavernRequest
 
 Groups = dict[str, list[Item]]
 
@@ -22,15 +23,15 @@ class GroupFilter:
         draws: Draws,
         ledger: Ledger,
         score: Callable[[Item], int],
-        *,
-        scoring: bool,
+        request: SillyTavernRequest,
     ) -> None:
-        """Bind them to a scan; `scoring` is what entries do that do not say so themselves."""
+        """Bind them to a scan."""
         self._timed = timed
         self._draws = draws
         self._ledger = ledger
         self._score = score
-        self._scoring = scoring
+        self._scoring = request.settings.world_info_use_group_scoring
+        self._mending = request.mending
         self._left: list[Item] = []
 
     def apply(self, candidates: Iterable[Item], active: Iterable[Item]) -> list[Item]:
@@ -48,21 +49,25 @@ class GroupFilter:
         for name, members in groups.items():
             if name not in settled:
                 self._apply_scores(name, members)
-        taken = {item.lore.group for item in active if isinstance(item.lore.group, str)}
+        taken: dict[object, Item] = {}
+        for item in active:
+            if isinstance(item.lore.group, str):
+                taken.setdefault(item.lore.group, item)
         for name, members in groups.items():
             if name not in settled:
-                self._choose(name, members, taken=name in taken)
+                self._choose(name, members, taken.get(name))
         return self._left
 
     def _remove(self, item: Item) -> None:
         """Take a candidate out; where it is out already, SillyTavern takes out the last one.
 
-        Golden case: groups-053.
+        Golden cases: groups-046, groups-047.
         """
         if item in self._left:
             self._left.remove(item)
-        elif self._left:
-            self._left.pop()
+        elif self._left and not self._mending.group_removal:
+            victim = self._left.pop()
+            self._ledger.add("group_mistaken", victim.id, winner=item.id)
 
     def _apply_timers(self, name: str, members: list[Item]) -> bool:
         """Remove what timed effects decide against; return whether a sticky entry settles it.
@@ -76,7 +81,8 @@ class GroupFilter:
                     self._ledger.add("group_lost_to_sticky", item.id, group=name)
                     self._remove(item)
         for item in members:
-            if self._timed.is_cooling(item.lore):
+            is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.lore)
+            if self._timed.is_cooling(item.lore) and not is_kept:
                 self._ledger.add("group_cooldown_removed", item.id, group=name)
                 self._remove(item)
         return settled
@@ -98,10 +104,11 @@ class GroupFilter:
                 left.append(item)
         members[:] = left
 
-    def _choose(self, name: str, members: list[Item], *, taken: bool) -> None:
-        if taken:
+    def _choose(self, name: str, members: list[Item], holder: Item | None) -> None:
+        if holder is not None:
             self._ledger.add("group_already_active", group=name)
             for item in members:
+                self._ledger.add("group_taken", item.id, group=name, winner=holder.id)
                 self._remove(item)
             return
         if len(members) <= 1:

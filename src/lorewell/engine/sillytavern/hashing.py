@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-_MASK = 0xFFFFFFFF
+from collections.abc import Iterator, Sequence
+
+_BITS = 0xFFFFFFFF
+_STEP_A, _STEP_B = 2654435761, 1597334677
+# A lane is a state of 32 bits with room for its product with a step; a multiplication of a few
+# hundred lanes, side by side in one number, costs little more than one of a single state.
+_LANE_BYTES, _LANES = 8, 512
 
 
 def cyrb53(text: str) -> int:
@@ -12,10 +18,62 @@ def cyrb53(text: str) -> int:
     3338908027751811
     """
     a, b = 0xDEADBEEF, 0x41C6CE57
-    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
-    for unit in units:
-        a = ((a ^ unit) * 2654435761) & _MASK
-        b = ((b ^ unit) * 1597334677) & _MASK
-    a = ((a ^ a >> 16) * 2246822507 & _MASK) ^ ((b ^ b >> 13) * 3266489909 & _MASK)
-    b = ((b ^ b >> 16) * 2246822507 & _MASK) ^ ((a ^ a >> 13) * 3266489909 & _MASK)
+    for unit in memoryview(_units(text)).cast("H"):
+        a = (a ^ unit) * _STEP_A & _BITS
+        b = (b ^ unit) * _STEP_B & _BITS
+    return _finish(a, b)
+
+
+def hash_all(texts: Sequence[str]) -> list[int]:
+    """Return `cyrb53` of each text; of thousands, about ten times as fast.
+
+    >>> hash_all(["", "灯"]) == [cyrb53(""), cyrb53("灯")]
+    True
+    """
+    hashes = [0] * len(texts)
+    by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]), reverse=True)
+    for begin in range(0, len(texts), _LANES):
+        some = by_length[begin : begin + _LANES]
+        units = [(_units(texts[index]), index) for index in some]
+        units.sort(key=lambda each: len(each[0]), reverse=True)
+        for (_, index), digest in zip(
+            units, _hash_side_by_side([u for u, _ in units]), strict=True
+        ):
+            hashes[index] = digest
+    return hashes
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def _finish(a: int, b: int) -> int:
+    a = ((a ^ a >> 16) * 2246822507 & _BITS) ^ ((b ^ b >> 13) * 3266489909 & _BITS)
+    b = ((b ^ b >> 16) * 2246822507 & _BITS) ^ ((a ^ a >> 13) * 3266489909 & _BITS)
     return (b & 0x1FFFFF) << 32 | a
+
+
+def _hash_side_by_side(texts: Sequence[bytes]) -> Iterator[int]:
+    """Yield the hashes of encoded texts, longest first: those that end leave at the top."""
+    ones = int.from_bytes((b"\1" + b"\0" * (_LANE_BYTES - 1)) * len(texts), "little")
+    a, b, mask = ones * 0xDEADBEEF, ones * 0x41C6CE57, ones * _BITS
+    row = len(texts[0])
+    table = b"".join(text.ljust(row, b"\0") for text in texts)
+    ended: list[int] = []
+    lanes, at = len(texts), 0
+    while True:
+        while lanes and len(texts[lanes - 1]) == at:
+            lanes -= 1
+            shift = lanes * 8 * _LANE_BYTES
+            ended.append(_finish(a >> shift, b >> shift))
+            a, b, mask = (number & (1 << shift) - 1 for number in (a, b, mask))
+        if not lanes:
+            break
+        column = bytearray(lanes * _LANE_BYTES)
+        column[::_LANE_BYTES] = table[at::row][:lanes]
+        column[1::_LANE_BYTES] = table[at + 1 :: row][:lanes]
+        units = int.from_bytes(column, "little")
+        a = (a ^ units) * _STEP_A & mask
+        b = (b ^ units) * _STEP_B & mask
+        at += 2
+    yield from reversed(ended)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lorewell.engine.sillytavern.lookout import NOTHING, Found
-from lorewell.engine.sillytavern.world import Lore
+from lorewell.engine.sillytavern.lore import Lore
 from lorewell.model.activated import Activation
 
 OUTSIDE = -1

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 from typing import Final, TypeVar
 
 WHITESPACE: Final = (
@@ -20,6 +20,7 @@ _EXACT = 2**53
 _INDEX = re.compile("0|[1-9][0-9]{0,9}")
 _LAST_INDEX = 2**32 - 2
 _NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_PLAIN_DIGITS, _MOST_ZEROS = 21, 6  # beyond them a number has an exponent
 
@@ -133,25 +134,35 @@ def in_object_order(names: Iterable[str]) -> list[str]:
     ['9', '10', 'b', '01', 'a']
     """
     listed = list(names)
+    if not any(name[:1].isdigit() for name in listed):  # the usual case, told quickly
+        return listed
     indexes = sorted(filter(is_index, listed), key=int)
-    return [*indexes, *(name for name in listed if not is_index(name))] if indexes else listed
+    return [*indexes, *(name for name in listed if not is_index(name))]
+
+
+def _quoted(text: str) -> str:
+    quoted = _ENCODER.encode(text)
+    if quoted.isascii():
+        return quoted
+    return SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", quoted)
+
+
+_name = lru_cache(_quoted)
 
 
 def json_text(value: object) -> str:
     """Return the text that JSON.stringify makes of a JSON value. Source: spec §4."""
     match value:
         case str():
-            return SURROGATE.sub(
-                lambda lone: f"\\u{ord(lone[0]):04x}", json.dumps(value, ensure_ascii=False)
-            )
+            return _quoted(value)
         case bool() | None:
-            return json.dumps(value)
+            return as_text(value)
         case int() | float():
             return number_text(value) if math.isfinite(value) else "null"
         case list() | tuple():
             return f"[{','.join(map(json_text, value))}]"
         case Mapping():
-            members = (f"{json_text(k)}:{json_text(value[k])}" for k in in_object_order(value))
+            members = (f"{_name(k)}:{json_text(value[k])}" for k in in_object_order(value))
             return f"{{{','.join(members)}}}"
     raise TypeError(type(value))
 

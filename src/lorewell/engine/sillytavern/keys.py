@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -38,6 +39,7 @@ class Regex(NamedTuple):
 
 
 Prepared = Plain | Regex
+Borders = Callable[[str, int, int], bool]  # text, start, end: whether a hit stands alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,9 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     return not before and not (end < len(text) and text[end] in _WORD)
 
 
-def find_plain(text: str, wanted: str, *, alone: bool) -> int:
-    """Return where a text holds a key first, -1 if nowhere."""
+def find_plain(text: str, wanted: str, alone: Borders | None) -> int:
+    """Return where a text holds a key first, -1 if nowhere; `alone` if it must stand alone."""
     start = text.find(wanted)
-    while alone and start >= 0 and not stands_alone(text, start, start + len(wanted)):
+    while alone is not None and start >= 0 and not alone(text, start, start + len(wanted)):
         start = text.find(wanted, start + 1)
     return start

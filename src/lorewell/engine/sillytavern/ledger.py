@@ -6,6 +6,18 @@ from typing import Literal, TypedDict, Unpack
 
 from lorewell.model.activated import Event, EventKind, Hit, Loop
 
+# What says why an entry did not make it. Of an active one, what made it a candidate counts.
+_DECIDING: frozenset[EventKind] = frozenset(
+    {
+        *("disabled", "trigger_filter", "character_filter", "tag_filter", "delay", "cooldown"),
+        *("delay_until_recursion", "delay_level", "exclude_recursion", "decorator_suppress"),
+        *("no_keys", "secondary_unsatisfied", "regex_timeout", "regex_unsupported"),
+        *("group_lost_to_sticky", "group_cooldown_removed", "group_lost_score", "group_lost"),
+        *("group_taken", "group_mistaken", "probability_failed"),
+        *("budget_overflow", "budget_refused"),
+    }
+)
+
 
 class Facts(TypedDict, total=False):
     """The figures of an event."""
@@ -18,7 +30,7 @@ class Facts(TypedDict, total=False):
     best: int
     roll: float
     threshold: float
-    tokens: int
+    tokens: int | None
     limit: int
     number: float
     timer: Literal["sticky", "cooldown"]
@@ -44,3 +56,15 @@ class Ledger:
         """Write an event down."""
         if self.kept:
             self.events.append(Event(self.loop, kind, entry, **facts))
+
+    def last_words(self) -> dict[str, Event]:
+        """Return the last event of each entry that says why it did not make it."""
+        last: dict[str, Event] = {}
+        for event in self.events:
+            if event.entry is None or event.kind not in _DECIDING:
+                continue
+            before = last.get(event.entry)
+            # Who lost in a group finds it taken in every later loop, which is no news.
+            if event.kind != "group_taken" or before is None or before.group != event.group:
+                last[event.entry] = event
+        return last

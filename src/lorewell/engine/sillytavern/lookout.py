@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from lorewell.engine.sillytavern.buffer import Buffer, Joined, View
 from lorewell.engine.sillytavern.javascript import trim
-from lorewell.engine.sillytavern.keys import Key, Plain, Prepared, Regex, classify, find_plain
+from lorewell.engine.sillytavern.keys import (
+    Borders,
+    Key,
+    Plain,
+    Prepared,
+    Regex,
+    classify,
+    find_plain,
+)
+from lorewell.engine.sillytavern.lore import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, Lore
 from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.sightings import Sight, Sightings
-from lorewell.engine.sillytavern.world import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, Lore
 from lorewell.jsregex import Look, Outcome, Pattern, RegexGuard
-from lorewell.model.activate import SillyTavernSettings
+from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, Hit
 
 
@@ -60,8 +69,13 @@ _PROBLEMS: Final[dict[str, Literal["regex_timeout", "regex_unsupported"]]] = {
 class Lookout:
     """Looks for keys in the texts of one scan."""
 
-    def __init__(self, buffer: Buffer, macros: Macros, settings: SillyTavernSettings) -> None:
+    def __init__(
+        self, buffer: Buffer, macros: Macros, request: SillyTavernRequest, alone: Borders
+    ) -> None:
         """Bind the looks to texts and settings."""
+        settings = request.settings
+        self._alone = alone
+        self._blank: Literal["always"] | None = None if request.mending.blank_keys else _ALWAYS
         self._buffer = buffer
         self._macros = macros
         self._case = settings.world_info_case_sensitive
@@ -139,7 +153,7 @@ class Lookout:
             trimmed = trim(expanded)
             meaning: Prepared | Literal["always"] | None = None
             if expanded:
-                meaning = classify(trimmed) if trimmed else _ALWAYS
+                meaning = classify(trimmed) if trimmed else self._blank
             self._prepared[text] = meaning
         return self._prepared[text]
 
@@ -171,15 +185,32 @@ class Lookout:
             key = key.otherwise
         case, alone = self._modes(lore, key)
         wanted, text = (key.exact, joined.text) if case else (key.folded, joined.folded)
-        start = find_plain(text, wanted, alone=alone)
+        start = find_plain(text, wanted, self._alone if alone else None)
         return None if start < 0 else Place(joined=joined, span=(start, start + len(wanted)))
 
     def _outcome(self, pattern: Pattern, view: View) -> Outcome:
         joined = self._buffer.joined(view)
         if pattern not in joined.outcomes:
-            look = Look(0, (pattern,), fallback=False, secondary=())
-            joined.outcomes[pattern] = self._guard.search([joined.text], [look])[0].primary[0]
+            search = partial(self._search_one, joined.text) if joined.text else self._on_nothing
+            joined.outcomes[pattern] = search(pattern)
         return joined.outcomes[pattern]
+
+    def _search_one(self, text: str, pattern: Pattern) -> Outcome:
+        look = Look(0, (pattern,), fallback=False, secondary=())
+        return self._guard.search([text], [look])[0].primary[0]
+
+    def _on_nothing(self, pattern: Pattern) -> Outcome:
+        """Return what a regex gives in the empty text, which the guard does not search.
+
+        After the line break of a text that holds nothing else is the same as nowhere: with `m`
+        both ends of a line are there, and no character is.
+        """
+        found = self._search_one("\n", pattern)
+        if found.verdict in ("hit", "miss"):
+            flags = "".join(sorted({*pattern.flags, "m"} - {"y"}))
+            wrapped = Pattern(f"(?<=\\n)(?:{pattern.source})(?![^])", flags)
+            found = self._search_one("\n", wrapped)
+        return found._replace(span=(0, 0)) if found.span else found
 
     def search_regexes(self, lores: Iterable[Lore], *, recursion: bool) -> None:
         """Search the regex keys of entries about to be looked at, all in one call."""
@@ -190,6 +221,8 @@ class Lookout:
             if not primary:
                 continue
             view = self._buffer.view(lore, recursion=recursion)
+            if not view.depth:
+                continue
             joined = texts.setdefault(view, self._buffer.joined(view))
             secondary = self._patterns(lore.secondary) if lore.looks_at_secondary else ()
             number = list(texts).index(view)

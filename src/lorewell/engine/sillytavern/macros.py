@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from lorewell.model.activate import MacroValues
 
 _HINT = re.compile(r"\{\{|<(?:user|bot)>", re.IGNORECASE)
 _NAMES = re.compile(r"\{\{(user|char)\}\}|<(user|bot)>", re.IGNORECASE)
 _TRIM = re.compile(r"(?:\r?\n)*\{\{trim\}\}(?:\r?\n)*", re.IGNORECASE)
+_SIGNS = re.compile(r"\{\{(newline|noop)\}\}", re.IGNORECASE)
 _VALUES = re.compile(
-    r"\{\{(user|char|persona|description|personality|scenario|newline|noop)\}\}|<(user|bot)>",
-    re.IGNORECASE,
+    r"\{\{(user|char|persona|description|personality|scenario)\}\}|<(user|bot)>", re.IGNORECASE
 )
 _REVERSE = re.compile(r"\{\{reverse:(.+?)\}\}", re.IGNORECASE)
 _COMMENT = re.compile(r"\{\{//[\s\S]*?\}\}")
@@ -21,6 +21,10 @@ _COMMENT = re.compile(r"\{\{//[\s\S]*?\}\}")
 def may_hold_macro(text: str) -> bool:
     """Return whether a text can be other than it is when its macros are expanded."""
     return _HINT.search(text) is not None
+
+
+def _put_sign(match: re.Match[str]) -> str:
+    return "\n" if match[1].lower() == "newline" else ""
 
 
 class Macros:
@@ -35,16 +39,17 @@ class Macros:
             name: _NAMES.sub(put_name, getattr(values, name))
             for name in ("persona", "description", "personality", "scenario")
         }
-        self._put = _putter({**names, **card, "newline": "\n", "noop": ""})
+        self._put = _putter({**names, **card})
 
     def expand(self, text: str) -> str:
         """Return the text with its macros expanded."""
         if not may_hold_macro(text):
             return text
-        expanded = _VALUES.sub(self._put, _TRIM.sub("", text))
+        expanded = _SIGNS.sub(_put_sign, text)
+        expanded = _VALUES.sub(self._put, _TRIM.sub("", expanded))
         expanded = _REVERSE.sub(lambda match: match[1][::-1], expanded)
         return _COMMENT.sub("", expanded)
 
 
-def _putter(values: dict[str, str]) -> Callable[[re.Match[str]], str]:
+def _putter(values: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
     return lambda match: values[(match[1] or match[2]).lower()]

@@ -69,7 +69,7 @@ class Output:
         """Put an entry into the group of its depth and role, or open one.
 
         An entry without a depth looks for the group of depth 4, but the one it opens has none, so
-        that no other entry finds it. Golden case: positions-031.
+        that no other entry finds it. Golden case: positions-037.
         """
         lore = item.lore
         role = _ROLE if lore.role is MISSING or lore.role is None else lore.role

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lorewell.engine.sillytavern.budget import Counter, limit_of
+from lorewell.engine.matching import words
+from lorewell.engine.sillytavern.budget import Tally, limit_of
 from lorewell.engine.sillytavern.buffer import Buffer
 from lorewell.engine.sillytavern.checks import Checks
 from lorewell.engine.sillytavern.draws import Draws
 from lorewell.engine.sillytavern.groups import GroupFilter
 from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.keys import stands_alone
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.lookout import Lookout
 from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.sightings import Sightings
-from lorewell.engine.sillytavern.sources import EntryList
+from lorewell.engine.sillytavern.sources import EntryList, Spot
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import EventKind, Loop, State
@@ -26,6 +28,7 @@ class Scan:
     Attributes:
         active: the active entries by id, in the order of activation.
         limit: the budget in tokens.
+        used: the tokens that the last entry brought the count to that was weighed and taken in.
         overflowed: whether it was exceeded.
     """
 
@@ -36,38 +39,37 @@ class Scan:
         *,
         timed: TimedEffects,
         forced: dict[str, Item],
-        counter: Counter,
+        tally: Tally,
         ledger: Ledger,
     ) -> None:
         """Bind a scan to its entries and its turn."""
         self.active: dict[str, Item] = {}
         self.limit = limit_of(request)
+        self.used = 0
         self.overflowed = False
         self.draws = Draws(request.seed, request.draws)
         self._entries = entries
         self._settings = request.settings
+        self._skips_on = request.mending.budget
         self._length = len(request.chat)
         self._timed = timed
         self._forced = forced
-        self._counter = counter
+        self._tally = tally
         self._ledger = ledger
         self._macros = Macros(request.macros)
         self._buffer = Buffer(request, self._macros)
-        self._lookout = Lookout(self._buffer, self._macros, request.settings)
+        alone = words.stands_alone if request.mending.word_borders else stands_alone
+        self._lookout = Lookout(self._buffer, self._macros, request, alone)
         self._checks = Checks(request, timed)
-        self._groups = GroupFilter(
-            timed,
-            self.draws,
-            ledger,
-            self._score,
-            scoring=request.settings.world_info_use_group_scoring,
-        )
-        case = request.settings.world_info_case_sensitive
-        self._sightings = [Sightings(w, self._buffer, case_default=case) for w in entries.worlds]
+        self._groups = GroupFilter(timed, self.draws, ledger, self._score, request)
+        self._sightings = [
+            Sightings(world, self._buffer, request.settings, alone) for world in entries.worlds
+        ]
         self._items: dict[int, Item] = {}
+        self._special = self._find_special()
         self._levels = list(entries.levels)
         self._state: State = "initial"
-        self._active_text = ""
+        self._charged: list[str] = []  # what later loops are charged for
 
     def run(self) -> None:
         """Go through all loops."""
@@ -84,11 +86,13 @@ class Scan:
     def _run_loop(self) -> None:
         found = self._find_candidates()
         found.sort(key=lambda item: (not self._timed.is_sticky(item.lore), item.place))
-        base = self._counter.count(self._active_text)
+        base = self._tally.begin(self._charged).tokens
         candidates = self._groups.apply(found, self.active.values())
         self._take_in(candidates, base)
         successful = [item for item in candidates if not item.failed]
         supply = [item for item in successful if not item.lore.prevents_recursion]
+        if self._skips_on:
+            supply = [item for item in supply if item.loop]
         state = self._next_state(supply)
         if self._ledger.kept:
             self._ledger.loops.append(
@@ -111,7 +115,7 @@ class Scan:
         text = "\n".join(item.content for item in supply)
         if text:
             self._buffer.add([(item.id, item.content) for item in supply], self._ledger.loop)
-            self._active_text = f"{text}\n{self._active_text}"
+            self._charged = [item.content for item in supply] + self._charged
 
     def _score(self, item: Item) -> int:
         return self._lookout.score(item.lore, recursion=self._state != "min_activations")
@@ -121,19 +125,37 @@ class Scan:
             self._items[place] = Item(self._entries.entries[place], place, book)
         return self._items[place]
 
-    def _places(self) -> list[tuple[int, int]]:
-        """Return which entries are gone through, in order: place and number of the book."""
-        found = []
-        for book, places in enumerate(self._entries.places):
-            self._sightings[book].advance()
-            found += [(place, book) for place in places]
+    def _spots(self) -> list[Spot]:
+        """Return which entries are gone through, in order.
+
+        Nothing happens to the others: no key of theirs is in any text, and none is needed. With
+        the ledger kept, those go with them that a check may have something to say of.
+        """
+        found = set(self._special)
+        for book, sightings in enumerate(self._sightings):
+            sightings.advance()
+            places = self._entries.places[book]
+            found.update(Spot(places[index], book) for index in sightings.awake)
         return sorted(found)
+
+    def _find_special(self) -> set[Spot]:
+        """Return the entries that are gone through whether or not a key of theirs is found."""
+        entries = self._entries
+        found: set[Spot] = set()
+        for book, world in enumerate(entries.worlds):
+            indexes = (*world.always, *world.barred) if self._ledger.kept else world.always
+            found.update(Spot(entries.places[book][index], book) for index in indexes)
+        for digest in self._timed.active:
+            found.update(entries.with_hash(digest))
+        for entry in self._forced:
+            found.update(entries.with_id(entry))
+        return found
 
     def _find_candidates(self) -> list[Item]:
         """Return the entries that pass the checks and whose keys hold, in no certain order."""
         recursion = self._state != "min_activations"
         checked = []
-        for place, book in self._places():
+        for place, book in self._spots():
             item = self._item(place, book)
             if item.failed or item.id in self.active:
                 continue
@@ -177,34 +199,41 @@ class Scan:
         return True
 
     def _take_in(self, candidates: Sequence[Item], base: int) -> None:
-        """Activate the candidates that their probability and the budget let through."""
-        text = ""
-        unlimited = sum(item.lore.ignores_budget for item in candidates)
+        """Activate the candidates that their probability and the budget let through.
+
+        Args:
+            candidates: in the order of processing.
+            base: what the texts of earlier loops cost.
+        """
+        text = self._tally.begin()
         for item in candidates:
-            unlimited -= item.lore.ignores_budget
-            if self.overflowed and not item.lore.ignores_budget:
-                if unlimited > 0:
-                    continue
-                break
+            unlimited = item.lore.ignores_budget
+            if self.overflowed and not unlimited:
+                self._ledger.add("budget_refused", item.id, limit=self.limit)
+                continue
             if not self._passes(item):
                 continue
             item.content = self._macros.expand(item.content)
-            text += item.content + "\n"
-            if not item.lore.ignores_budget:
-                used = base + self._counter.count(text)
-                if used >= self.limit:
-                    self.overflowed = True
-                    self._ledger.add(
-                        "budget_overflow",
-                        item.id,
-                        tokens=used,
-                        limit=self.limit,
-                        number=len(self.active),
-                    )
-                    continue
-            item.loop = self._ledger.loop
-            self.active[item.id] = item
-            self._ledger.add("added", item.id)
+            grown = text.add(item.content)
+            fits = unlimited or self._fits(item, base + grown.tokens)
+            if fits or not self._skips_on:
+                text = grown
+            if fits:
+                item.loop = self._ledger.loop
+                self.active[item.id] = item
+                tokens = None if unlimited else self.used
+                self._ledger.add("added", item.id, tokens=tokens, limit=self.limit)
+
+    def _fits(self, item: Item, tokens: int) -> bool:
+        """Return whether the budget has room; if not, it takes no further entry in."""
+        if tokens < self.limit + self._skips_on:
+            self.used = tokens
+            return True
+        self.overflowed = not self._skips_on
+        kind: EventKind = "budget_refused" if self._skips_on else "budget_overflow"
+        number = len(self.active)
+        self._ledger.add(kind, item.id, tokens=tokens, limit=self.limit, number=number)
+        return False
 
     def _passes(self, item: Item) -> bool:
         """Return whether the entry's probability is for it; if not, it is out for good."""

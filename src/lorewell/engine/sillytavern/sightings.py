@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lorewell.engine.sillytavern.buffer import MAX_DEPTH, Buffer, Segment, View
-from lorewell.engine.sillytavern.keys import Plain, stands_alone
+from lorewell.engine.sillytavern.keys import Borders, Plain
 from lorewell.engine.sillytavern.world import World
+from lorewell.model.activate import SillyTavernSettings
 from lorewell.model.activated import Hit
 
 
@@ -34,16 +35,22 @@ class _Seen:
         self.others: list[Sight] = []
 
     def note(self, sight: Sight) -> None:
-        # Texts are searched one after the other, and messages from the newest on.
-        if sight.segment.rank < MAX_DEPTH:
-            self.message = self.message or sight
-        elif not self.others or self.others[-1].segment is not sight.segment:
+        if sight.segment.rank >= MAX_DEPTH:
             self.others.append(sight)
+        elif self.message is None:  # messages are searched from the newest on
+            self.message = sight
 
     def find(self, view: View) -> Sight | None:
         if self.message is not None and view.shows(self.message.segment):
             return self.message
         return next((sight for sight in self.others if view.shows(sight.segment)), None)
+
+
+def _note(seen: dict[str, _Seen], wanted: str, sight: Sight) -> None:
+    known = seen.get(wanted)
+    if known is None:
+        known = seen[wanted] = _Seen()
+    known.note(sight)
 
 
 class Sightings:
@@ -54,11 +61,16 @@ class Sightings:
     gives the same answer.
     """
 
-    def __init__(self, world: World, buffer: Buffer, *, case_default: bool) -> None:
+    def __init__(
+        self, world: World, buffer: Buffer, settings: SillyTavernSettings, alone: Borders
+    ) -> None:
         """Bind a book to the texts; nothing is searched yet."""
+        self._alone = alone
         self._world = world
         self._buffer = buffer
-        self._indexes = world.literals(case_default)
+        self._literals = world.literals(
+            settings.world_info_case_sensitive, settings.world_info_match_whole_words
+        )
         # By whether case counts, then by whether the key stands alone.
         self._seen: tuple[tuple[dict[str, _Seen], dict[str, _Seen]], ...] = (({}, {}), ({}, {}))
         self._searched = [0, 0, 0]  # messages, other texts, texts of recursion
@@ -75,18 +87,25 @@ class Sightings:
             self._searched[kind] = max(self._searched[kind], len(texts))
 
     def _search(self, segment: Segment) -> None:
-        for case, index in enumerate(self._indexes):
+        for case, (index, entries_alone) in enumerate(self._literals):
             if not index.patterns:
                 continue
             text = segment.exact if case else segment.folded
             anywhere, alone = self._seen[case]
+            found_anywhere: set[int] = set()
+            found_alone: set[int] = set()  # only the first place of each kind counts
             for pattern, start, end in index.find_again(text):
+                if pattern in found_alone:
+                    continue
                 wanted = index.patterns[pattern]
-                self.awake.update(index.entries[pattern])
-                sight = Sight(segment, start, end, folded=not case)
-                anywhere.setdefault(wanted, _Seen()).note(sight)
-                if stands_alone(text, start, end):
-                    alone.setdefault(wanted, _Seen()).note(sight)
+                if pattern not in found_anywhere:
+                    found_anywhere.add(pattern)
+                    self.awake.update(index.entries[pattern])
+                    _note(anywhere, wanted, Sight(segment, start, end, folded=not case))
+                if self._alone(text, start, end):
+                    found_alone.add(pattern)
+                    self.awake.update(entries_alone[pattern])
+                    _note(alone, wanted, Sight(segment, start, end, folded=not case))
 
     def find(self, key: Plain, view: View, *, case: bool, alone: bool) -> Sight | None:
         """Return where a key stands in what a view shows."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from lorewell.engine.sillytavern.javascript import sort_descending
-from lorewell.engine.sillytavern.world import Lore, World
+from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.world import World
 from lorewell.model.activate import BookSource
+from lorewell.model.activated import Verdict
 
 _PRECEDENCE: tuple[BookSource, ...] = ("global", "chat", "persona", "character")
 # Which sources are sorted together after chat and persona, by `world_info_character_strategy`.
@@ -26,6 +29,13 @@ class Attached(NamedTuple):
     world: World
 
 
+class Spot(NamedTuple):
+    """Where an entry is: its place in the list, and the number of its book."""
+
+    place: int
+    book: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryList:
     """All entries of a scan in their order; a place in `entries` is what tells them apart.
@@ -34,20 +44,31 @@ class EntryList:
         worlds: the books that count.
         places: for each of them, the places of its entries.
         levels: the distinct levels of delayed entries, lowest first.
-        by_id: the first entry of each id.
+        idle: gives the verdict on each entry if nothing happens to it.
     """
 
     entries: tuple[Lore, ...]
     worlds: tuple[World, ...]
     places: tuple[tuple[int, ...], ...]
     levels: tuple[float, ...]
-    by_id: dict[str, Lore]
+    idle: Callable[[], tuple[Verdict, ...]]
 
     def find(self, digest: object) -> Lore | None:
         """Return the entry that has a hash."""
-        if not isinstance(digest, int | float):
-            return None
-        return next((w.by_hash[digest] for w in self.worlds if digest in w.by_hash), None)
+        return next((self.entries[place] for place, _ in self.with_hash(digest)), None)
+
+    def with_hash(self, digest: object) -> Iterator[Spot]:
+        """Yield where entries of a hash are: several only if a book is there several times."""
+        if isinstance(digest, int | float):
+            for book, world in enumerate(self.worlds):
+                if digest in world.by_hash:
+                    yield Spot(self.places[book][world.by_hash[digest]], book)
+
+    def with_id(self, entry: str) -> Iterator[Spot]:
+        """Yield where the entries of an id are."""
+        for book, world in enumerate(self.worlds):
+            for index in world.by_id.get(entry, ()):
+                yield Spot(self.places[book][index], book)
 
 
 def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:
@@ -97,7 +118,18 @@ class Library:
             worlds=tuple(book.world for book in self.books),
             places=tuple(map(tuple, places)),
             levels=tuple(sorted({entry.level for entry in entries if entry.level})),
-            by_id={entry.id: entry for entry in reversed(entries)},
+            idle=cache(lambda: tuple(self._idle(book, index) for book, index in walk)),
+        )
+
+    def _idle(self, book: int, index: int) -> Verdict:
+        world = self.books[book].world
+        name = world.entries[index].id
+        return Verdict(
+            id=name,
+            activated=False,
+            reason="not_triggered",
+            loop=0,
+            ignored_rules=world.ignored_rules.get(name, ()),
         )
 
     def _members(self, sources: tuple[BookSource, ...]) -> list[tuple[int, int]]:

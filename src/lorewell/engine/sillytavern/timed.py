@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from lorewell.engine.sillytavern.javascript import MISSING, in_object_order, is_true, to_number
 from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.sources import EntryList
-from lorewell.engine.sillytavern.world import Lore
 
 Timer = Literal["sticky", "cooldown"]
 TIMERS: Final[tuple[Timer, ...]] = ("sticky", "cooldown")
@@ -58,6 +58,11 @@ class TimedEffects:
     def is_cooling(self, lore: Lore) -> bool:
         """Return whether an entry is kept inactive."""
         return lore.hash in self._active["cooldown"]
+
+    @property
+    def active(self) -> set[object]:
+        """The hashes of all entries kept active or inactive."""
+        return self._active["sticky"] | self._active["cooldown"]
 
     def is_delayed(self, lore: Lore) -> bool:
         """Return whether the chat is too short for an entry."""
