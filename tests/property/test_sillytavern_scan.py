@@ -22,7 +22,8 @@ from lorewell.model.parse import parse_model
 PIECES = ["灯塔", "море", "İs", "ΟΔΟΣ", "lamp", "Lamp", "s", "'s", "/", "//", ".", "\n", " ", "\t"]
 TEXTS = st.lists(
     st.one_of(
-        st.sampled_from([*PIECES, "1", "ก็", "é", "😀", "\u200b", "\x85", "\r", "_"]), st.text()
+        st.sampled_from([*PIECES, "1", "ก็", "é", "😀", "\u200b", "\x85", "\r", "_", "\u3000"]),
+        st.text(),
     ),
     max_size=6,
 ).map("".join)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lorewell.engine.sillytavern.budget import Tally
 from lorewell.engine.sillytavern.forced import queue
 from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.javascript import MISSING, as_text, in_object_order
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.output import Output
 from lorewell.engine.sillytavern.scan import Scan
@@ -64,7 +65,7 @@ def activate(
         depth_groups=output.depth_groups,
         authors_note_top=tuple(output.note_top),
         authors_note_bottom=tuple(output.note_bottom),
-        outlets={name: tuple(texts) for name, texts in output.outlets.items()},
+        outlets={name: tuple(output.outlets[name]) for name in in_object_order(output.outlets)},
         authors_note=merged,
         timed_state=timed.state,
         forced=() if entries.entries else request.forced,
@@ -99,7 +100,7 @@ def _activated(item: Item) -> ActivatedEntry:
     lore, found = item.lore, item.found
     return ActivatedEntry(
         id=item.id,
-        book=str(lore.fields.get("world")),
+        book=as_text(lore.fields.get("world", MISSING)),
         uid=lore.fields.get("uid"),
         content=item.content,
         order=None if math.isnan(lore.order) else lore.order,

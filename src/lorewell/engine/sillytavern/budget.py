@@ -23,9 +23,9 @@ class Tally:
     r"""Counts texts of contents, each followed by a line break, as SillyTavern does.
 
     "" is 0, and any other text may cost something extra. SillyTavern counts the whole text anew
-    for each entry. The bundled encodings always split between a line break and what follows it,
-    unless that is a blank or a slash (o200k takes ".\n/" for one piece), so there the text is
-    counted piece by piece. Any other tokenizer is given the very texts that SillyTavern counts.
+    for each entry. The bundled encodings always split behind the last line break among blanks,
+    unless a slash follows (o200k takes ".\n/" for one piece), so there the text is counted piece
+    by piece. Any other tokenizer is given the very texts that SillyTavern counts.
     """
 
     def __init__(self, counter: TokenCounter, extra: int) -> None:
@@ -48,8 +48,8 @@ class Tally:
         body = content.lstrip()
         if not self._adds_up or not body or body[0] == "/":
             return None
-        start = len(content) - len(body)
-        return start if start == 0 or content[start - 1] == "\n" else None
+        blanks = content[: len(content) - len(body)]
+        return max(blanks.rfind("\n"), blanks.rfind("\r")) + 1
 
     def count(self, text: str) -> int:
         """Return the tokens of a text, without what it costs extra."""

@@ -93,18 +93,21 @@ class Sightings:
             text = segment.exact if case else segment.folded
             anywhere, alone = self._seen[case]
             found_anywhere: set[int] = set()
-            found_alone: set[int] = set()  # only the first place of each kind counts
+            settled: set[int] = set()  # of each kind only the first place counts
             for pattern, start, end in index.find_again(text):
-                if pattern in found_alone:
+                if pattern in settled:
                     continue
                 wanted = index.patterns[pattern]
                 if pattern not in found_anywhere:
                     found_anywhere.add(pattern)
                     self.awake.update(index.entries[pattern])
                     _note(anywhere, wanted, Sight(segment, start, end, folded=not case))
-                if self._alone(text, start, end):
-                    found_alone.add(pattern)
-                    self.awake.update(entries_alone[pattern])
+                woken_alone = entries_alone[pattern]
+                if woken_alone is None:
+                    settled.add(pattern)
+                elif self._alone(text, start, end):
+                    settled.add(pattern)
+                    self.awake.update(woken_alone)
                     _note(alone, wanted, Sight(segment, start, end, folded=not case))
 
     def find(self, key: Plain, view: View, *, case: bool, alone: bool) -> Sight | None:

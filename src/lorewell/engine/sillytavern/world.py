@@ -40,11 +40,12 @@ class Literals(NamedTuple):
 
     Attributes:
         automaton: of all of them; with each key the entries that it wakes wherever it stands.
-        alone: with each key the entries that it wakes only where it stands alone.
+        alone: with each key the entries that it wakes only where it stands alone; None if nobody
+            asks whether it does.
     """
 
     automaton: LiteralIndex
-    alone: tuple[tuple[int, ...], ...]
+    alone: tuple[tuple[int, ...] | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,25 +126,40 @@ def world_entries(entries: Mapping[str, Object]) -> list[Object]:
 
 def _literals(entries: Sequence[Lore], *, case: bool, whole: bool) -> tuple[Literals, Literals]:
     """Return the automata of all plain keys; an entry is woken by its primary ones alone."""
-    tables: tuple[dict[str, tuple[list[int], list[int]]], ...] = ({}, {})
+    folded, exact = _KeyTable(), _KeyTable()
     for index, lore in enumerate(entries):
         counts = case if lore.case is None else lore.case
         words = whole if lore.whole is None else lore.whole
         for number, key in enumerate((*lore.keys, *lore.secondary)):
-            if key.plain is None:
-                continue
-            wanted = key.plain.exact if counts else key.plain.folded
-            woken = tables[counts].setdefault(wanted, ([], []))[words and key.plain.single]
-            if number < len(lore.keys):
-                woken.append(index)
-    folded, exact = (
-        Literals(
-            LiteralIndex(tuple(table), [tuple(anywhere) for anywhere, _ in table.values()]),
-            tuple(tuple(alone) for _, alone in table.values()),
+            if key.plain is not None:
+                wanted = key.plain.exact if counts else key.plain.folded
+                woken = (exact if counts else folded).add(wanted, alone=words and key.plain.single)
+                if number < len(lore.keys):
+                    woken.append(index)
+    return folded.literals(), exact.literals()
+
+
+class _KeyTable:
+    """Collects keys, each once, with the entries that each wakes."""
+
+    def __init__(self) -> None:
+        self._anywhere: dict[str, list[int]] = {}
+        self._alone: dict[str, list[int]] = {}
+
+    def add(self, wanted: str, *, alone: bool) -> list[int]:
+        """Return the entries that a key wakes, or wakes where it stands alone, to be added to."""
+        anywhere = self._anywhere.setdefault(wanted, [])
+        return self._alone.setdefault(wanted, []) if alone else anywhere
+
+    def literals(self) -> Literals:
+        """Return the automaton of all keys."""
+        alone = [self._alone.get(wanted) for wanted in self._anywhere]
+        return Literals(
+            LiteralIndex(
+                tuple(self._anywhere), [tuple(woken) for woken in self._anywhere.values()]
+            ),
+            tuple(None if woken is None else tuple(woken) for woken in alone),
         )
-        for table in tables
-    )
-    return folded, exact
 
 
 def compile_stored(book: BookCreate, *, name: str | None = None) -> World:
