@@ -355,3 +355,22 @@ def test_note_is_joined_to_its_entries_alone(entries: Any, merged: str) -> None:
     note = {"value": "\nnote\n"}
     assert scan(entries, authors_note=note).authors_note == merged
     assert scan(entries, authors_note={**note, "insert": False}).authors_note is None
+
+
+def test_numbers_beyond_measure_break_no_answer() -> None:
+    huge = 10**400
+    entry = {
+        "uid": huge,
+        "constant": True,
+        "order": huge,
+        "position": 4,
+        "depth": 10**30,
+        "role": huge,
+    }
+    world = compile_world("b", [expand({**entry, "content": "塔", "sticky": huge})])
+    state = {"sticky": {"x": {"hash": huge, "start": 0, "end": huge}}}
+    answer = activate(
+        Library([Attached("global", world)]),
+        request(["x"], timed_state=state, forced=[{"entry": {"world": "b", "uid": 10**30}}]),
+    )
+    assert json.loads(answer.to_json())["depth_groups"][0]["depth"] == 1e30

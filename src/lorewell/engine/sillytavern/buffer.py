@@ -127,7 +127,7 @@ class Buffer:
     def __init__(self, request: SillyTavernRequest, macros: Macros) -> None:
         """Take the texts of a request, the prompts with their macros expanded."""
         self._default_depth = request.settings.world_info_depth
-        self.skew = 0
+        self._skew = 0
         self.messages = _messages(request)
         self.others = [*_extras(request.scan_texts), *_injected(request, macros)]
         self.recursion: list[Segment] = []
@@ -137,7 +137,12 @@ class Buffer:
     @property
     def depth(self) -> int:
         """How many messages are seen by entries that do not say so themselves."""
-        return self._default_depth + self.skew
+        return self._default_depth + self._skew
+
+    def deepen(self) -> None:
+        """Let one more message be seen by default; texts of the depth so far are of no more use."""
+        self._joined = {view: it for view, it in self._joined.items() if view.depth < self.depth}
+        self._skew += 1
 
     def view(self, lore: Lore, *, recursion: bool) -> View:
         """Return what an entry sees; texts that are not there don't tell views apart."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lorewell.engine.sillytavern.item import OUTSIDE, Item
-from lorewell.engine.sillytavern.javascript import MISSING
+from lorewell.engine.sillytavern.javascript import MISSING, as_parsed
 from lorewell.engine.sillytavern.lore import read_lore
 from lorewell.engine.sillytavern.sources import EntryList
 from lorewell.model.activate import ForcedEntry
@@ -18,13 +18,15 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
         if each.entry is not None:
             if "world" not in each.entry or "uid" not in each.entry:
                 continue
-            lore = read_lore(each.entry, digest=each.entry.get("hash", MISSING))
+            fields = as_parsed(each.entry)
+            lore = read_lore(fields, digest=fields.get("hash", MISSING))
         else:
             spot = min(entries.with_id(each.ref or ""), default=None)
             if spot is None:
                 continue
             lore = original = entries.entries[spot.place]
             if each.override:
-                lore = read_lore({**original.fields, **each.override}, digest=original.hash)
+                fields = {**original.fields, **as_parsed(each.override)}
+                lore = read_lore(fields, digest=original.hash)
         queued[lore.id] = Item(lore, OUTSIDE, OUTSIDE)
     return queued

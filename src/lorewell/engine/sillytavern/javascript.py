@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cmp_to_key, lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 WHITESPACE: Final = (
     "\t\n\x0b\x0c\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -25,6 +25,21 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_PLAIN_DIGITS, _MOST_ZEROS = 21, 6  # beyond them a number has an exponent
 
 _T = TypeVar("_T")
+
+
+def as_parsed(value: Any) -> Any:  # noqa: ANN401  any JSON value
+    """Return a JSON value with its numbers as JavaScript has them: none is exact beyond 2**53."""
+    match value:
+        case int() if not -_EXACT <= value <= _EXACT:
+            try:
+                return float(value)
+            except OverflowError:
+                return math.inf if value > 0 else -math.inf
+        case Mapping():
+            return {name: as_parsed(member) for name, member in value.items()}
+        case list() | tuple():
+            return [as_parsed(member) for member in value]
+    return value
 
 
 def trim(text: str) -> str:
@@ -80,9 +95,8 @@ def number_text(number: float) -> str:
     >>> number_text(1.0), number_text(1e21), number_text(-0.0), number_text(1.5e-7)
     ('1', '1e+21', '0', '1.5e-7')
     """
-    if isinstance(number, int) and -_EXACT <= number <= _EXACT:
+    if isinstance(number, int):
         return str(int(number))
-    number = float(number)
     if not math.isfinite(number):
         return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
     if number == 0:

@@ -273,6 +273,6 @@ class Scan:
         if 0 < most < self._buffer.depth or self._buffer.depth > self._length:
             self._ledger.add("min_activations_out_of_depth")
             return False
-        self._buffer.skew += 1
+        self._buffer.deepen()
         self._ledger.add("min_activations_advance", number=self._buffer.depth)
         return True

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lorewell.engine.sillytavern.javascript import MISSING, in_object_order, is_true, to_number
+from lorewell.engine.sillytavern.javascript import (
+    MISSING,
+    as_parsed,
+    in_object_order,
+    is_true,
+    to_number,
+)
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.sources import EntryList
@@ -28,7 +34,9 @@ def _clean(state: Mapping[str, object]) -> dict[str, dict[str, Effect]]:
         effects = state.get(timer)
         known = effects if isinstance(effects, Mapping) else {}
         cleaned[timer] = {
-            name: known[name] for name in in_object_order(known) if isinstance(known[name], Mapping)
+            name: as_parsed(known[name])
+            for name in in_object_order(known)
+            if isinstance(known[name], Mapping)
         }
     return cleaned
 

@@ -11,7 +11,7 @@ from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.sillytavern.decorators import split_decorators
 from lorewell.engine.sillytavern.fields import group_of
 from lorewell.engine.sillytavern.hashing import hash_all
-from lorewell.engine.sillytavern.javascript import as_text, in_object_order, json_text
+from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
 from lorewell.engine.sillytavern.lore import Lore, Object, read_lore
 from lorewell.engine.sillytavern.table import TABLE
 from lorewell.engine.sillytavern.view import sillytavern_view
@@ -29,7 +29,7 @@ def split_object(entry: Object, book: str) -> dict[str, Any]:
     """Return an entry's object as the list of entries has it: named, decorators split off."""
     rest = {name: value for name, value in entry.items() if name not in ("uid", "world")}
     uid = {"uid": entry["uid"]} if "uid" in entry else {}
-    fields = {**uid, "world": entry.get("world", book), **rest}
+    fields = as_parsed({**uid, "world": entry.get("world", book), **rest})
     content = fields.get("content")
     decorators, left = split_decorators(content if isinstance(content, str) else "")
     return {**fields, "decorators": list(decorators), "content": left}
