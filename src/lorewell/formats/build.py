@@ -9,10 +9,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from lorewell.engine.sillytavern import Imported, import_entry
+from lorewell.engine.sillytavern import Imported, form_of, import_entry
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
 from lorewell.formats.detect import Kind, type_name
-from lorewell.formats.lorebook import NO_BOOK, Lorebook, form_of
+from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.notes import Notes, place
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES

@@ -2,7 +2,7 @@
 
 from lorewell.engine.sillytavern.fields import ReadEntry, read_entry
 from lorewell.engine.sillytavern.reading import Imported, import_entry
-from lorewell.engine.sillytavern.table import Form
+from lorewell.engine.sillytavern.table import Form, form_of
 from lorewell.engine.sillytavern.values import Repair
 from lorewell.engine.sillytavern.view import overlaid, sillytavern_view
 
@@ -11,6 +11,7 @@ __all__ = [
     "Imported",
     "ReadEntry",
     "Repair",
+    "form_of",
     "import_entry",
     "overlaid",
     "read_entry",

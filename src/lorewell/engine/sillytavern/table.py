@@ -445,3 +445,34 @@ TABLE: tuple[Field, ...] = (
         optional=True,
     ),
 )
+
+# Names that only one of the dialects has. `key`, `keys` and their like are left out on purpose:
+# files that differ in these alone have to give the same entries.
+_CARD_MARKS = frozenset(["insertion_order", "enabled"])
+_WORLD_MARKS = frozenset(
+    [
+        "order",
+        "disable",
+        "addMemo",
+        "caseSensitive",
+        "displayIndex",
+        "excludeRecursion",
+        "matchWholeWords",
+        "preventRecursion",
+        "scanDepth",
+        "selectiveLogic",
+        "useProbability",
+    ]
+)
+
+
+def form_of(entry: Mapping[str, Any], container: Form) -> Form:
+    """Return the dialect of one entry: its own where its names are clear, else the container's.
+
+    Source: spec/formats.md §2.4: real lists mix both, also inside one entry.
+    """
+    card = not _CARD_MARKS.isdisjoint(entry)
+    world = not _WORLD_MARKS.isdisjoint(entry)
+    if card == world:
+        return container
+    return "card" if card else "world_info"

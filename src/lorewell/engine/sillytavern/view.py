@@ -21,7 +21,7 @@ from lorewell.engine.sillytavern.fields import (
     read_values,
 )
 from lorewell.engine.sillytavern.reading import import_entry
-from lorewell.engine.sillytavern.table import TABLE, Field, Form
+from lorewell.engine.sillytavern.table import TABLE, Field, Form, form_of
 from lorewell.engine.sillytavern.values import MisfitError, Notes
 from lorewell.model import Entry
 
@@ -38,16 +38,16 @@ _UNSAID = {
 
 
 def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
-    """Return the raw entry and its form, where it is SillyTavern's or a card's.
+    """Return the raw entry and its own form, where its file is SillyTavern's or a card.
 
     Any other entry, whatever its raw is, counts as natively written: an empty one of world info.
     """
     raw, written = entry.source.get("raw"), entry.source.get("format")
     if isinstance(raw, Mapping) and isinstance(written, str):
         if written == "st_world":
-            return raw, "world_info"
+            return raw, form_of(raw, "world_info")
         if _CARD_FORMAT.fullmatch(written):
-            return raw, "card"
+            return raw, form_of(raw, "card")
     return {}, "world_info"
 
 

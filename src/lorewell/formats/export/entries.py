@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
@@ -16,15 +16,9 @@ from lorewell.engine.sillytavern.table import TABLE, Field
 from lorewell.formats.build import own_id, storable_id, suffixed_id
 from lorewell.formats.detect import CARD_SPEC, Kind
 from lorewell.formats.export.losses import Losses
-from lorewell.formats.lorebook import form_of
 from lorewell.model import Entry
 
 _CARD_KINDS = frozenset([Kind.CHARACTER_BOOK.value, Kind.LOREBOOK_V3.value])
-# Under which word of `source.format` an entry is read back in a form.
-_WORDS: Final[Mapping[Form, str]] = {
-    "world_info": Kind.ST_WORLD.value,
-    "card": Kind.CHARACTER_BOOK.value,
-}
 _OURS = "extensions/lorewell/"
 _WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
 _CARD_ROWS = tuple(field for field in TABLE if field.card)
@@ -68,9 +62,9 @@ def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
     if container is None:
         result = _spelled_out(entry)
     elif container == "world_info":
-        result = _as_it_came(entry, container)
+        result = _as_it_came(entry)
     else:
-        result = sillytavern_view(_settled(entry, container))
+        result = sillytavern_view(entry)
     _note_ours(result, entry, at, losses)
     _note_raw(entry, at, losses)
     return result
@@ -87,7 +81,7 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     """
     container = container_of(entry)
     if container == "card":
-        result = _as_it_came(entry, container)
+        result = _as_it_came(entry)
         if says_use_regex(entry):
             use_regex = False  # it has what it had
     else:
@@ -99,15 +93,9 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     return result
 
 
-def _settled(entry: Entry, container: Form) -> Entry:
-    """Return the entry with the word for its own form, which may not be that of its file."""
-    form = form_of(entry.source["raw"], container)
-    return entry.model_copy(update={"source": {**entry.source, "format": _WORDS[form]}})
-
-
-def _as_it_came(entry: Entry, container: Form) -> dict[str, Any]:
+def _as_it_came(entry: Entry) -> dict[str, Any]:
     raw = entry.source["raw"]
-    result = overlaid(_settled(entry, container))
+    result = overlaid(entry)
     if _is_imported_id(entry.id, own_id(raw)):
         for name in ("uid", "id"):
             result.pop(name, None)
@@ -144,11 +132,8 @@ def _values(entry: Entry) -> dict[str, Any]:
 
 def _converted(entry: Entry, container: Form | None, at: int, losses: Losses) -> dict[str, Any]:
     """Return an entry in a card's names; what a card's entry has no name for is in `extensions`."""
-    source = {} if container is None else entry.source
-    settled = entry.model_copy(update={"source": source})
-    if container is not None:
-        settled = _settled(settled, container)
-    shown = sillytavern_view(settled)
+    foreign = entry if container else entry.model_copy(update={"source": {}})
+    shown = sillytavern_view(foreign)
     values = _values(entry)
     result: dict[str, Any] = {"id": shown["uid"]}
     extensions = _extensions(shown, at, losses)
