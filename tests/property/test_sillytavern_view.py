@@ -64,7 +64,7 @@ def names_of(field_name: str) -> set[str]:
     named = {f"lorewell/{field_name}", *PARTNERS.get(field_name, ())}
     for field in TABLE:
         if field.name == field_name or field.world in PARTNERS.get(field_name, ()):
-            named |= {name.path for name in field.names("world_info")}
+            named |= {name.path for name in field.names["world_info"]}
     if field_name == "inherit":
         named |= names_of("case_sensitive") | names_of("match_whole_words")
     if field_name == "conflict_key":

@@ -24,7 +24,7 @@ _WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
 _CARD_ROWS = tuple(field for field in TABLE if field.card)
 # What a card's entry must have, and every name that a conversion writes anew.
 _REQUIRED = frozenset(["keys", "content", "enabled", "order"])
-_CONVERTED = {name.path for field in TABLE for name in field.names("world_info")}
+_CONVERTED = {name.path for field in TABLE for name in field.names["world_info"]}
 _WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
 # Source: spec/formats.md §1.2.
 _REGEX_KEY = re.compile(r"/[\s\S]+?/[gimsuy]*\Z")
