@@ -46,7 +46,7 @@ def imported(raw: Document, container: Form, entry_id: str = "entry-3") -> Entry
 
 def meaning(raw: Document, form: Form) -> tuple[Document, Document, tuple[str, ...]]:
     read = read_entry(raw, form=form)
-    return read.core, read.block, read.requirements
+    return read.core, read.block, tuple(need.requirement for need in read.needs)
 
 
 def flat(view: Document) -> Document:

@@ -14,8 +14,10 @@ from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, te
 from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.notes import Notes, place
+from lorewell.formats.quarantine import find_suspects
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
+from lorewell.model.imports import LossReason, Quarantined
 from lorewell.model.parse import nesting, parse_model
 from lorewell.model.text import MAX_NESTING, is_blank, pointer
 
@@ -25,6 +27,24 @@ MAX_ID_CHARS = 150
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
 UNTITLED = "Untitled"
+_SHOWN_CHARS = 80  # of what is in quarantine
+# Of a book, with the marks by which programs know their files; the rest of it has no effect here.
+_READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
+_NOTHING: tuple[object, ...] = (None, "", [], {})
+# What a repair loses; the others say the same in another form.
+_LOSS_OF: Mapping[str, LossReason] = {
+    **dict.fromkeys(("clamped", "rounded"), "clamped"),
+    **dict.fromkeys(("cut", "keys_cut"), "cut"),
+    **dict.fromkeys(("wrong_type", "trigger_broken"), "wrong_type"),
+    **dict.fromkeys(
+        (
+            *("ignored_field", "group_weight_ignored", "several_groups", "group_too_long"),
+            *("not_kept", "and_key", "pattern_as_text", "decorator_kept", "parent_missing"),
+            *("condition_unreadable", "position_changed"),
+        ),
+        "unsupported",
+    ),
+}
 
 # Under which names of the file a field of ours may stand, for saying where a fault is.
 _FILE_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -59,7 +79,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     if book is None:
         notes.add(NO_BOOK, "the card holds no lorebook")
         book = {lorebook.entries_name: []}
-    namer = _Namer(book, lorebook.entries_name, notes)
+    namer = _Namer(book, lorebook, notes)
     name = namer.name((lorebook.card_name, _stem(file_name)))
     description = namer.description()
     sources = list(_entries(book, lorebook, notes))
@@ -97,10 +117,15 @@ class _Namer:
 
     given_name: str | None = None
 
-    def __init__(self, book: Mapping[str, Any], entries_name: str, notes: Notes) -> None:
+    def __init__(self, book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> None:
         self._book = book
+        self._at = lorebook.at
         self._notes = notes
-        self.rest = {name: value for name, value in book.items() if name != entries_name}
+        name_of_entries = lorebook.entries_name
+        self.rest = {name: value for name, value in book.items() if name != name_of_entries}
+        for name, value in self.rest.items():
+            if name not in _READ and value not in _NOTHING:
+                notes.lose(value, "unsupported", pointer(*self._at, name))
 
     def name(self, others: tuple[object, ...]) -> str:
         """Return the first of the names that is a text and not blank, cut to its bound."""
@@ -125,12 +150,14 @@ class _Namer:
             self._notes.add(
                 "wrong_type", f"the book's {field} is {type_name(value)}, not a text; kept as raw"
             )
+            self._notes.lose(value, "wrong_type", pointer(*self._at, field))
 
     def _bounded(self, field: str, text: str, limit: int) -> str:
         if len(text) > limit:
             self._notes.add(
                 f"{field}_cut", f"the {field} has {len(text)} characters; cut to {limit}"
             )
+            self._notes.lose(text, "cut", pointer(*self._at, field))
             self.rest.setdefault(field, text)  # a card's name hides no odd one of the book
             return text[:limit]
         if text and self.rest.get(field) == text:  # an empty one is not the lack of one
@@ -175,6 +202,7 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         else:
             what = "an empty object" if raw == {} else type_name(raw)
             notes.add("entry_skipped", f"{place(*steps)}: is {what}, no entry; left out")
+            notes.lose(raw, "no_entry", pointer(*steps))
 
 
 def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[dict[str, Any]]:
@@ -183,13 +211,53 @@ def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[di
     for index, source in enumerate(sources):
         entry_id = identifier.id_of(index)
         imported = _read_entry(source.raw, lorebook, entry_id)
-        for repair in imported.repairs:
-            message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
-            notes.add(repair.code, message, entry_id)
+        _report(source, imported, notes)
         if _is_odd_key(source, lorebook):  # an export puts it there again
             imported.entry["source"]["key"] = source.steps[-1]
         entries.append(imported.entry)
     return entries
+
+
+def _report(source: _Source, imported: Imported, notes: Notes) -> None:
+    """Note what was mended, what is lost, what blocks the entry, and what is to be looked at."""
+    at, entry_id = pointer(*source.steps), imported.entry["id"]
+    lost: dict[tuple[str, LossReason], None] = {}
+    for repair in imported.repairs:
+        message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
+        notes.add(repair.code, message, entry_id)
+        why = _LOSS_OF.get(repair.code)
+        if why is not None:
+            lost[repair.pointer, why] = None
+    lost |= {(below, "unsupported"): None for below in imported.unread}
+    first = {sign.requirement: sign.pointer for sign in reversed(imported.signs)}
+    lost |= {(first[word], "blocked"): None for word in imported.entry["runtime_requirements"]}
+    for below, why in lost:
+        notes.lose(_value_at(source.raw, below), why, at + below)
+    for suspect in find_suspects(imported):
+        start, end = suspect.span
+        notes.quarantine(
+            Quarantined(
+                entry_id=entry_id,
+                pointer=at + suspect.pointer,
+                what=suspect.what,
+                span=suspect.span,
+                text=suspect.text[start : min(end, start + _SHOWN_CHARS)],
+            )
+        )
+
+
+def _value_at(raw: Mapping[str, Any], at: str) -> object:
+    """Return the value at a JSON pointer; None where there is none."""
+    found: Any = raw
+    for step in at.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(name)
+        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return None
+    return found
 
 
 def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
@@ -228,13 +296,21 @@ class _Identifier:
         if own is not None and wanted != own:
             message = f"{where}: the id is too long or holds control characters; mended"
             self._notes.add("id_mended", message, wanted)
+            self._lose(index, "odd_id")
         taken = wanted in self._given or (own is None and wanted in self._wanted)
         entry_id = self._numbered(wanted) if taken else wanted
         if taken:
             message = f"{where}: the id {wanted!r} is taken; it becomes {entry_id!r}"
             self._notes.add("id_repeated", message, entry_id)
+            if own is not None:
+                self._lose(index, "duplicate_id")
         self._given.add(entry_id)
         return entry_id
+
+    def _lose(self, index: int, why: LossReason) -> None:
+        steps, raw = self._sources[index]
+        name = "uid" if raw.get("uid") not in _NOTHING else "id"
+        self._notes.lose(raw[name], why, pointer(*steps, name))
 
     def _numbered(self, wanted: str) -> str:
         number = self._numbers.get(wanted, 2)

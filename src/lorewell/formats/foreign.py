@@ -11,6 +11,10 @@ from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
+from lorewell.model.text import pointer
+
+_MARKS = frozenset(["spec", "spec_version"])  # every entry's `source.format` tells it
+_NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 def import_file(data: bytes, *, name: str) -> ImportedBook:
@@ -52,6 +56,7 @@ def _import(data: bytes, file_name: str) -> ImportedBook:
     notes = Notes()
     decoded = decode(data, name=file_name, notes=notes)
     lorebook = read_lorebook(decoded.document.value, notes)
+    _note_others(decoded.document.value, lorebook.at, notes)
     book = build_book(lorebook, file_name=file_name, depth=decoded.document.nesting, notes=notes)
     return imported(
         book,
@@ -60,3 +65,14 @@ def _import(data: bytes, file_name: str) -> ImportedBook:
         data=data,
         file_name=file_name,
     )
+
+
+def _note_others(document: object, steps: tuple[str, ...], notes: Notes) -> None:
+    """Note what stands beside the lorebook on the way to it: that is not taken."""
+    for at, step in enumerate(steps):
+        if not isinstance(document, dict):
+            return
+        for name, value in document.items():
+            if name != step and name not in _MARKS and value not in _NOTHING:
+                notes.lose(value, "not_taken", pointer(*steps[:at], name))
+        document = document.get(step)

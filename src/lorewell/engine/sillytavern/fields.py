@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.dynamic import in_table_order
+from lorewell.engine.sillytavern.dynamic import Sign
 from lorewell.engine.sillytavern.table import TABLE, ByName, Field, Form, Name
 from lorewell.engine.sillytavern.values import MisfitError, Notes, Repair, shown
+from lorewell.model.text import pointer
 
 INHERITED = ("case_sensitive", "match_whole_words")
 DEFAULT_BLOCK: ByName = {
     "inherit": INHERITED,
     **{field.name: field.default for field in TABLE if field.place == "block"},
 }
+_ASKING = {field.name: field.requirement for field in TABLE if field.requirement}
 ALWAYS = 100  # percent
 MAX_GROUP_NAME = 194  # what "group:" leaves of a conflict_key
 # What JavaScript's \s is. Source: spec/sillytavern.md §10: blanks after a comma go with it.
 _COMMA = re.compile(
     ",[\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*"
 )
+_NOTHING: tuple[object, ...] = ("", [], {})
 LACKING: Any = object()  # where a member is missing, as null is a value
 
 
@@ -33,13 +36,13 @@ class ReadEntry:
     Attributes:
         core: values of all Entry fields that foreign entries have.
         block: the members of the block `sillytavern` that differ from its defaults.
-        requirements: what the fields ask for that the native policy lacks, in the table's order.
+        needs: what the fields ask for that the native policy lacks.
         repairs: in the order of the table of fields.
     """
 
     core: dict[str, Any]
     block: dict[str, Any]
-    requirements: tuple[str, ...]
+    needs: tuple[Sign, ...]
     repairs: tuple[Repair, ...]
 
 
@@ -53,6 +56,33 @@ def member(raw: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  a foreign
             return LACKING
         found = found[step]
     return found
+
+
+def unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iterator[str]:
+    """Yield the JSON pointers of members that no field is read from, but of those without a value.
+
+    Args:
+        raw: the entry, or at `at` a part of it.
+        known: the paths that are read, and those on the way to them followed by "/".
+        at: the path of `raw`, followed by "/"; "" for the entry.
+    """
+    for name, value in raw.items():
+        path, is_step = at + name, "/" not in name
+        if (is_step and path in known) or value is None or value is False or value in _NOTHING:
+            continue
+        if is_step and f"{path}/" in known and isinstance(value, dict):
+            yield from unread(value, known, f"{path}/")
+        else:
+            yield f"/{at}{pointer(name)[1:]}"
+
+
+def with_ways(paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths, and each part of them that leads to one, as `unread` takes them."""
+    known = set()
+    for path in paths:
+        known.add(path)
+        known.update(path[: at + 1] for at, character in enumerate(path) if character == "/")
+    return frozenset(known)
 
 
 def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, Any] | None:
@@ -209,8 +239,8 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
     >>> read = read_entry({"keys": "lamp, oil", "enabled": None, "sticky": 2}, form="card")
     >>> read.core["keys"], read.core["enabled"], read.core["position"], read.block
     (('lamp', 'oil'), True, 'after_character', {'sticky': 2})
-    >>> read.requirements, [repair.code for repair in read.repairs]
-    (('sticky',), ['keys_split', 'null_value'])
+    >>> [need.requirement for need in read.needs], [repair.code for repair in read.repairs]
+    (['sticky'], ['keys_split', 'null_value'])
 
     Source: spec/native.md §11.4, §11.5; spec/formats.md §0.6, §2.3, §2.4.
     """
@@ -220,12 +250,12 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
     _warn_of_null(raw, notes)
     _warn_of_values(values, notes)
     core, block = split(found)
-    needs = [field.requirement for field in TABLE if field.requirement and found[field.name]]
+    needs = [(word, name) for name, word in _ASKING.items() if found[name]]
     if found["position"] == "outlet" and not found["outlet_name"]:
-        needs.append("outlet_name")
+        needs.append(("outlet_name", "position"))
     return ReadEntry(
         core=core,
         block={name: value for name, value in block.items() if value != DEFAULT_BLOCK[name]},
-        requirements=in_table_order(needs),
+        needs=tuple(Sign(word, f"/{values.written[name].path}") for word, name in needs),
         repairs=tuple(notes.repairs),
     )

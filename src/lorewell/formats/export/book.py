@@ -9,7 +9,7 @@ from typing import Any, Final, assert_never, get_args
 from lorewell.engine.sillytavern import Form
 from lorewell.formats.build import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
 from lorewell.formats.export.entries import card_entry, container_of, map_key, world_entry
-from lorewell.formats.export.losses import Losses
+from lorewell.formats.losses import Losses
 from lorewell.model import BookCreate
 from lorewell.model.imports import ExportFormat, Loss
 

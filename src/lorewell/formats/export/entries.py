@@ -15,7 +15,7 @@ from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
 from lorewell.engine.sillytavern.table import TABLE, Field
 from lorewell.formats.build import own_id, storable_id, suffixed_id
 from lorewell.formats.detect import CARD_SPEC, Kind
-from lorewell.formats.export.losses import Losses
+from lorewell.formats.losses import Losses
 from lorewell.model import Entry
 
 _CARD_KINDS = frozenset([Kind.CHARACTER_BOOK.value, Kind.LOREBOOK_V3.value])
