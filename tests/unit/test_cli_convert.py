@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from lorewell import import_file
-from lorewell.cli import main as program
 from lorewell.cli.convert import MAX_LINES
 from pictures import png, text
+from program import Done, Lorewell
 from support import Document
 
 ENTRIES = {"5": {"uid": 5, "key": ["lamp"], "content": "灯", "order": "10", "odd": [1]}}
@@ -19,36 +18,18 @@ WORLD = {"entries": ENTRIES, "name": "Harbour"}
 CARD = {"spec": "chara_card_v2", "data": {"name": "Oda", "first_mes": "Hi."}}
 
 
-class Lorewell:
-    """The program in this process, in a folder of its own."""
+class Convert(Lorewell):
+    """The command `convert` alone."""
 
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.capfd = capfd
-
-    def __call__(self, *args: str | Path) -> tuple[object, str, str]:
-        self.monkeypatch.setattr(sys, "argv", ["lorewell", "convert", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            program.main()
-        return (ended.value.code, *self.capfd.readouterr())
-
-    def file(self, name: str, content: object) -> Path:
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return path
+    def __call__(self, *args: str | Path) -> Done:
+        return super().__call__("convert", *args)
 
 
 @pytest.fixture
 def lorewell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Lorewell:
-    for name in ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-    return Lorewell(tmp_path, monkeypatch, capfd)
+    return Convert(tmp_path, monkeypatch, capfd)
 
 
 def document(path: Path) -> Document:
