@@ -194,9 +194,12 @@ def test_broken_file_is_one_line(lorewell: Lorewell, command: str, data: bytes, 
 @pytest.mark.parametrize("command", ["show", "import"])
 def test_exit_codes_are_those_of_select(lorewell: Lorewell, command: str) -> None:
     assert lorewell(command, lorewell.folder / "none.json").code == 4
-    assert lorewell(command, lorewell.folder).code == 1
     assert lorewell(command, lorewell.file("big", b" " * (16 * 2**20 + 1))).code == 6
     assert lorewell(command).code == 2
+
+
+def test_folder_is_no_book_to_show(lorewell: Lorewell) -> None:
+    assert lorewell("show", lorewell.folder).code == 1
 
 
 def test_dependency_that_cannot_be_met_is_told_by_show(lorewell: Lorewell) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from lorewell import errors
-from lorewell.cli import main as program
 from lorewell.cli.backup import pg_dump_command
+from lorewell.cli.failures import exit_code
 from lorewell.client import LorewellClient, Retry
 from lorewell.errors import LorewellError
 from lorewell.http import server
@@ -504,4 +504,4 @@ def test_serve_refuses_an_open_door(lorewell: Service) -> None:
     ],
 )
 def test_exit_codes_are_those_of_the_classes(kind: type[LorewellError], code: int) -> None:
-    assert program.exit_code(kind("Odd.")) == code
+    assert exit_code(kind("Odd.")) == code
