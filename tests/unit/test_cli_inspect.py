@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 
 import pytest
 from rich.cells import cell_len
@@ -117,6 +119,20 @@ def test_file_that_is_not_there_is_one_line(lorewell: Lorewell) -> None:
     assert (done.code, done.out) == (4, "")
     assert done.err.endswith("none.png can't be read: No such file or directory\n")
     assert lorewell("inspect").code == 2
+
+
+def test_members_of_an_archive_are_named_and_nothing_else(lorewell: Lorewell) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("../evil\x1b[2J.txt", b"x")
+        archive.writestr("card.json", json.dumps(BARE))
+    path = lorewell.file("oda.charx", file.getvalue())
+    done = lorewell("inspect", path)
+    assert "zip archive: a character card V2 (charx)" in done.out
+    size = len(json.dumps(BARE))
+    assert rf"archive: ../evil\x1b[2J.txt (1 bytes), card.json ({size} bytes)" in done.words
+    assert "charx_unsafe_names" in done.out
+    assert list(lorewell.folder.iterdir()) == [path]
 
 
 def test_long_lists_of_parts_are_cut(lorewell: Lorewell) -> None:
