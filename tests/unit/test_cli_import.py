@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from rich.cells import cell_len
 
 from lorewell import BookCreate, SelectRequest, import_file, load_book, select
-from lorewell.cli import main as program
 from lorewell.cli.contents import MAX_KEYS, MAX_LINES
 from lorewell.model.parse import parse_json, parse_model
 from pictures import png, text
+from program import Lorewell
 
 ROOT = Path(__file__).resolve().parents[2]
 HARBOUR = ROOT / "examples" / "harbour.json"
@@ -45,51 +43,6 @@ CARD = {
     "spec_version": "2.0",
     "data": {"name": "Oda", "character_book": {"description": "Of Oda.", "entries": ENTRIES}},
 }
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def words(self) -> str:
-        """The output with every run of blanks as one."""
-        return " ".join(self.out.split())
-
-
-class Lorewell:
-    """The program in this process, in a folder of its own."""
-
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.capfd = capfd
-
-    def __call__(self, *args: str | Path) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["lorewell", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            program.main()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Done(code, *self.capfd.readouterr())
-
-    def file(self, name: str, content: object) -> Path:
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return path
-
-
-@pytest.fixture
-def lorewell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Lorewell:
-    for name in ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-    return Lorewell(tmp_path, monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -241,9 +194,12 @@ def test_broken_file_is_one_line(lorewell: Lorewell, command: str, data: bytes, 
 @pytest.mark.parametrize("command", ["show", "import"])
 def test_exit_codes_are_those_of_select(lorewell: Lorewell, command: str) -> None:
     assert lorewell(command, lorewell.folder / "none.json").code == 4
-    assert lorewell(command, lorewell.folder).code == 1
     assert lorewell(command, lorewell.file("big", b" " * (16 * 2**20 + 1))).code == 6
     assert lorewell(command).code == 2
+
+
+def test_folder_is_no_book_to_show(lorewell: Lorewell) -> None:
+    assert lorewell("show", lorewell.folder).code == 1
 
 
 def test_dependency_that_cannot_be_met_is_told_by_show(lorewell: Lorewell) -> None:

@@ -19,10 +19,10 @@ from lorewell.cli.listings import (
     say,
     stored_parts,
 )
+from lorewell.cli.outputs import write_file
 from lorewell.errors import (
     Fault,
     ImportInvalidError,
-    LorewellError,
     ValidationFailedError,
     tell,
 )
@@ -163,7 +163,7 @@ def export_command(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        _write(output, text)
+        write_file(output, text.encode())
 
 
 @app.command("delete")
@@ -310,10 +310,3 @@ def _print_published(place: Place, published: Published) -> None:
 
 def _print_json(value: Contract) -> None:
     typer.echo(value.model_dump_json())
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LorewellError(f"{path} can't be written: {error.strerror}.") from error

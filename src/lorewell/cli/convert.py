@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +11,13 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from lorewell.cli.convert_folder import convert_folder
 from lorewell.cli.listings import print_parts, say
+from lorewell.cli.outputs import dumped, write_file
 from lorewell.cli.tables import new_table, plain
-from lorewell.errors import Fault, ImportInvalidError, LorewellError, ValidationFailedError, tell
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
 from lorewell.formats import open_book
-from lorewell.formats.export import EXPORTS, Exported, export_book, put_into_card
+from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.faults import naming
 from lorewell.formats.files import read_bytes
 from lorewell.model import BookCreate
@@ -31,9 +32,13 @@ _MEANING = {
 
 
 def convert_command(
-    file: Annotated[Path, typer.Argument(metavar="IN", help="A lorebook, or a card with one.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="IN", help="A lorebook, a card with one, or a folder of them."),
+    ],
     output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where to; replaced if it is there.")
+        Path,
+        typer.Argument(metavar="OUT", help="Where to; a file is replaced if it is there."),
     ],
     *,
     to: Annotated[
@@ -43,15 +48,28 @@ def convert_command(
         Path | None,
         typer.Option(metavar="CARD", help="A card; OUT is a copy of it that holds the book."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the losses as JSON.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Of a folder: replace files that are there already.")
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the losses as JSON; of a folder, a line for each file."),
+    ] = False,
 ) -> None:
-    """Write a book in another format, or put it into a card, and say what has no place there."""
+    """Write a book in another format, or put it into a card, and say what has no place there.
+
+    Of a folder each book becomes one file in OUT; what is there is kept, unless --replace is given.
+    """
     target = _target(to, into)
+    if file.is_dir():
+        if into is not None:
+            raise ValidationFailedError("A card takes one book: --into is not for folders.")
+        raise typer.Exit(convert_folder(file, output, target, replace=replace, as_json=as_json))
     found = open_book(file)
     if not found.holds_book:
         raise ImportInvalidError(f"{file.name} is a card that holds no lorebook.", file=file.name)
     exported = export_book(found.book, target)
-    _write(output, _dumped(exported) if into is None else _filled(found.book, into))
+    write_file(output, dumped(exported) if into is None else _filled(found.book, into))
     if as_json:
         losses = [loss.model_dump() for loss in exported.losses]
         typer.echo(orjson.dumps({"format": target, "losses": losses}))
@@ -69,11 +87,6 @@ def _target(to: str | None, into: Path | None) -> ExportFormat:
         fault = Fault("", f"must be one of {', '.join(EXPORTS)}", parameter="--to")
         raise ValidationFailedError(tell((fault,)), faults=(fault,))
     return to
-
-
-def _dumped(exported: Exported) -> bytes:
-    # json, as a whole number may be larger than the 64 bits that orjson takes.
-    return (json.dumps(exported.document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _filled(book: BookCreate, card: Path) -> bytes:
@@ -97,10 +110,3 @@ def _loss_parts(losses: Sequence[Loss]) -> list[RenderableType]:
     if more > 0:
         table.add_row(f"and {more} more", "", "")
     return [table]
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise LorewellError(f"{path} can't be written: {error.strerror}.") from error

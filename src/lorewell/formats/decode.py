@@ -33,7 +33,7 @@ _UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 PNG_FORMAT: Final = "card_png"
 WEBP_FORMAT: Final = "card_webp"
 CHARX_FORMAT: Final = "charx"
-_RISUM_MAGIC = b"\x6f\x00"
+RISUM_MAGIC: Final = b"\x6f\x00"
 _RISUM_HEAD_BYTES = 6  # the magic bytes and the length of the main part
 
 
@@ -207,5 +207,5 @@ _CONTAINERS: Sequence[tuple[bytes, Callable[[bytes, Notes], Decoded]]] = (
     (jpeg.MAGIC, _in_jpeg),
     (webp.MAGIC, _in_webp),
     *((magic, _in_charx) for magic in charx.MAGICS),
-    (_RISUM_MAGIC, _in_risum),
+    (RISUM_MAGIC, _in_risum),
 )
