@@ -298,7 +298,7 @@ def test_picture_holds_the_book_in_all_its_cards(
 @pytest.mark.parametrize(
     ("card", "says"),
     [
-        (b"", "This is no card that a book can be put into: The file is empty."),
+        (b"", "no card that a book can be put into; it must be JSON or a PNG: The file is empty."),
         (b"\xff\xd8\xff", "This is no card that a book can be put into"),
         (b"[]", "This is no character card"),
         (dumped(WORLD), "This is no character card"),
