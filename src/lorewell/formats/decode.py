@@ -70,7 +70,11 @@ def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
         raise ImportInvalidError("The PNG's signature is damaged, as by a transfer as text.")
     if name.lower().endswith((".yaml", ".yml")):
         return Decoded(_decode_yaml(data, notes))
-    return Decoded(decode_text(data, notes))
+    try:
+        return Decoded(decode_text(data, notes))
+    except UnsupportedMediaTypeError as error:
+        sentence = f"This is no picture, zip archive, RisuAI module or JSON: {error}"
+        raise UnsupportedMediaTypeError(sentence) from error
 
 
 def decode_text(data: bytes, notes: Notes) -> Document:
