@@ -74,6 +74,20 @@ def test_keys_stay_apart() -> None:
     assert list(export_book(both, "st_world").document["entries"]) == ["a", "a-2"]
 
 
+def test_key_that_means_something_in_javascript_gives_way_to_the_id_or_the_number() -> None:
+    ids: list[Document] = [{"uid": 7}, {}, {"uid": "valueOf"}, {}]
+    keys = ["__proto__", "constructor", "toString", "灯"]
+    entries = {key: {**each, "content": "x"} for key, each in zip(keys, ids, strict=True)}
+    exported = export_book(imported({"entries": entries}), "st_world")
+    assert list(exported.document["entries"]) == ["7", "1", "2", "灯"]
+    assert found(exported.losses) == [
+        (f"/entries/{at}/source/key", "key", "string", "unsupported") for at in range(3)
+    ]
+    twin = native(id="constructor")
+    assert list(export_book(twin, "st_world").document["entries"]) == ["0"]
+    assert export_book(twin, "st_world").losses == ()
+
+
 def test_very_long_key_is_not_kept() -> None:
     book = imported({"entries": {"k" * 70_000: {"uid": 4, "content": "x"}}})
     assert "key" not in book.entries[0].source
@@ -298,7 +312,7 @@ def test_picture_holds_the_book_in_all_its_cards(
 @pytest.mark.parametrize(
     ("card", "says"),
     [
-        (b"", "This is no card that a book can be put into: The file is empty."),
+        (b"", "no card that a book can be put into; it must be JSON or a PNG: The file is empty."),
         (b"\xff\xd8\xff", "This is no card that a book can be put into"),
         (b"[]", "This is no character card"),
         (dumped(WORLD), "This is no character card"),

@@ -117,7 +117,6 @@ def test_text_that_does_not_begin_like_json_is_of_no_known_kind(data: bytes) -> 
         (b"PK\x03\x04", "a", "zip"),
         (b"PK\x05\x06", "a", "empty zip"),
         (b"o\0\xff\xff\xff\xff", "a", "RisuAI module"),
-        (b"name: Oda", "a.YAML", "YAML"),
         (b'{"type": "risuModule"}', "a", "risu_module"),
     ],
 )

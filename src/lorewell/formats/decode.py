@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
 from lorewell.errors import (
@@ -20,6 +21,7 @@ from lorewell.formats.containers import charx, jpeg, png, webp
 from lorewell.formats.detect import CARDS, Kind, find_kind
 from lorewell.formats.json_text import Document, first_character, read_json
 from lorewell.formats.notes import Notes
+from lorewell.formats.yaml_text import read_yaml
 
 CCV3: Final = "ccv3"
 CHARA: Final = "chara"
@@ -48,11 +50,11 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
-    """Return the JSON document in a file.
+    """Return the document in a file.
 
     Args:
         data: the whole file.
-        name: of the file; only looked at for the ending of a YAML file.
+        name: of the file; only its ending counts, and only if it is YAML's.
         notes: takes every repair.
 
     Raises:
@@ -67,8 +69,12 @@ def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
     if data.startswith(png.SIGNATURE[:4]):
         raise ImportInvalidError("The PNG's signature is damaged, as by a transfer as text.")
     if name.lower().endswith((".yaml", ".yml")):
-        raise ImportInvalidError("This is a YAML file; that kind isn't read yet.")
-    return Decoded(decode_text(data, notes))
+        return Decoded(_decode_yaml(data, notes))
+    try:
+        return Decoded(decode_text(data, notes))
+    except UnsupportedMediaTypeError as error:
+        sentence = f"This is no picture, zip archive, RisuAI module or JSON: {error}"
+        raise UnsupportedMediaTypeError(sentence) from error
 
 
 def decode_text(data: bytes, notes: Notes) -> Document:
@@ -78,12 +84,7 @@ def decode_text(data: bytes, notes: Notes) -> Document:
         ImportInvalidError: it is empty, a web page, or begins like JSON and is none.
         UnsupportedMediaTypeError: it does not even begin like JSON.
     """
-    text = _text(data, notes)
-    start = first_character(text)
-    if not start:
-        raise ImportInvalidError("The file is empty.")
-    if start == "<":
-        raise ImportInvalidError("This is an HTML page (a web page), not a lorebook.")
+    text, start = _text(data, notes)
     try:
         return read_json(text, notes)
     except MalformedJsonError as error:
@@ -92,7 +93,27 @@ def decode_text(data: bytes, notes: Notes) -> Document:
         raise UnsupportedMediaTypeError(str(error)) from error
 
 
-def _text(data: bytes, notes: Notes) -> str:
+def _decode_yaml(data: bytes, notes: Notes) -> Document:
+    """Return the document in bytes of JSON, or else of YAML."""
+    text, start = _text(data, notes)
+    if start in "{[":
+        with suppress(MalformedJsonError):
+            return read_json(text, notes)
+    return read_yaml(text, notes)
+
+
+def _text(data: bytes, notes: Notes) -> tuple[str, str]:
+    """Return the text in bytes, and its first character that is neither blank nor in a comment."""
+    text = _decoded(data, notes)
+    start = first_character(text)
+    if not start:
+        raise ImportInvalidError("The file is empty.")
+    if start == "<":
+        raise ImportInvalidError("This is an HTML page (a web page), not a lorebook.")
+    return text, start
+
+
+def _decoded(data: bytes, notes: Notes) -> str:
     """Return the text in bytes, in the encoding that a byte order mark names, or in UTF-8."""
     encoding = _UTF_16.get(data[:2])
     if encoding is not None:

@@ -21,14 +21,15 @@ def import_file(data: bytes, *, name: str) -> ImportedBook:
     """Return the lorebook in a file, and a report of what was found, mended and blocked.
 
     Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, and character cards V1
-    to V3 as JSON, PNG, WebP and charx, also behind a JPEG. The content alone tells what a file is.
-    Nothing is fetched, run, opened or written. A book in Lorewell's own format is read by foreign
-    rules here, and loses what they do not know (warning `looks_native`); `load_book` takes it as
-    it is.
+    to V3 as JSON, PNG, WebP and charx, also behind a JPEG, and the books of other programs. The
+    content alone tells what a file is; only YAML is looked for by the ending of the name. Nothing
+    is fetched, run, opened or written. A book in Lorewell's own format is read by foreign rules
+    here, and loses what they do not know (warning `looks_native`); `load_book` takes it as it is.
 
     Args:
         data: the whole file, at most 16 MiB.
-        name: the file's name, for the report; it also names a book that nothing else names.
+        name: the file's name, for the report; it also names a book that nothing else names, and
+            with the ending .yaml or .yml the text may be YAML.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.

@@ -79,7 +79,7 @@ def _world(book: BookCreate, losses: Losses) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for at, entry in enumerate(book.entries):
         shown = world_entry(entry, at, losses)
-        entries[_free(map_key(entry, shown), entries)] = shown
+        entries[_free(map_key(entry, shown, at, losses), entries)] = shown
     return {"entries": entries, **_members(book, "world_info", losses)}
 
 

@@ -28,6 +28,14 @@ _CONVERTED = {name.path for field in TABLE for name in field.names["world_info"]
 _WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
 # Source: spec/formats.md §1.2.
 _REGEX_KEY = re.compile(r"/[\s\S]+?/[gimsuy]*\Z")
+# What every object of JavaScript has, or lends to others: as a key it misleads its readers.
+_JAVASCRIPT = frozenset(
+    [
+        *("__proto__", "constructor", "prototype", "toString", "toLocaleString", "valueOf"),
+        *("hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
+        *("__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
+    ]
+)
 _MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 
 
@@ -49,11 +57,19 @@ def says_use_regex(entry: Entry) -> bool:
     return word == Kind.LOREBOOK_V3.value or (spec is not None and int(spec[1]) > newest_without)
 
 
-def map_key(entry: Entry, raw: Mapping[str, Any]) -> str:
-    """Return the key of an entry in a world's map: the one it had, unless its id was changed."""
-    told, before = entry.source.get("key"), entry.source.get("raw")
-    kept = isinstance(before, Mapping) and own_id(before) == own_id(raw)
-    return told if kept and isinstance(told, str) else own_id(raw) or entry.id
+def map_key(entry: Entry, raw: Mapping[str, Any], at: int, losses: Losses) -> str:
+    """Return the key of an entry in a world's map: the one it had, unless its id was changed.
+
+    A key that means something else in JavaScript gives way to the id, or to the entry's number.
+    """
+    told, before, own = entry.source.get("key"), entry.source.get("raw"), own_id(raw)
+    kept = isinstance(before, Mapping) and own_id(before) == own
+    key = told if kept and isinstance(told, str) else own or entry.id
+    if key not in _JAVASCRIPT:
+        return key
+    if key == told:
+        losses.add(told, "unsupported", "entries", at, "source", "key")
+    return own if own and own not in _JAVASCRIPT else str(at)
 
 
 def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
