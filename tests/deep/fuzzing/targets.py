@@ -1,0 +1,143 @@
+"""What is fuzzed: every container, plain text, and the reader of every kind of document."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from deep.fuzzing import containers as c
+from deep.fuzzing.documents import DOCUMENTS, as_bytes
+from deep.fuzzing.json_mutator import Mutator, OnBytes, mutate_json
+from lorewell.formats.containers import charx, jpeg, png, webp
+from lorewell.formats.detect import Kind, find_kind
+
+MAX_BYTES: Final = 6 * 1024  # of an input: larger ones are slow and show nothing else
+_ROOT: Final = Path(__file__).resolve().parents[3]
+# Other people's files, which are not part of this repository, are further seeds where they are.
+_CORPUS: Final = Path(os.environ.get("LOREWELL_CORPUS", _ROOT.parent / "shared" / "corpus"))
+_TRIES: Final = 3  # to stay with a kind
+
+_SNIPPETS: Final = (
+    *("//x\n", "/*", "*/", "/* 灯 */", ",", ",]", "},", '"', "\\", "\\u0000", "\\ud83c", "\\u"),
+    *(
+        "\x00",
+        "\x01",
+        "\n",
+        "\r",
+        "\u2028",
+        "\ufeff",
+        "NaN",
+        "1e999",
+        "<html>",
+        "{",
+        "[",
+        "[" * 101,
+    ),
+)
+_MAGICS: Final = (
+    (png.SIGNATURE, "png"),
+    (jpeg.MAGIC, "jpeg"),
+    (webp.MAGIC, "webp"),
+    *((magic, "charx") for magic in charx.MAGICS),
+    (c.RISUM_MAGIC, "risum"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Something to fuzz.
+
+    Attributes:
+        seeds: makes the files to begin with.
+        mutate: makes the next file of one.
+    """
+
+    seeds: Callable[[], Iterable[bytes]]
+    mutate: Mutator
+
+
+def _kind_of(data: bytes) -> Kind | None:
+    try:
+        return find_kind(json.loads(data, strict=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _keeping(kind: Kind) -> Mutator:
+    """Return a mutator that mostly stays with a kind of document."""
+
+    def mutate(data: bytes, max_size: int, chance: Random, on_bytes: OnBytes) -> bytes:
+        for _ in range(_TRIES):
+            mutated = mutate_json(data, max_size, chance, on_bytes)
+            if _kind_of(mutated) == kind:
+                break
+        return mutated
+
+    return mutate
+
+
+def _text_seeds() -> Iterator[bytes]:
+    text = as_bytes(DOCUMENTS[Kind.ST_WORLD][0]).decode()
+    yield codecs.BOM_UTF8 + text.encode()
+    yield codecs.BOM_UTF16_LE + text.encode("utf-16-le")
+    yield codecs.BOM_UTF16_BE + text.encode("utf-16-be")
+    yield '/* 灯 */ {"entries": {"1": {"key": ["\\u0000", "\\ud800"],}, "1": {}},} // end'.encode()
+    yield '{"entries": [{"keys": ["a\nb"], "id": 1e999, "content": "лампа"}]}'.encode()
+    yield b"<!doctype html>"
+    yield "# 名: no JSON".encode()
+
+
+def _mutate_text(data: bytes, max_size: int, chance: Random, on_bytes: OnBytes) -> bytes:
+    """Return a text with a comment, a comma, an escape or the like more, or in another encoding."""
+    action = chance.randrange(10)
+    if action < 3:
+        return on_bytes(data, max_size)
+    if action < 5:
+        return mutate_json(data, max_size, chance, on_bytes)
+    if action == 5:
+        mark, encoding = chance.choice(
+            ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+        )
+        return (mark + data.decode("utf-8", "ignore").encode(encoding))[:max_size]
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        at = chance.randrange(len(data) + 1)
+        data = data[:at] + chance.choice(_SNIPPETS).encode() + data[at:]
+    return data[:max_size]
+
+
+def _format_target(kind: Kind) -> Target:
+    return Target(seeds=lambda: map(as_bytes, DOCUMENTS[kind]), mutate=_keeping(kind))
+
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "png": Target(seeds=c.png_seeds, mutate=c.mutate_png),
+    "webp": Target(seeds=c.webp_seeds, mutate=c.mutate_webp),
+    "charx": Target(seeds=c.archive_seeds, mutate=c.mutate_archive),
+    "jpeg": Target(seeds=c.jpeg_seeds, mutate=c.mutate_jpeg),
+    "risum": Target(seeds=c.risum_seeds, mutate=c.mutate_risum),
+    "text": Target(seeds=_text_seeds, mutate=_mutate_text),
+    **{kind.value: _format_target(kind) for kind in Kind},
+}
+
+
+def target_of(data: bytes) -> str:
+    """Return the name of the target that a file is a seed of."""
+    for magic, name in _MAGICS:
+        if data.startswith(magic):
+            return name
+    return _kind_of(data) or "text"
+
+
+def corpus_seeds(name: str) -> Iterator[bytes]:
+    """Yield the small files of the corpus, if there is one, that are seeds of a target."""
+    for path in sorted(_CORPUS.rglob("*")):
+        if path.is_file() and path.name != "manifest.json" and path.stat().st_size <= MAX_BYTES:
+            data = path.read_bytes()
+            if target_of(data) == name:
+                yield data
