@@ -6,9 +6,12 @@ import pytest
 
 from deep.fuzzing.invariants import check
 
-FINDINGS: list[bytes] = []
+FINDINGS = {
+    "broken character one byte behind a byte order mark": "\ufeff1灯".encode()[:-1],
+    "broken character two bytes behind it": b"\xef\xbb\xbf{[\xff",
+}
 
 
-@pytest.mark.parametrize("data", FINDINGS)
+@pytest.mark.parametrize("data", FINDINGS.values(), ids=FINDINGS)
 def test_file_breaks_nothing(data: bytes) -> None:
     check(data)
