@@ -9,6 +9,7 @@ from deep.fuzzing.invariants import check
 FINDINGS = {
     "broken character one byte behind a byte order mark": "\ufeff1灯".encode()[:-1],
     "broken character two bytes behind it": b"\xef\xbb\xbf{[\xff",
+    "entries that are not the book's": '{"gamestarted": true, "entries": "灯"}'.encode(),
 }
 
 

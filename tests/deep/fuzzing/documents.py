@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from lorewell.engine.sillytavern.table import TABLE
 from lorewell.formats.detect import CARDS, Kind
+from lorewell.model import Entry
+from lorewell.model.sillytavern import SillyTavernBlock
 
 _WORLD_ENTRY: Final = {
     "uid": 7,
@@ -249,6 +251,42 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
         {"name": "мир", "entries": {"9": _REPLICA_OLDER}},
     ),
 }
+# Our own format is a format too.
+NATIVE_DOCUMENTS: Final[tuple[Any, ...]] = (
+    {
+        "name": "雾隐渡",
+        "description": "ท่าเรือ",
+        "metadata": {"ноты": [1.5]},
+        "entries": [
+            {
+                "id": "灯塔",
+                "title": "Маяк 🏮",
+                "content": "{{char}} keeps the lamp.",
+                "keys": ["lamp", "/灯|φάρος/iu"],
+                "secondary_keys": ["霧"],
+                "selective": True,
+                "logic": "not_all",
+                "required": True,
+                "probability": 12.5,
+                "scan_depth": 3,
+                "conditions": [
+                    {"path": "weather.天", "op": "in", "value": ["雨", 2, None]},
+                    {"path": "bell", "op": "exists"},
+                ],
+                "requires": ["b"],
+                "conflict_key": "group:港",
+                "audience": ["actor", "役者"],
+                "position": "outlet",
+                "outlet_name": "棚",
+                "runtime_requirements": ["ejs"],
+                "sillytavern": {"sticky": 2, "group_weight": 50, "inherit": ["case_sensitive"]},
+                "replica": {"position": 4},
+            },
+            {"id": "b", "content": "été", "priority": 3, "order": -2, "position": "at_depth"},
+        ],
+    },
+    {"name": "Harbour", "entries": [{"content": "灯"}, {"content": ""}]},
+)
 CARD_DOCUMENTS: Final = [each for kind in Kind if kind in CARDS for each in DOCUMENTS[kind]]
 
 
@@ -270,7 +308,9 @@ def _names(value: object) -> Iterator[str]:
 # All that programs call their members, wherever they put them.
 NAMES: Final = sorted(
     {
-        *_names([*DOCUMENTS.values()]),
+        *_names([*DOCUMENTS.values(), NATIVE_DOCUMENTS]),
+        *Entry.model_fields,
+        *SillyTavernBlock.model_fields,
         *(step for field in TABLE for name in field.names("card") for step in name.path.split("/")),
         *("manual_text", "use_wpp", "ragConfig", "variable_a", "operator", "variable_b", "text"),
         *("keywordsRaw", "prioritizeInclusion", "keyMatchPriority", "current_wi", "originalData"),

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Protocol
 
-from lorewell import BookCreate, ImportedBook, ImportReport, import_file
+from lorewell import BookCreate, ImportedBook, ImportReport, import_file, load_book
 from lorewell.errors import (
     FileTooLargeError,
     ImportInvalidError,
+    InvalidDependencyError,
     LorewellError,
     UnsupportedMediaTypeError,
     ValidationFailedError,
 )
+from lorewell.formats import open_book
 from lorewell.formats.detect import CARDS, Kind
 from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.export.book import origin_of
+from lorewell.model.book import content_hash
 from lorewell.model.imports import ExportFormat
 from lorewell.model.parse import parse_model
 
@@ -32,6 +37,12 @@ _ORIGINS: Final[dict[str | None, tuple[ExportFormat, ...]]] = {
 }
 
 
+class Check(Protocol):
+    """Reads a file and asserts what holds for any."""
+
+    def __call__(self, data: bytes, *, with_exports: bool = True) -> str | None: ...
+
+
 def check(data: bytes, *, name: str = NAME, with_exports: bool = True) -> str | None:
     """Return the format of a file's report, or None where it was refused; assert what holds.
 
@@ -44,17 +55,43 @@ def check(data: bytes, *, name: str = NAME, with_exports: bool = True) -> str | 
         found = import_file(data, name=name)
     except LorewellError as error:
         _check_refusal(error, name)
-        if with_exports:
-            _check_putting_into(data)
+        found = None
+    if with_exports:
+        _check_putting_into(data)
+    if found is None:
         return None
     _check_book(found, data)
     if with_exports:
         assert import_file(data, name=name) == found
         for each in EXPORTS:
-            _check_export(found.book, each)
-        _check_putting_into(data)
+            _check_left_alone(found.book, each, _check_export(found.book, each))
         if found.report.format in _JSON_CARDS:
             _check_card(found, data, name)
+    return found.report.format
+
+
+def check_opening(data: bytes, *, with_exports: bool = True) -> str | None:
+    """Do the same for a file that is opened: a book of ours is taken as it is, or refused."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, NAME)
+        path.write_bytes(data)
+        try:
+            found = open_book(path)
+        except LorewellError as error:
+            _check_refusal(error, NAME)
+            return None
+        _check_book(found, data)
+        try:
+            load_book(path)
+        except InvalidDependencyError:
+            assert any(entry.requires for entry in found.book.entries)
+        except LorewellError as error:
+            _check_refusal(error, NAME)
+            assert not found.holds_book
+    if with_exports:
+        assert len(content_hash(found.book)) == 64
+        for each in EXPORTS:
+            _check_export(found.book, each)
     return found.report.format
 
 
@@ -88,21 +125,25 @@ def _check_book(found: ImportedBook, data: bytes) -> None:
     assert report.source_file.size == len(data)
 
 
-def _check_export(book: BookCreate, format_: ExportFormat) -> None:
-    exported = export_book(book, format_)
-    document: Any = json.loads(_plain(exported.document))
+def _check_export(book: BookCreate, format_: ExportFormat) -> list[Any]:
+    """Check that a book can be written; return its entries as they are written."""
+    document: Any = json.loads(_plain(export_book(book, format_).document))
     if format_ == "native":
         assert parse_model(BookCreate, document) == book
-        return
-    entries = document["data" if format_ == "lorebook_v3" else "entries"]
-    entries = entries["entries"] if format_ == "lorebook_v3" else entries
+    inside = document["data"] if format_ == "lorebook_v3" else document
+    entries = inside["entries"]
     assert len(entries) == len(book.entries)
-    if format_ in _ORIGINS.get(origin_of(book), ()):
-        shown = entries.values() if isinstance(entries, dict) else entries
-        for entry, back in zip(book.entries, shown, strict=True):
-            raw = json.loads(_plain(entry.source["raw"]))
-            assert {**back, **raw} == back, "a member is lost"
-            assert format_ == "lorebook_v3" or _plain(back) == _plain(raw), "it was not left alone"
+    return list(entries.values()) if isinstance(entries, dict) else entries
+
+
+def _check_left_alone(book: BookCreate, format_: ExportFormat, shown: list[Any]) -> None:
+    """Check that entries that go back to a file of their own form are what they were."""
+    if format_ not in _ORIGINS.get(origin_of(book), ()):
+        return
+    for entry, back in zip(book.entries, shown, strict=True):
+        raw = json.loads(_plain(entry.source["raw"]))
+        assert {**back, **raw} == back, "a member is lost"
+        assert format_ == "lorebook_v3" or _plain(back) == _plain(raw), "it was not left alone"
 
 
 def _check_card(found: ImportedBook, data: bytes, name: str) -> None:

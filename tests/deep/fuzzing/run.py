@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
 import traceback
 import zlib
 from pathlib import Path
@@ -17,10 +18,10 @@ from random import Random
 import atheris
 
 with atheris.instrument_imports(include=["lorewell"]):
-    from deep.fuzzing.invariants import check
     from deep.fuzzing.targets import MAX_BYTES, TARGETS, corpus_seeds
 
-TIMEOUT_SECONDS = 30  # for one input of at most MAX_BYTES, on a machine that does much else
+HANGS_SECONDS = 120  # by the clock: then the run ends
+SLOW_SECONDS = 3  # of a CPU: a busy machine must not turn a file of MAX_BYTES into a slow one
 MEMORY_MB = 2048
 EXPORTED = 8  # one file in so many is written in every format, too: the same one always
 
@@ -56,8 +57,11 @@ def main(name: str, folder: Path, seconds: str) -> None:
     kept = Crashes(crashes)
 
     def one(data: bytes) -> None:
+        started = time.process_time()
         try:
-            check(data, with_exports=zlib.crc32(data) % EXPORTED == 0)
+            target.check(data, with_exports=zlib.crc32(data) % EXPORTED == 0)
+            took = time.process_time() - started
+            assert took < SLOW_SECONDS, f"it takes {took:.1f} s"
         except Exception as error:  # noqa: BLE001  any fault at all is what is looked for
             kept.keep(data, error)
 
@@ -68,7 +72,8 @@ def main(name: str, folder: Path, seconds: str) -> None:
         f"-max_total_time={seconds}",
         f"-max_len={MAX_BYTES}",
         "-len_control=0",
-        f"-timeout={TIMEOUT_SECONDS}",
+        f"-timeout={HANGS_SECONDS}",
+        f"-report_slow_units={HANGS_SECONDS}",
         f"-rss_limit_mb={MEMORY_MB}",
         f"-artifact_prefix={crashes}/",
         "-print_final_stats=1",

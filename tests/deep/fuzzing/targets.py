@@ -12,10 +12,12 @@ from random import Random
 from typing import Final
 
 from deep.fuzzing import containers as c
-from deep.fuzzing.documents import DOCUMENTS, as_bytes
+from deep.fuzzing.documents import DOCUMENTS, NATIVE_DOCUMENTS, as_bytes
+from deep.fuzzing.invariants import Check, check, check_opening
 from deep.fuzzing.json_mutator import Mutator, OnBytes, mutate_json
 from lorewell.formats.containers import charx, jpeg, png, webp
 from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.native import FORMAT as NATIVE, is_native
 
 MAX_BYTES: Final = 6 * 1024  # of an input: larger ones are slow and show nothing else
 _ROOT: Final = Path(__file__).resolve().parents[3]
@@ -25,20 +27,8 @@ _TRIES: Final = 3  # to stay with a kind
 
 _SNIPPETS: Final = (
     *("//x\n", "/*", "*/", "/* 灯 */", ",", ",]", "},", '"', "\\", "\\u0000", "\\ud83c", "\\u"),
-    *(
-        "\x00",
-        "\x01",
-        "\n",
-        "\r",
-        "\u2028",
-        "\ufeff",
-        "NaN",
-        "1e999",
-        "<html>",
-        "{",
-        "[",
-        "[" * 101,
-    ),
+    *("\x00", "\x01", "\n", "\r", "\u2028", "\ufeff", "NaN", "1e999", "<html>", "{", "["),
+    "[" * 101,
 )
 _MAGICS: Final = (
     (png.SIGNATURE, "png"),
@@ -56,26 +46,29 @@ class Target:
     Attributes:
         seeds: makes the files to begin with.
         mutate: makes the next file of one.
+        check: reads a file, asserts what holds for any, and returns its format.
     """
 
     seeds: Callable[[], Iterable[bytes]]
     mutate: Mutator
+    check: Check = check
 
 
-def _kind_of(data: bytes) -> Kind | None:
+def _document(data: bytes) -> object:
+    """Return the document in a file, None where there is none."""
     try:
-        return find_kind(json.loads(data, strict=False))
+        return json.loads(data, strict=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _keeping(kind: Kind) -> Mutator:
-    """Return a mutator that mostly stays with a kind of document."""
+def _keeping(fits: Callable[[object], bool]) -> Mutator:
+    """Return a mutator that mostly stays with documents that fit."""
 
     def mutate(data: bytes, max_size: int, chance: Random, on_bytes: OnBytes) -> bytes:
         for _ in range(_TRIES):
             mutated = mutate_json(data, max_size, chance, on_bytes)
-            if _kind_of(mutated) == kind:
+            if fits(_document(mutated)):
                 break
         return mutated
 
@@ -112,7 +105,10 @@ def _mutate_text(data: bytes, max_size: int, chance: Random, on_bytes: OnBytes) 
 
 
 def _format_target(kind: Kind) -> Target:
-    return Target(seeds=lambda: map(as_bytes, DOCUMENTS[kind]), mutate=_keeping(kind))
+    return Target(
+        seeds=lambda: map(as_bytes, DOCUMENTS[kind]),
+        mutate=_keeping(lambda document: find_kind(document) == kind),
+    )
 
 
 TARGETS: Final[Mapping[str, Target]] = {
@@ -122,6 +118,11 @@ TARGETS: Final[Mapping[str, Target]] = {
     "jpeg": Target(seeds=c.jpeg_seeds, mutate=c.mutate_jpeg),
     "risum": Target(seeds=c.risum_seeds, mutate=c.mutate_risum),
     "text": Target(seeds=_text_seeds, mutate=_mutate_text),
+    NATIVE: Target(
+        seeds=lambda: map(as_bytes, NATIVE_DOCUMENTS),
+        mutate=_keeping(is_native),
+        check=check_opening,
+    ),
     **{kind.value: _format_target(kind) for kind in Kind},
 }
 
@@ -131,7 +132,8 @@ def target_of(data: bytes) -> str:
     for magic, name in _MAGICS:
         if data.startswith(magic):
             return name
-    return _kind_of(data) or "text"
+    document = _document(data)
+    return NATIVE if is_native(document) else find_kind(document) or "text"
 
 
 def corpus_seeds(name: str) -> Iterator[bytes]:
