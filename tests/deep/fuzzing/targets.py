@@ -19,7 +19,7 @@ from lorewell.formats.containers import charx, jpeg, png, webp
 from lorewell.formats.detect import Kind, find_kind
 from lorewell.formats.native import FORMAT as NATIVE, is_native
 
-MAX_BYTES: Final = 6 * 1024  # of an input: larger ones are slow and show nothing else
+MAX_BYTES: Final = 4 * 1024  # of an input: larger ones are slow and show nothing else
 _ROOT: Final = Path(__file__).resolve().parents[3]
 # Other people's files, which are not part of this repository, are further seeds where they are.
 _CORPUS: Final = Path(os.environ.get("LOREWELL_CORPUS", _ROOT.parent / "shared" / "corpus"))
