@@ -217,10 +217,24 @@ def _wide_end(data: bytes) -> bytes:
     return data[:at] + wide + struct.pack("<4sLQL", _ZIP_MARKS[4], 0, at, 1) + data[at:]
 
 
+def _wide_member(data: bytes) -> bytes:
+    """Return an archive of one member whose sizes and place stand in its extra field."""
+    at, end = data.find(_ZIP_MARKS[0]), len(data) - 22
+    head, name = bytearray(data[at : at + 46]), data[at + 46 : end]
+    packed_bytes, real_bytes, offset = struct.unpack("<2L14xL", head[20:46])
+    field = struct.pack("<2H3Q", 1, 24, real_bytes, packed_bytes, offset)
+    head[20:28], head[30:32], head[42:46] = b"\xff" * 8, b"\x1c\0", b"\xff" * 4
+    size = struct.pack("<L", len(head) + len(name) + len(field))
+    return data[:at] + head + name + field + data[end : end + 12] + size + data[end + 16 :]
+
+
 def _fresh_archive(chance: Random, on_bytes: OnBytes) -> bytes:
+    payload, method = card_payload(chance, on_bytes), chance.choice(_METHODS)
+    if chance.random() < 0.2:
+        return _wide_member(archive(payload, method))
     names = ("card.jsoN", "module.risum", "../up", "C:\\x", "assets/图.png", "x_meta/1.json")
     others = [(name, b"x") for name in names if chance.random() < 0.2]
-    return archive(card_payload(chance, on_bytes), chance.choice(_METHODS), *others)
+    return archive(payload, method, *others)
 
 
 def _mark_places(data: bytes) -> Iterator[int]:
@@ -298,6 +312,8 @@ def archive_seeds() -> Iterator[bytes]:
     for card, method in zip(_cards(), (*_METHODS, *_METHODS), strict=False):
         yield archive(card, method, ("assets/图.png", zlib.compress("灯".encode())))
     yield _wide_end(archive(_cards()[0], zipfile.ZIP_STORED, ("module.risum", b"\x6f\0")))
+    yield _wide_member(archive(_cards()[0], zipfile.ZIP_DEFLATED))
+    yield _wide_end(_wide_member(archive(_cards()[1], zipfile.ZIP_BZIP2)))
 
 
 def jpeg_seeds() -> Iterator[bytes]:
