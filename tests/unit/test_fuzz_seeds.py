@@ -31,7 +31,7 @@ def test_seeds_are_read_as_what_they_are(name: str) -> None:
     for data in seeds:
         read_as = TARGETS[name].check(data)
         assert expected(name) in {None, read_as}
-        assert name in {"text", target_of(data)}
+        assert name in {"text", "yaml", target_of(data)}
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -1,17 +1,17 @@
-"""What is fuzzed: every container, plain text, and the reader of every kind of document."""
+"""What is fuzzed: every container, JSON and YAML, and the reader of every kind of document."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from deep.fuzzing import containers as c
+from deep.fuzzing import containers as c, plain
 from deep.fuzzing.documents import DOCUMENTS, NATIVE_DOCUMENTS, as_bytes
 from deep.fuzzing.invariants import Check, check, check_opening
 from deep.fuzzing.json_mutator import Mutator, OnBytes, mutate_json
@@ -25,11 +25,6 @@ _ROOT: Final = Path(__file__).resolve().parents[3]
 _CORPUS: Final = Path(os.environ.get("LOREWELL_CORPUS", _ROOT.parent / "shared" / "corpus"))
 _TRIES: Final = 3  # to stay with a kind
 
-_SNIPPETS: Final = (
-    *("//x\n", "/*", "*/", "/* 灯 */", ",", ",]", "},", '"', "\\", "\\u0000", "\\ud83c", "\\u"),
-    *("\x00", "\x01", "\n", "\r", "\u2028", "\ufeff", "NaN", "1e999", "<html>", "{", "["),
-    "[" * 101,
-)
 _MAGICS: Final = (
     (png.SIGNATURE, "png"),
     (jpeg.MAGIC, "jpeg"),
@@ -75,35 +70,6 @@ def _keeping(fits: Callable[[object], bool]) -> Mutator:
     return mutate
 
 
-def _text_seeds() -> Iterator[bytes]:
-    text = as_bytes(DOCUMENTS[Kind.ST_WORLD][0]).decode()
-    yield codecs.BOM_UTF8 + text.encode()
-    yield codecs.BOM_UTF16_LE + text.encode("utf-16-le")
-    yield codecs.BOM_UTF16_BE + text.encode("utf-16-be")
-    yield '/* 灯 */ {"entries": {"1": {"key": ["\\u0000", "\\ud800"],}, "1": {}},} // end'.encode()
-    yield '{"entries": [{"keys": ["a\nb"], "id": 1e999, "content": "лампа"}]}'.encode()
-    yield b"<!doctype html>"
-    yield "# 名: no JSON".encode()
-
-
-def _mutate_text(data: bytes, max_size: int, chance: Random, on_bytes: OnBytes) -> bytes:
-    """Return a text with a comment, a comma, an escape or the like more, or in another encoding."""
-    action = chance.randrange(10)
-    if action < 3:
-        return on_bytes(data, max_size)
-    if action < 5:
-        return mutate_json(data, max_size, chance, on_bytes)
-    if action == 5:
-        mark, encoding = chance.choice(
-            ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-        )
-        return (mark + data.decode("utf-8", "ignore").encode(encoding))[:max_size]
-    for _ in range(chance.choice((1, 1, 2, 5))):
-        at = chance.randrange(len(data) + 1)
-        data = data[:at] + chance.choice(_SNIPPETS).encode() + data[at:]
-    return data[:max_size]
-
-
 def _format_target(kind: Kind) -> Target:
     return Target(
         seeds=lambda: map(as_bytes, DOCUMENTS[kind]),
@@ -117,7 +83,12 @@ TARGETS: Final[Mapping[str, Target]] = {
     "charx": Target(seeds=c.archive_seeds, mutate=c.mutate_archive),
     "jpeg": Target(seeds=c.jpeg_seeds, mutate=c.mutate_jpeg),
     "risum": Target(seeds=c.risum_seeds, mutate=c.mutate_risum),
-    "text": Target(seeds=_text_seeds, mutate=_mutate_text),
+    "text": Target(seeds=plain.json_seeds, mutate=plain.mutate_text),
+    "yaml": Target(
+        seeds=plain.yaml_seeds,
+        mutate=plain.mutate_yaml,
+        check=partial(check, name="灯.yaml"),
+    ),
     NATIVE: Target(
         seeds=lambda: map(as_bytes, NATIVE_DOCUMENTS),
         mutate=_keeping(is_native),
