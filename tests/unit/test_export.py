@@ -332,3 +332,11 @@ def test_what_is_no_card_is_refused(card: bytes, says: str) -> None:
 def test_card_that_is_too_large_is_refused() -> None:
     with pytest.raises(FileTooLargeError):
         put_into_card(native(), b" " * (MAX_FILE_BYTES + 1))
+
+
+def test_entries_in_raw_are_not_the_books() -> None:
+    book = imported({"gamestarted": True, "entries": {"灯": 1}})
+    for exported in (export_book(book, "st_world"), export_book(book, "character_book")):
+        assert not exported.document["entries"]
+        told = ("/metadata/raw/entries", "entries", "object", "unsupported")
+        assert told in found(exported.losses)

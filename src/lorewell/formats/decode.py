@@ -22,6 +22,7 @@ from lorewell.formats.detect import CARDS, Kind, find_kind
 from lorewell.formats.json_text import Document, first_character, read_json
 from lorewell.formats.notes import Notes
 from lorewell.formats.yaml_text import read_yaml
+from lorewell.model.parse import UTF_8_MARK
 
 CCV3: Final = "ccv3"
 CHARA: Final = "chara"
@@ -125,10 +126,10 @@ def _decoded(data: bytes, notes: Notes) -> str:
         notes.add("utf16", f"the text is {encoding}; UTF-8 is what other programs read")
         return text
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        return data.decode().removeprefix(UTF_8_MARK)
+    except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
         sentence = f"The text is not UTF-8 (byte {error.start})."
-        start = first_character(data[: error.start].decode("utf-8-sig"))
+        start = first_character(data[: error.start].decode().removeprefix(UTF_8_MARK))
         if start and start in "{[<":
             raise ImportInvalidError(sentence) from error
         raise UnsupportedMediaTypeError(sentence) from error

@@ -16,6 +16,8 @@ from lorewell.model.text import MAX_NESTING, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
 
+UTF_8_MARK = "\ufeff"  # what a byte order mark in UTF-8 is as text
+
 # Pydantic speaks of tuples and items where a person wrote lists and text.
 _SENTENCES = {
     "contract": "{detail}",
@@ -80,8 +82,8 @@ def parse_json(data: bytes) -> Any:  # noqa: ANN401  a JSON document can be anyt
             than 100.
     """
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        text = data.decode().removeprefix(UTF_8_MARK)
+    except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
         message = f"The text is not UTF-8 (byte {error.start})."
         raise MalformedJsonError(message) from error
     too_deep = f"The JSON nests deeper than {MAX_NESTING}."
