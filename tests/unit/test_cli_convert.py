@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lorewell import import_file
-from lorewell.cli.convert import MAX_LINES
+from lorewell.cli.reports import MAX_LINES
 from pictures import png, text
 from program import Done, Lorewell
 from support import Document

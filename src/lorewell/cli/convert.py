@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
 from lorewell.cli.convert_folder import convert_folder
 from lorewell.cli.listings import print_parts, say
 from lorewell.cli.outputs import dumped, write_file
-from lorewell.cli.tables import new_table, plain
+from lorewell.cli.reports import loss_tables
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
 from lorewell.formats import open_book
 from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.faults import naming
 from lorewell.formats.files import read_bytes
 from lorewell.model import BookCreate
-from lorewell.model.imports import ExportFormat, Loss
+from lorewell.model.imports import ExportFormat, LossReason
 
-MAX_LINES = 100  # of losses in a table; the JSON has all
 _INTO: ExportFormat = "character_book"
-_MEANING = {
+_MEANING: Mapping[LossReason, str] = {
     "moved_to_extensions": "kept under extensions, where other programs do not look",
     "unsupported": "left out",
 }
@@ -75,7 +72,7 @@ def convert_command(
         typer.echo(orjson.dumps({"format": target, "losses": losses}))
     else:
         say(f"Wrote {output}: {len(found.book.entries)} entries.")
-        print_parts(*_loss_parts(exported.losses))
+        print_parts(*loss_tables(exported.losses, _MEANING))
 
 
 def _target(to: str | None, into: Path | None) -> ExportFormat:
@@ -94,19 +91,3 @@ def _filled(book: BookCreate, card: Path) -> bytes:
         return put_into_card(book, read_bytes(card))
     except ImportInvalidError as error:
         raise naming(error, f"{card.name} can't take a book", file=card.name) from error
-
-
-def _loss_parts(losses: Sequence[Loss]) -> list[RenderableType]:
-    if not losses:
-        return []
-    table = new_table("Losses")
-    table.add_column("Place", overflow="fold", ratio=3)
-    table.add_column("What", overflow="fold", ratio=1)
-    table.add_column("What becomes of it", overflow="fold", ratio=3)
-    for loss in losses[:MAX_LINES]:
-        what = Text(plain(f"{loss.field} ({loss.kind})"))
-        table.add_row(Text(plain(loss.pointer)), what, Text(f"{loss.why}: {_MEANING[loss.why]}"))
-    more = len(losses) - MAX_LINES
-    if more > 0:
-        table.add_row(f"and {more} more", "", "")
-    return [table]

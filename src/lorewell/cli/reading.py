@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lorewell.cli.contents import import_json, report_tables
+from lorewell.cli.contents import import_json
 from lorewell.cli.failures import exit_code
 from lorewell.cli.inspections import inspection_json, inspection_text
 from lorewell.cli.listings import print_parts
@@ -26,6 +26,7 @@ from lorewell.cli.many import (
     print_summary,
     report_row,
 )
+from lorewell.cli.reports import report_tables
 from lorewell.errors import LorewellError
 from lorewell.formats import open_book
 from lorewell.formats.inspection import inspect_file

@@ -51,7 +51,7 @@ def read_decorators(content: str) -> Decorated:
 
     >>> found = read_decorators("@@depth 2\n@@unknown\n@@@role user\n\nText")
     >>> dict(found.values), found.content
-    ({'position': 'at_depth', 'depth': 2, 'role': 'user'}, 'Text')
+    ({'role': 'user', 'position': 'at_depth', 'depth': 2}, 'Text')
     >>> read_decorators("@@is_greeting 1\nText").content
     '@@is_greeting 1\nText'
     """
