@@ -311,7 +311,7 @@ NAMES: Final = sorted(
         *_names([*DOCUMENTS.values(), NATIVE_DOCUMENTS]),
         *Entry.model_fields,
         *SillyTavernBlock.model_fields,
-        *(step for field in TABLE for name in field.names("card") for step in name.path.split("/")),
+        *(step for field in TABLE for name in field.names["card"] for step in name.path.split("/")),
         *("manual_text", "use_wpp", "ragConfig", "variable_a", "operator", "variable_b", "text"),
         *("keywordsRaw", "prioritizeInclusion", "keyMatchPriority", "current_wi", "originalData"),
         *("world", "depth_prompt", "regex_scripts", "TavernHelper_scripts", "chub", "given_name"),
