@@ -232,6 +232,20 @@ def test_v3_says_whether_keys_are_regular_expressions(key: str, is_regex: bool) 
     assert "use_regex" not in export_book(book, "character_book").document["entries"][0]
 
 
+def test_v2_has_fields_for_decorators() -> None:
+    content = "@@depth 2\n@@is_greeting 1\n\n灯台の話"
+    entry = {**KEYED, "content": content, "use_regex": True}
+    book = imported({**V3, "data": {"character_book": {"entries": [entry]}}})
+    exported = export_book(book, "character_book")
+    (written,) = exported.document["entries"]
+    assert written["content"] == "@@is_greeting 1\n\n灯台の話"
+    assert written["extensions"] == {"position": 4, "depth": 2}
+    assert found(exported.losses) == [("/entries/0/content", "content", "string", "unsupported")]
+    assert export_book(book, "lorebook_v3").document["data"]["entries"] == [entry]
+    again = json.loads(put_into_card(book, dumped(CARD)))["data"]["character_book"]["entries"]
+    assert again == [written]
+
+
 # Metadata
 
 

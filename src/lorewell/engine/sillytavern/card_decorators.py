@@ -72,10 +72,10 @@ def read_decorators(content: str) -> Decorated:
     )
 
 
-def _blank_end(text: str) -> int:
-    """Return where the blank lines end that a text begins with."""
-    found = _BLANK_LINES.match(text)
-    return found.end() if found else 0
+def _blank_end(text: str, at: int = 0) -> int:
+    """Return where the blank lines end that begin there."""
+    found = _BLANK_LINES.match(text, at)
+    return found.end() if found else at
 
 
 def _split(content: str) -> tuple[list[str], str | None]:
@@ -89,7 +89,7 @@ def _split(content: str) -> tuple[list[str], str | None]:
         block.append(content[at : end + 1])
         at = end + 1
     # What follows blank lines is text; read as such once, it has to stay text the next time.
-    is_second = content.startswith(_MARK, at + _blank_end(content[at:]))
+    is_second = content.startswith(_MARK, _blank_end(content, at))
     return block, None if is_second or not block else content[at:]
 
 

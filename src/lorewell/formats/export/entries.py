@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
 from lorewell.engine.sillytavern.table import TABLE, Field
 from lorewell.formats.build import own_id, storable_id, suffixed_id
@@ -96,7 +97,9 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
         use_regex: whether it says if its keys are regular expressions, as V3 wants it.
     """
     container = container_of(entry)
-    if container == "card":
+    if container == "card" and says_use_regex(entry) and not use_regex:
+        result = _as_in_v2(entry, at, losses)
+    elif container == "card":
         result = _as_it_came(entry)
         if says_use_regex(entry):
             use_regex = False  # it has what it had
@@ -107,6 +110,20 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     _note_ours(result, entry, at, losses)
     _note_raw(entry, at, losses)
     return result
+
+
+def _as_in_v2(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
+    """Return an entry of a card V3 for a card V2, which knows no decorators.
+
+    What they say is written into fields; those that say nothing here stay, as programs' own marks
+    look alike, and are told. Source: spec/formats.md §3.1, §14.
+    """
+    raw = entry.source["raw"]
+    if isinstance(raw.get("content"), str):
+        raw = {**raw, "content": read_decorators(raw["content"]).content}
+    if read_decorators(entry.content).kept:
+        losses.add(entry.content, "unsupported", "entries", at, "content")
+    return _as_it_came(entry.model_copy(update={"source": {**entry.source, "raw": raw}}))
 
 
 def _as_it_came(entry: Entry) -> dict[str, Any]:
