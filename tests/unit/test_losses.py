@@ -11,6 +11,8 @@ from lorewell.formats import notes as notes_module
 from lorewell.formats.losses import loss_of
 from support import Document
 
+LONG = "名" * 201  # too long a name to be said
+
 
 def report_on(document: object, name: str = "港.json") -> ImportReport:
     return import_file(json.dumps(document).encode(), name=name).report
@@ -62,6 +64,14 @@ def test_a_book_that_is_held_whole_loses_nothing() -> None:
         ({"order": [1]}, [("/entries/0/order", "array", "wrong_type")]),
         ({"comment": "题" * 501}, [("/entries/0/comment", "string", "cut")]),
         ({"key": ["a", 7, {}]}, [("/entries/0/key/2", "object", "wrong_type")]),
+        ({"uid": ["灯"], "id": "a\x01"}, [("/entries/0/id", "string", "odd_id")]),
+        (
+            {LONG: "<% 灯 %>"},
+            [
+                (f"/entries/0/{LONG}", "string", "unsupported"),
+                ("/entries/0", "object", "blocked"),
+            ],
+        ),
         ({"sticky": 2}, [("/entries/0/sticky", "number", "blocked")]),
         (
             {"characterFilter": {"names": ["Мара"]}},
@@ -179,3 +189,19 @@ def test_a_huge_name_is_not_written_out_again_and_again() -> None:
     report = report_on(world({"content": "a", name: [{"b": "http://a.example"}] * 400}))
     assert len(report.quarantine) == 400
     assert len(report.model_dump_json()) < 3_000_000
+
+
+def test_a_cut_name_of_a_card_is_no_loss_of_its_book() -> None:
+    card = {"spec": "chara_card_v2", "data": {"name": "Ода" * 101, "character_book": {}}}
+    assert told(card) == [("/data/name", "string", "not_taken")]
+    assert told({"name": "港" * 301, "entries": []}) == [("/name", "string", "cut")]
+
+
+def test_a_trigger_without_settings_is_lost_as_a_whole() -> None:
+    triggers = {"condition": [True], "rag": [True, {}]}
+    lost = told({"entries": [{"trigger_config": {"triggers": triggers}}]})
+    at = "/entries/0/trigger_config/triggers"
+    assert lost == [
+        (f"{at}/condition", "array", "unsupported"),
+        (f"{at}/rag/1", "object", "unsupported"),
+    ]

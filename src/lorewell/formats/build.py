@@ -24,6 +24,7 @@ from lorewell.model.text import MAX_NESTING, is_blank, pointer
 MAX_NAME_CHARS = 300
 MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
+_ID_NAMES = ("uid", "id")
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
 UNTITLED = "Untitled"
@@ -157,7 +158,8 @@ class _Namer:
             self._notes.add(
                 f"{field}_cut", f"the {field} has {len(text)} characters; cut to {limit}"
             )
-            self._notes.lose(text, "cut", pointer(*self._at, field))
+            if self._book.get(field) == text:  # a card's name is no part of its lorebook
+                self._notes.lose(text, "cut", pointer(*self._at, field))
             self.rest.setdefault(field, text)  # a card's name hides no odd one of the book
             return text[:limit]
         if text and self.rest.get(field) == text:  # an empty one is not the lack of one
@@ -231,8 +233,12 @@ def _report(source: _Source, imported: Imported, notes: Notes) -> None:
     lost |= {(below, "unsupported"): None for below in imported.unread}
     first = {sign.requirement: sign.pointer for sign in reversed(imported.signs)}
     lost |= {(first[word], "blocked"): None for word in imported.entry["runtime_requirements"]}
+    found: dict[tuple[str, LossReason], object] = {}
     for below, why in lost:
-        notes.lose(_value_at(source.raw, below), why, at + below)
+        value, there = _value_at(source.raw, below)
+        found[there, why] = value
+    for (there, why), value in found.items():
+        notes.lose(value, why, at + there)
     for suspect in find_suspects(imported):
         start, end = suspect.span
         notes.quarantine(
@@ -246,18 +252,23 @@ def _report(source: _Source, imported: Imported, notes: Notes) -> None:
         )
 
 
-def _value_at(raw: Mapping[str, Any], at: str) -> object:
-    """Return the value at a JSON pointer; None where there is none."""
+def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:
+    """Return the value at a JSON pointer, and the pointer; its holder's where there is none.
+
+    A repair may be about what is not there, such as the conditions of a trigger without any.
+    """
     found: Any = raw
+    there = ""
     for step in at.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict):
-            found = found.get(name)
+        if isinstance(found, dict) and name in found:
+            found = found[name]
         elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
             found = found[int(name)]
         else:
-            return None
-    return found
+            break
+        there += f"/{step}"
+    return found, there
 
 
 def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
@@ -309,7 +320,7 @@ class _Identifier:
 
     def _lose(self, index: int, why: LossReason) -> None:
         steps, raw = self._sources[index]
-        name = "uid" if raw.get("uid") not in _NOTHING else "id"
+        name = next(name for name in _ID_NAMES if _as_id(raw.get(name)) is not None)
         self._notes.lose(raw[name], why, pointer(*steps, name))
 
     def _numbered(self, wanted: str) -> str:
@@ -322,15 +333,16 @@ class _Identifier:
 
 def own_id(raw: Mapping[str, Any]) -> str | None:
     """Return the entry's `uid` or `id` as text; None where it has neither."""
-    for name in ("uid", "id"):
-        value = raw.get(name)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, str) and value:
-            return value
-    return None
+    found = (_as_id(raw.get(name)) for name in _ID_NAMES)
+    return next((own for own in found if own is not None), None)
+
+
+def _as_id(value: object) -> str | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
 
 
 def storable_id(entry_id: str) -> str:

@@ -87,7 +87,7 @@ class Quarantined(Contract):
 
     Attributes:
         entry_id: whose.
-        pointer: to the text, in the file.
+        pointer: to the text, in the file; to what holds it where names are very long.
         what: what is there. Nothing of it is run, fetched or obeyed here.
         span: half-open, in code points of the text.
         text: what stands there, its first 80 characters.

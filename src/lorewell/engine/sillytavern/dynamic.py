@@ -73,14 +73,20 @@ class Place(NamedTuple):
     step: str | int
 
     def pointer(self) -> str:
-        """Return the JSON pointer below the entry, cut where it is very long."""
+        """Return the JSON pointer below the entry; that of a holder where it would be very long."""
         steps: list[str | int] = []
         place: Place | None = self
         while place is not None:
-            step = place.step
-            steps.append(step[:_MAX_STEP_CHARS] if isinstance(step, str) else step)
+            steps.append(place.step)
             place = place.outer
-        return pointer(*reversed(steps))[:_MAX_POINTER_CHARS]
+        told = ""
+        for step in reversed(steps):
+            is_long = isinstance(step, str) and len(step) > _MAX_STEP_CHARS
+            longer = told if is_long else told + pointer(step)
+            if is_long or len(longer) > _MAX_POINTER_CHARS:
+                break
+            told = longer
+        return told
 
 
 def in_table_order(requirements: Iterable[str]) -> tuple[str, ...]:
