@@ -129,6 +129,21 @@ def test_import_as_json_gives_a_book_of_our_own(lorewell: Lorewell, card: Path) 
     assert load_book(saved).content_hash == load_book(card).content_hash
 
 
+def test_import_tells_losses_and_what_to_look_at(lorewell: Lorewell) -> None:
+    content = "见 http://a.example\u202e {{roll}} {{x}}"
+    entry = {"uid": 0, "key": ["灯"], "content": content, "z": [1]}
+    entries = {"0": entry, "1": {**entry, "uid": 1, "content": "灯"}}
+    done = lorewell("import", lorewell.file("world.json", {"entries": entries}))
+    assert "z (array) 2 /entries/0/z unsupported: nothing here acts on it" in done.words
+    assert "To look at before use: kept, never run, fetched or obeyed here" in done.words
+    assert "0 link: a link 1 /entries/0/content 2 http://a.example" in done.words
+    assert r"\u202e" in done.words
+    assert "\u202e" not in done.out
+    plain = lorewell("import", lorewell.file("plain.json", {"entries": {"0": {"uid": 0}}}))
+    assert "Losses" not in plain.out
+    assert "To look at" not in plain.out
+
+
 def test_titles_of_blocked_entries_and_long_warnings(lorewell: Lorewell) -> None:
     entry = {"uid": 0, "comment": "Mood\x1b[2J", "content": "<% %>", "order": 1}
     entries = {"a": entry, **{str(at): None for at in range(MAX_LINES + 5)}}

@@ -24,7 +24,6 @@ from lorewell.errors import (
     Fault,
     ImportInvalidError,
     ValidationFailedError,
-    tell,
 )
 from lorewell.formats import open_book
 from lorewell.model import (
@@ -296,7 +295,7 @@ def _binding(name: str) -> dict[str, object]:
         return {"book_id": book_id}
     if not (revision.isascii() and revision.isdigit() and len(revision) < len(str(2**31))):
         fault = Fault("", "a revision must be a number", parameter=name)
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     return {"book_id": book_id, "revision": int(revision)}
 
 

@@ -13,7 +13,7 @@ from lorewell.cli.convert_folder import convert_folder
 from lorewell.cli.listings import print_parts, say
 from lorewell.cli.outputs import dumped, write_file
 from lorewell.cli.reports import loss_tables
-from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
 from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.faults import naming
@@ -82,7 +82,7 @@ def _target(to: str | None, into: Path | None) -> ExportFormat:
         raise ValidationFailedError(f"A card takes no other book than --to {_INTO}.")
     if to not in EXPORTS:
         fault = Fault("", f"must be one of {', '.join(EXPORTS)}", parameter="--to")
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     return to
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from lorewell.engine.sillytavern import Imported, form_of, import_entry
-from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.notes import Notes, place
@@ -94,7 +94,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
         made = parse_model(BookCreate, document)
     except ValidationFailedError as error:
         faults = tuple(_in_file(fault, sources, lorebook) for fault in error.faults)
-        raise ValidationFailedError(tell(faults), faults=faults) from error
+        raise ValidationFailedError.at(*faults) from error
     if depth > MAX_NESTING - _ADDED_NESTING and nesting(made.model_dump_json()) > MAX_NESTING:
         raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
     return made
@@ -190,11 +190,11 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         return
     if not isinstance(entries, dict | list):
         fault = Fault(pointer(*at), f"must be an object or a list, is {type_name(entries)}")
-        raise ImportInvalidError(tell((fault,)), faults=(fault,))
+        raise ImportInvalidError.at(fault)
     if len(entries) > MAX_ENTRIES:
         detail = f"must hold at most {MAX_ENTRIES}, holds {len(entries)}"
         fault = Fault(pointer(*at), detail)
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     if isinstance(entries, dict) and lorebook.form == "card":
         notes.add("entries_map", f"{place(*at)}: is an object, not a list; its members are read")
     for key, raw in entries.items() if isinstance(entries, dict) else enumerate(entries):

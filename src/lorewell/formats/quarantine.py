@@ -27,7 +27,9 @@ _LINKS: Final = (
     *("http://", "https://", "ftp://", "ws://", "wss://", "file://", "www.", "mailto:"),
     *("data:text/", "data:image/", "data:application/"),
 )
-_LINK: Final = re.compile(r"""[^\s<>"'`\\^{|}()\[\]，。；、“”‘’「」【】（）]{3,}""")
+_LINK: Final = re.compile(
+    r"""[^\s<>"'`\\^{|}()\[\]，。；、“”‘’「」【】（）\u200b-\u200f\u202a-\u202e\u2066-\u2069]{3,}"""
+)
 # Marks of other programs' prompt formats.
 _TOKENS: Final = (
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>"),

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError, tell
+from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
 from lorewell.model.text import MAX_NESTING, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -117,7 +117,7 @@ def parse_model(model: type[Model], document: object) -> Model:
         return model.model_validate(document)
     except ValidationError as error:
         faults = faults_of(error)
-        raise ValidationFailedError(tell(faults), faults=faults) from error
+        raise ValidationFailedError.at(*faults) from error
 
 
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:
