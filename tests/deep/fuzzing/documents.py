@@ -151,6 +151,7 @@ _REPLICA_ENTRY: Final = {
     "group": ["ก"],
     "disable": False,
 }
+_TRIPLE: Final = {"variable_a": "力量", "operator": "大于", "variable_b": "10"}
 _REPLICA_OLDER: Final = {
     "uid": "9",
     "activationType": "logic",
@@ -249,6 +250,7 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
     Kind.REPLICA: (
         {"id": "u", "name": "世界", "entries": [_REPLICA_ENTRY, _REPLICA_OLDER], "version": 1},
         {"name": "мир", "entries": {"9": _REPLICA_OLDER}},
+        {"entries": [{"trigger_config": {"triggers": {"condition": [True, _TRIPLE]}}}]},
     ),
 }
 # Our own format is a format too.
