@@ -8,6 +8,8 @@ import time
 import pytest
 
 from lorewell import ImportReport, import_file
+from lorewell.engine.sillytavern import dynamic
+from lorewell.formats import quarantine
 from lorewell.jsregex.cost import costly
 from support import Document
 
@@ -210,3 +212,13 @@ def test_hostile_texts_take_linear_time(piece: str) -> None:
 def test_only_the_front_of_a_huge_text_is_looked_at() -> None:
     raw = {"content": "a", "x": "灯" * 200_000 + " http://a.example"}
     assert report_on(raw).quarantine == ()
+
+
+def test_texts_without_a_character_in_question_are_passed_over_safely() -> None:
+    looked_for = (quarantine._HIDDEN, quarantine._JOINERS, quarantine._TAGS, quarantine._BIDI)
+    for code in range(0x110000):
+        character = chr(code)
+        if any(each.match(character) for each in (*looked_for, quarantine._SELECTORS)):
+            assert quarantine._UNSEEN.match(character), hex(code)
+    signs = [*dynamic._PAGES, *(sign for signs in dynamic._SIGNS.values() for sign in signs)]
+    assert all(dynamic._IN_SIGNS.search(sign) for sign in signs)

@@ -104,6 +104,12 @@ _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
     "\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a]+"
 )
+# All characters that the patterns above and below are about.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
+)
 _JOINERS: Final = re.compile("[\u200c\u200d]+")
 # Writing that joins letters, and emoji, which join pictures.
 _JOINING: Final = re.compile(
@@ -168,7 +174,7 @@ def _in_text(text: str) -> Iterator[tuple[Suspicion, Span]]:
     ]
     yield from (("link", span) for span in islice(_links(lowered, words), _MAX_SPANS))
     yield from (("prompt_override", span) for span in islice(_phrases(lowered, words), _MAX_SPANS))
-    if not text.isascii() or _HIDDEN.search(text):
+    if _UNSEEN.search(text):
         hidden = islice(_hidden(text), _MAX_SPANS)
         yield from (("hidden_characters", span) for span in hidden)
         for found in islice(_BIDI.finditer(text), _MAX_SPANS):

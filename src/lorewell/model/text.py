@@ -95,12 +95,14 @@ def _find_flaw(value: object, depth: int) -> tuple[list[str | int], str] | None:
         return ([], flaw) if flaw else None
     if depth > MAX_NESTING:
         return [], f"nesting must be at most {MAX_NESTING}"
-    is_object = isinstance(value, dict)
-    for name, member in value.items() if isinstance(value, dict) else enumerate(value):
-        if is_object:
+    if isinstance(value, dict):
+        for name in value:
             flaw = text_flaw(name) if isinstance(name, str) else "member names must be text"
             if flaw:
                 return [], flaw
+    for name, member in value.items() if isinstance(value, dict) else enumerate(value):
+        if member is None or isinstance(member, int):  # most of what large files hold, or a flag
+            continue
         found = _find_flaw(member, depth + 1)
         if found is not None:
             found[0].append(name)

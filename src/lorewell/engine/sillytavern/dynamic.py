@@ -42,6 +42,7 @@ _HANDLER = re.compile(r"""[\s"'/]on[a-z]++\s*+=""")
 _FENCES = ("```", "~~~")
 _PAGES = ("<html", "<!doctype")
 _DECORATORS = re.compile(rf"[{BLANK}]*((?:@@[^\n]*\n?)+)")
+_IN_SIGNS = re.compile(r"[<%@(\[{:]")  # every sign above has one of these
 _CHARINFO = "charinfo"
 _TAIL_CHARS = 100  # enough to tell a content from its entry's other texts
 _MAX_STEP_CHARS = 200
@@ -170,6 +171,8 @@ def _macros(text: str) -> Iterator[Span]:
 
 
 def _spans_in(text: str) -> Iterator[tuple[str, Span]]:
+    if not _IN_SIGNS.search(text):
+        return
     lowered = lowered_alike(text)
     for requirement, signs in _SIGNS.items():
         if any(sign in lowered for sign in signs):
