@@ -61,6 +61,10 @@ def check(data: bytes, *, name: str = NAME, with_exports: bool = True) -> str | 
         found = import_file(data, name=name)
     except LorewellError as error:
         _check_refusal(error, name)
+        if error.faults:
+            document = decode(data, name=name, notes=Notes()).document.value
+            for fault in error.faults:  # the member itself may be what is missing
+                _at(document, fault.pointer.rpartition("/")[0])
         found = None
     if with_exports:
         _check_putting_into(data)
