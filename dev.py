@@ -42,6 +42,10 @@ CAMPAIGNS = {
         ["tests/deep/test_kills.py", "tests/http/test_server_process.py", "-k", "kill"],
     ),
     "replicas": ("mixed load through three servers", ["tests/deep/test_replicas.py"]),
+    "fuzz-files": (
+        "ten minutes of coverage-guided fuzzing for each container and format reader",
+        ["tests/deep/test_fuzz_files.py"],
+    ),
     "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
 }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench import speed
 from bench.growth import growing
+from bench.importing import importing
 from bench.inputs import FOLDER, ready
 from bench.memory import memory
 from bench.plan import FULL, QUICK, Plan
@@ -29,6 +30,7 @@ def sections(plan: Plan) -> list[Section]:
         growing(small.case, plan),
         speed.ranking(large, plan),
         speed.regexes(small, plan),
+        importing(plan),
         memory(plan),
         *profiles(large, plan),
     ]

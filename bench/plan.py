@@ -21,6 +21,7 @@ class Plan:
         grown: entries of the large book of the growth table, and how many books hold them.
         regex_keys: how many regex keys a book is given.
         profiled: selections under the profiler.
+        imported_bytes: the size of the files that are imported, as often as a book is compiled.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Plan:
     grown_books: int = 4
     regex_keys: int
     profiled: int
+    imported_bytes: int
 
 
 FULL = Plan(
@@ -46,6 +48,7 @@ FULL = Plan(
     grown=20_000,
     regex_keys=300,
     profiled=300,
+    imported_bytes=5_000_000,
 )
 QUICK = Plan(
     name="quick",
@@ -57,4 +60,5 @@ QUICK = Plan(
     grown=6_000,
     regex_keys=300,
     profiled=20,
+    imported_bytes=500_000,
 )

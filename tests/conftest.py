@@ -9,6 +9,13 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from databases import (  # noqa: F401  fixtures
+    make_database,
+    migrated_database,
+    postgres_server,
+    postgres_url,
+)
+
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile(
     "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]

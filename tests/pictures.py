@@ -1,10 +1,12 @@
-"""Small PNG files with cards in them, sound or damaged as a test wants."""
+"""Small pictures and archives with cards in them; PNG files sound or damaged as a test wants."""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import struct
+import zipfile
 import zlib
 from collections.abc import Iterable
 
@@ -51,3 +53,23 @@ def itxt(value: bytes, keyword: str = "chara", *, deflated: bool = False) -> byt
     body = zlib.compress(value) if deflated else value
     mark = b"\x01\0" if deflated else b"\0\0"
     return chunk(b"iTXt", keyword.encode() + b"\0" + mark + b"en\0Figur\0" + body)
+
+
+def webp(document: object) -> bytes:
+    """Return what there is of a WebP picture around the comment in its EXIF data: a document."""
+    comment = b"ASCII\0\0\0" + json.dumps(document).encode()
+    head = struct.pack("<2sHLH", b"II", 42, 8, 1)  # a directory of one field, and where it begins
+    field = struct.pack("<HHLLL", 0x9286, 7, len(comment), len(head) + 16, 0)
+    exif = head + field + comment
+    body = b"WEBP" + struct.pack("<4sL", b"EXIF", len(exif)) + exif + b"\0" * (len(exif) % 2)
+    return b"RIFF" + struct.pack("<L", len(body)) + body
+
+
+def charx(document: object, *others: str) -> bytes:
+    """Return a zip archive with a document as its card, and other members of these names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("card.json"), json.dumps(document))
+        for name in others:
+            archive.writestr(zipfile.ZipInfo(name), b"#!/bin/sh\n")
+    return file.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 
 class Fault(NamedTuple):
@@ -48,6 +48,15 @@ class LorewellError(Exception):
 
 class InvalidInputError(LorewellError):
     """What was given can't be used."""
+
+    @classmethod
+    def at(cls, *faults: Fault) -> Self:
+        """Return the error that these places in a document are at fault, which its sentence tells.
+
+        >>> str(ValidationFailedError.at(Fault("/name", "must be given")))
+        '/name: must be given'
+        """
+        return cls(tell(faults), faults=faults)
 
 
 class MalformedJsonError(InvalidInputError):

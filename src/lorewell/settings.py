@@ -18,7 +18,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from lorewell.errors import Fault, ValidationFailedError, tell
+from lorewell.errors import Fault, ValidationFailedError
 
 PREFIX = "LOREWELL_"
 CONFIG = "LOREWELL_CONFIG"
@@ -235,7 +235,7 @@ def load_settings(**given: Any) -> Settings:  # noqa: ANN401  checked by the mod
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         faults = (Fault("", f"is no TOML file: {error}", parameter=CONFIG),)
     # Outside of the handler, so that no chained error shows the value.
-    raise ValidationFailedError(tell(faults), faults=faults)
+    raise ValidationFailedError.at(*faults)
 
 
 def _check_file(path: str | None) -> None:

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 import pytest
 
-from contract.conftest import make_database, postgres_server  # noqa: F401  fixtures
-
 _FIGURES = pytest.StashKey[list[str]]()
 
 

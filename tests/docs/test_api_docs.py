@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 from typing import Any, get_args
@@ -13,9 +14,12 @@ from pydantic import BaseModel
 import lorewell
 from docs.manual import READMES, read, row_names, section
 from lorewell import Entry, SelectRequest, client
-from lorewell.cli.main import EXIT_CODES, OTHER_EXIT_CODE, app
+from lorewell.cli.failures import EXIT_CODES, OTHER_EXIT_CODE
+from lorewell.cli.inspections import inspection_json
+from lorewell.cli.main import app
 from lorewell.client import LorewellClient
 from lorewell.errors import LorewellError
+from lorewell.formats.inspection import inspect_bytes
 from lorewell.model import Reason
 
 API = "docs/api.md"
@@ -94,6 +98,12 @@ def test_only_commands_are_documented() -> None:
         below = getattr(command, "commands", {})
         names |= {f"lorewell {name}", *(f"lorewell {name} {each}" for each in below)}
     assert set(re.findall(r"^##+ `(lorewell[ \w]*)`$", read(API), re.MULTILINE)) == names
+
+
+def test_every_member_of_an_inspection_is_documented() -> None:
+    seen = inspect_bytes(b"{}", name="x.json")
+    printed = ["file", *json.loads(inspection_json(seen))]
+    assert sorted(row_names(section(API, "Members of an inspection"))) == sorted(printed)
 
 
 def test_every_method_of_the_client_is_documented() -> None:

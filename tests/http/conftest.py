@@ -9,12 +9,6 @@ from pathlib import Path
 import pytest
 import structlog
 
-from contract.conftest import (  # noqa: F401  fixtures
-    make_database,
-    migrated_database,
-    postgres_server,
-    postgres_url,
-)
 from service import Api, serving
 
 

@@ -11,7 +11,18 @@ from property.strategies import ANY_TEXT, POSITIONS, SENTENCES, WORDS
 from support import Document
 
 FORMS = {"world_info": "st_world", "card": "chara_card_v2"}
-_SIGNS = st.sampled_from(["{{roll:d6}}", "<% go() %>", "<script>", "@@depth 2\n灯", "{{user}}"])
+_SIGNS = st.sampled_from(["{{roll:d6}}", "<% go() %>", "<script>", "{{user}}"])
+_DECORATORS = st.sampled_from(
+    [
+        *("depth 2", "depth -1", "depth x", "role user", "role 灯", "scan_depth 3", "activate"),
+        *("position after_desc", "position scenario", "dont_activate", "is_greeting 1", ""),
+    ]
+)
+_DECORATED = st.builds(
+    lambda lines, text: "".join(lines) + text,
+    st.lists(st.builds("{}{}\n".format, st.sampled_from(["@@", "@@", "@@@"]), _DECORATORS)),
+    st.sampled_from(["灯", "", "\n\nランプ", "\n@@depth 3\n🏮", "@@role user"]),
+)
 _TEXTS = st.one_of(SENTENCES, ANY_TEXT, _SIGNS, st.just(""))
 _ODD: st.SearchStrategy[Any] = st.sampled_from(
     [
@@ -37,7 +48,7 @@ _USUAL = {
     "keys": _KEYS,
     "secondary_keys": _KEYS,
     "title": st.one_of(_TEXTS, st.just("題" * 501)),
-    "content": _TEXTS,
+    "content": st.one_of(_TEXTS, _DECORATED),
     "position": st.one_of(
         st.integers(0, 8), st.sampled_from(["before_char", "after_char", "at_depth", "nowhere"])
     ),
@@ -56,7 +67,7 @@ _USUAL = {
         _NUMBERS,
     ),
 }
-_PLACES = [(field.name, name.path) for field in TABLE for name in field.names("world_info")]
+_PLACES = [(field.name, name.path) for field in TABLE for name in field.names["world_info"]]
 
 
 def _put(raw: Document, path: str, value: object) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from lorewell import import_file
+
 ROOT = Path(__file__).resolve().parents[2]
 NAIVE_SHA256 = "9bfbcf24519467323b18a5b2087e53cf790598ccf6b157c0631dc007554a14bb"
 MODES = {"full", "selected", "none"}
@@ -33,7 +35,7 @@ LOWEST_RATIO = 20  # a tenth of the target: a busy machine is no failure
 def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return the modules of the benchmark, which lies beside the package and is not installed."""
     monkeypatch.syspath_prepend(str(ROOT))
-    names = ("generate", "inputs", "plan", "report", "speed")
+    names = ("generate", "importing", "inputs", "plan", "report", "speed")
     modules = {name: import_module(f"bench.{name}") for name in names}
     return SimpleNamespace(**modules, command=import_module("bench.__main__"))
 
@@ -101,6 +103,10 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
     }
     assert samples_in(figures["regex"]) == {"with", "without"}
     assert figures["regex"]["keys"] == 300
+    shapes = ("small", "large", "rich")
+    assert samples_in(figures["import"]) == {*shapes, *(f"{shape}_json" for shape in shapes)}
+    assert set(figures["import"]["ratios"]) == set(shapes)
+    assert min(figures["import"]["ratios"].values()) > 1
     for size in ("5000", "6000"):
         assert set(figures["memory"][size]) == {
             "compiled_bytes",
@@ -123,7 +129,7 @@ def test_report_sets_each_target_beside_what_was_found(
     quick_run: tuple[str, dict[str, Any]],
 ) -> None:
     text, figures = quick_run
-    assert len(figures["targets"]) == 4
+    assert len(figures["targets"]) == 5
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
         line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "
@@ -187,6 +193,20 @@ def test_added_entries_are_not_found(bench: SimpleNamespace) -> None:
     assert [entry.uid for entry in grown.entries] == list(range(900))
     assert bench.speed.selected(grown, bench.inputs.compile_case(grown, 2)) == case.expected
     assert set(bench.speed.naive_call(grown, "fair")()) == case.expected
+
+
+@pytest.mark.parametrize("name", ["small", "large", "rich"])
+def test_imported_files_have_their_size_and_shape(bench: SimpleNamespace, name: str) -> None:
+    shape = bench.importing.SHAPES[name]
+    file = bench.importing.world(shape, 200_000)
+    assert file == bench.importing.world(shape, 200_000)
+    assert 200_000 <= len(file) < 212_000
+    entries = json.loads(file)["entries"].values()
+    for script in ("灯", "ประ", "маяка", "🏮"):
+        assert sum(script in entry["content"] for entry in entries) > len(entries) / 4
+    report = import_file(file, name="harbour.json").report
+    assert (report.format, report.entry_count) == ("st_world", len(entries))
+    assert (report.runtime_blocked_count > len(entries) / 2) == (name == "rich")
 
 
 def test_given_files_are_read(

@@ -7,15 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 import pytest
 from rich.cells import cell_len
 
 from lorewell import SelectRequest, SelectResponse, load_book, select
-from lorewell.cli import main as program
 from lorewell.cli.tables import MAX_ENTRIES_A_REASON, plain
+from program import Done, Lorewell
 
 ROOT = Path(__file__).resolve().parents[2]
 HARBOUR = ROOT / "examples" / "harbour.json"
@@ -26,50 +25,6 @@ TOKENIZER = {
     "pre_tokenizer": {"type": "WhitespaceSplit"},
     "model": {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"},
 }
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Lorewell:
-    """The program in this process, in a folder of its own."""
-
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.capfd = capfd
-
-    def __call__(self, *args: str | Path) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["lorewell", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            program.main()
-        out, err = self.capfd.readouterr()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Done(code, out, err)
-
-    def file(self, name: str, content: object) -> Path:
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return path
-
-    def book(self, *entries: object, name: str = "Kiln Row") -> Path:
-        return self.file(f"{name}.json", {"name": name, "entries": entries})
-
-
-@pytest.fixture
-def lorewell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Lorewell:
-    for name in ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-    return Lorewell(tmp_path, monkeypatch, capfd)
 
 
 def row(done: Done, start: str) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from lorewell import import_file
-from lorewell.cli import main as program
-from lorewell.cli.convert import MAX_LINES
+from lorewell.cli.reports import MAX_LINES
 from pictures import png, text
+from program import Done, Lorewell
 from support import Document
 
 ENTRIES = {"5": {"uid": 5, "key": ["lamp"], "content": "灯", "order": "10", "odd": [1]}}
@@ -19,36 +18,18 @@ WORLD = {"entries": ENTRIES, "name": "Harbour"}
 CARD = {"spec": "chara_card_v2", "data": {"name": "Oda", "first_mes": "Hi."}}
 
 
-class Lorewell:
-    """The program in this process, in a folder of its own."""
+class Convert(Lorewell):
+    """The command `convert` alone."""
 
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.capfd = capfd
-
-    def __call__(self, *args: str | Path) -> tuple[object, str, str]:
-        self.monkeypatch.setattr(sys, "argv", ["lorewell", "convert", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            program.main()
-        return (ended.value.code, *self.capfd.readouterr())
-
-    def file(self, name: str, content: object) -> Path:
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return path
+    def __call__(self, *args: str | Path) -> Done:
+        return super().__call__("convert", *args)
 
 
 @pytest.fixture
 def lorewell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Lorewell:
-    for name in ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-    return Lorewell(tmp_path, monkeypatch, capfd)
+    return Convert(tmp_path, monkeypatch, capfd)
 
 
 def document(path: Path) -> Document:
@@ -154,3 +135,132 @@ def test_file_that_cant_be_written_is_named(lorewell: Lorewell) -> None:
     code, _, told = lorewell(world, lorewell.folder, "--to", "native")
     assert code == 1
     assert "can't be written" in told
+
+
+@pytest.fixture
+def cards(lorewell: Lorewell) -> Path:
+    """A folder whose books want the same names, with what is no book among them."""
+    top = lorewell.folder / "cards"
+    book = {"name": "../../evil", "entries": [{"keys": ["lamp"], "content": "灯"}]}
+    card = png(text({**CARD, "data": {"name": "/etc/evil", "character_book": book}}))
+    files = {
+        "小田 🏮.png": card,
+        "小田 🏮.json": json.dumps(WORLD).encode(),
+        "MIRA.png": card,
+        "mira.json": json.dumps({**WORLD, "odd": 1}).encode(),
+        "bare.json": json.dumps(CARD).encode(),
+        "broken.png": card[:40],
+        "below/a\x1b[2J.png": card,
+    }
+    (top / "below").mkdir(parents=True)
+    for name, content in files.items():
+        (top / name).write_bytes(content)
+    return top
+
+
+def written(folder: Path) -> set[str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix() for path in files}
+
+
+NAMES = {"小田 🏮.json", "小田 🏮-2.json", "MIRA.json", "mira-2.json", "below/a\x1b[2J.json"}
+
+
+def test_folder_becomes_a_folder_of_books(lorewell: Lorewell, cards: Path) -> None:
+    before, out = written(cards), lorewell.folder / "new" / "books"
+    done = lorewell(cards, out, "--to", "st_world")
+    assert (done.code, done.err) == (2, "")
+    assert written(out) == NAMES
+    assert written(cards) == before
+    assert document(out / "小田 🏮.json") == WORLD  # before the picture, by its name
+    (entry,) = document(out / "小田 🏮-2.json")["entries"].values()
+    assert entry["content"] == "灯"
+    rows = [" ".join(line.split()) for line in done.out.splitlines() if line.strip()]
+    assert rows[1] == "File Format Entries Losses Outcome Written to"
+    assert rows[3:-2] == [
+        "MIRA.png card_png 1 0 written MIRA.json",
+        "bare.json card_v2_json 0 0 no_book",
+        "broken.png failed",
+        "mira.json st_world 1 0 written mira-2.json (mira.json was taken)",
+        "小田 🏮.json st_world 1 0 written 小田 🏮.json",
+        "小田 🏮.png card_png 1 0 written 小田 🏮-2.json (小田 🏮.json was taken)",
+        r"below/a\x1b[2J.png card_png 1 0 written below/a\x1b[2J.json",
+    ]
+    assert rows[-2] == "7 files: 5 written, 1 no_book, 1 failed 5 0"
+    assert rows[-1].startswith("broken.png: import_invalid: The PNG is cut off")
+    assert set(lorewell.folder.iterdir()) == {cards, lorewell.folder / "new"}
+
+
+def test_what_is_there_is_kept_unless_it_is_to_be_replaced(lorewell: Lorewell, cards: Path) -> None:
+    (cards / "broken.png").unlink()
+    out = lorewell.folder / "books"
+    (out / "below").mkdir(parents=True)
+    (out / "MIRA.json").write_text("mine", encoding="utf-8")
+    done = lorewell(cards, out, "--to", "native")
+    assert done.code == 5
+    assert "6 files: 4 written, 1 kept, 1 no_book" in done.words
+    assert "MIRA.json is there already; --replace replaces it." in done.out
+    assert (out / "MIRA.json").read_text(encoding="utf-8") == "mine"
+    assert lorewell(cards, out, "--to", "native").code == 5
+    done = lorewell(cards, out, "--to", "native", "--replace")
+    assert done.code == 0
+    assert "6 files: 5 replaced, 1 no_book" in done.words
+    assert written(out) == NAMES
+    assert document(out / "MIRA.json")["name"] == "../../evil"
+
+
+def test_folder_as_json_is_a_line_for_each_file(lorewell: Lorewell, cards: Path) -> None:
+    out = lorewell.folder / "books"
+    (out / "below").mkdir(parents=True)
+    (out / "below" / "a\x1b[2J.json").write_bytes(b"")
+    done = lorewell(cards, out, "--to", "character_book", "--json")
+    first, bare, broken, mira, *_, below = map(json.loads, done.out.splitlines())
+    name = cards / "MIRA.png"
+    assert first == {
+        "file": str(name),
+        "outcome": "written",
+        "output": str(out / "MIRA.json"),
+        "format": "character_book",
+        "losses": [],
+    }
+    assert bare == {"file": str(cards / "bare.json"), "outcome": "no_book", "output": None}
+    assert broken["error"]["code"] == "import_invalid"
+    assert mira["losses"][0]["pointer"] == "/entries/0/source/raw/odd"
+    assert (below["outcome"], below["file"]) == ("kept", str(cards / "below" / "a\x1b[2J.png"))
+
+
+def test_folder_may_be_written_into_itself_and_is_not_read_again(
+    lorewell: Lorewell, cards: Path
+) -> None:
+    for _ in range(2):
+        lorewell(cards, cards / "out", "--to", "st_world", "--replace")
+    assert written(cards / "out") == NAMES
+
+
+def test_place_that_cannot_be_written_fails_for_that_file_alone(
+    lorewell: Lorewell, cards: Path
+) -> None:
+    out = lorewell.folder / "books"
+    out.mkdir()
+    (out / "below").write_bytes(b"in the way")
+    done = lorewell(cards, out, "--to", "st_world")
+    assert "7 files: 4 written, 2 failed, 1 no_book" in done.words
+    assert r"below/a\x1b[2J.json can't be written: " in done.out
+    done = lorewell(cards / "below", out / "below", "--to", "st_world", "--json")
+    assert json.loads(done.out)["error"]["code"] is None
+    assert done.code == 1
+
+
+@pytest.mark.parametrize("out", [".", "..", "below/.."])
+def test_folder_is_not_written_over_itself(lorewell: Lorewell, cards: Path, out: str) -> None:
+    before = written(cards)
+    done = lorewell(cards, cards / out, "--to", "native")
+    assert (done.code, done.out) == (2, "")
+    assert "OUT must not be the folder that is read" in done.err
+    assert written(cards) == before
+
+
+def test_folder_is_not_put_into_a_card(lorewell: Lorewell, cards: Path) -> None:
+    done = lorewell(cards, lorewell.folder / "x", "--into", cards / "mira.json")
+    assert (done.code, done.out) == (2, "")
+    assert "--into is not for folders" in done.err

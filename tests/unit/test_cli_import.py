@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from rich.cells import cell_len
 
 from lorewell import BookCreate, SelectRequest, import_file, load_book, select
-from lorewell.cli import main as program
-from lorewell.cli.contents import MAX_KEYS, MAX_LINES
+from lorewell.cli.contents import MAX_KEYS
+from lorewell.cli.reports import MAX_LINES
 from lorewell.model.parse import parse_json, parse_model
 from pictures import png, text
+from program import Lorewell
 
 ROOT = Path(__file__).resolve().parents[2]
 HARBOUR = ROOT / "examples" / "harbour.json"
@@ -45,51 +44,6 @@ CARD = {
     "spec_version": "2.0",
     "data": {"name": "Oda", "character_book": {"description": "Of Oda.", "entries": ENTRIES}},
 }
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def words(self) -> str:
-        """The output with every run of blanks as one."""
-        return " ".join(self.out.split())
-
-
-class Lorewell:
-    """The program in this process, in a folder of its own."""
-
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.capfd = capfd
-
-    def __call__(self, *args: str | Path) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["lorewell", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            program.main()
-        code = ended.value.code
-        assert isinstance(code, int)
-        return Done(code, *self.capfd.readouterr())
-
-    def file(self, name: str, content: object) -> Path:
-        path = self.folder / name
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return path
-
-
-@pytest.fixture
-def lorewell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Lorewell:
-    for name in ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-    return Lorewell(tmp_path, monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -175,6 +129,21 @@ def test_import_as_json_gives_a_book_of_our_own(lorewell: Lorewell, card: Path) 
     assert load_book(saved).content_hash == load_book(card).content_hash
 
 
+def test_import_tells_losses_and_what_to_look_at(lorewell: Lorewell) -> None:
+    content = "见 http://a.example\u202e {{roll}} {{x}}"
+    entry = {"uid": 0, "key": ["灯"], "content": content, "z": [1]}
+    entries = {"0": entry, "1": {**entry, "uid": 1, "content": "灯"}}
+    done = lorewell("import", lorewell.file("world.json", {"entries": entries}))
+    assert "z (array) 2 /entries/0/z unsupported: nothing here acts on it" in done.words
+    assert "To look at before use: kept, never run, fetched or obeyed here" in done.words
+    assert "0 link: a link 1 /entries/0/content 2 http://a.example" in done.words
+    assert r"\u202e" in done.words
+    assert "\u202e" not in done.out
+    plain = lorewell("import", lorewell.file("plain.json", {"entries": {"0": {"uid": 0}}}))
+    assert "Losses" not in plain.out
+    assert "To look at" not in plain.out
+
+
 def test_titles_of_blocked_entries_and_long_warnings(lorewell: Lorewell) -> None:
     entry = {"uid": 0, "comment": "Mood\x1b[2J", "content": "<% %>", "order": 1}
     entries = {"a": entry, **{str(at): None for at in range(MAX_LINES + 5)}}
@@ -241,9 +210,12 @@ def test_broken_file_is_one_line(lorewell: Lorewell, command: str, data: bytes, 
 @pytest.mark.parametrize("command", ["show", "import"])
 def test_exit_codes_are_those_of_select(lorewell: Lorewell, command: str) -> None:
     assert lorewell(command, lorewell.folder / "none.json").code == 4
-    assert lorewell(command, lorewell.folder).code == 1
     assert lorewell(command, lorewell.file("big", b" " * (16 * 2**20 + 1))).code == 6
     assert lorewell(command).code == 2
+
+
+def test_folder_is_no_book_to_show(lorewell: Lorewell) -> None:
+    assert lorewell("show", lorewell.folder).code == 1
 
 
 def test_dependency_that_cannot_be_met_is_told_by_show(lorewell: Lorewell) -> None:

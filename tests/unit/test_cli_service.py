@@ -11,19 +11,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from lorewell import errors
-from lorewell.cli import main as program
 from lorewell.cli.backup import pg_dump_command
+from lorewell.cli.failures import exit_code
 from lorewell.client import LorewellClient, Retry
 from lorewell.errors import LorewellError
 from lorewell.http import server
 from lorewell.model import BookCreate
 from lorewell.settings import Settings, list_settings
 from process import environment, free_port, running
+from program import Done, Lorewell
 
 HARBOUR: dict[str, Any] = {
     "name": "Harbour \x1b[2J",
@@ -40,46 +41,13 @@ EMPTY_CARD = {"spec": "chara_card_v2", "spec_version": "2.0", "data": {"name": "
 UNKNOWN = "99999999-9999-4999-8999-999999999999"
 
 
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def words(self) -> str:
-        """The output with every run of blanks as one."""
-        return " ".join(self.out.split())
-
-    @property
-    def json(self) -> Any:
-        assert self.code == 0, self.err
-        return json.loads(self.out)
-
-
-class Lorewell:
-    """The program in this process; what it works on is in the environment."""
-
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        self.folder = folder
-        self.monkeypatch = monkeypatch
-        self.capfd = capfd
+class Service(Lorewell):
+    """The program; what it works on is in the environment."""
 
     def __call__(self, *args: str | Path) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["lorewell", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            program.main()
-        out, err = self.capfd.readouterr()
-        code = ended.value.code
-        assert isinstance(code, int)
-        assert code == 0 or err.count("\n") == 1 or "Usage:" in err, err
-        return Done(code, out, err)
-
-    def file(self, name: str, content: object) -> Path:
-        path = self.folder / name
-        path.write_bytes(json.dumps(content).encode())
-        return path
+        done = super().__call__(*args)
+        assert done.code == 0 or done.err.count("\n") == 1 or "Usage:" in done.err, done.err
+        return done
 
     def create(self, content: object = HARBOUR) -> str:
         """Store a book and return its id."""
@@ -90,15 +58,12 @@ class Lorewell:
 @pytest.fixture
 def lorewell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Lorewell:
-    for name in ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
+) -> Service:
     for name in list(os.environ):
         if name.startswith("LOREWELL_") and not name.startswith("LOREWELL_TEST"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("LOREWELL_DATABASE_URL", f"sqlite:///{tmp_path / 'lorewell.db'}")
-    return Lorewell(tmp_path, monkeypatch, capfd)
+    return Service(tmp_path, monkeypatch, capfd, columns=200)
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +75,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["database", "service"])
 def anywhere(
-    request: pytest.FixtureRequest, lorewell: Lorewell, monkeypatch: pytest.MonkeyPatch
-) -> Lorewell:
+    request: pytest.FixtureRequest, lorewell: Service, monkeypatch: pytest.MonkeyPatch
+) -> Service:
     """The program on a database, and on a service."""
     if request.param == "service":
         monkeypatch.setenv("LOREWELL_URL", request.getfixturevalue("url"))
@@ -121,7 +86,7 @@ def anywhere(
     return lorewell
 
 
-def test_books_are_stored_and_listed(anywhere: Lorewell) -> None:
+def test_books_are_stored_and_listed(anywhere: Service) -> None:
     files = anywhere.file("harbour.json", HARBOUR), anywhere.file("world.json", WORLD)
     done = anywhere("book", "create", *files)
     assert done.code == 0
@@ -136,12 +101,12 @@ def test_books_are_stored_and_listed(anywhere: Lorewell) -> None:
     assert anywhere("book", "list", "--tenant", "nobody", "--json").json["books"] == []
 
 
-def test_foreign_books_keep_where_they_came_from(anywhere: Lorewell) -> None:
+def test_foreign_books_keep_where_they_came_from(anywhere: Service) -> None:
     shown = anywhere("book", "show", anywhere.create(WORLD), "--json").json
     assert shown["revision"]["entries"][0]["source"]["format"] == "st_world"
 
 
-def test_a_book_is_shown(anywhere: Lorewell) -> None:
+def test_a_book_is_shown(anywhere: Service) -> None:
     book_id = anywhere.create()
     done = anywhere("book", "show", book_id)
     assert f"{book_id}, revision 1 of 1, " in done.out
@@ -155,13 +120,13 @@ def test_a_book_is_shown(anywhere: Lorewell) -> None:
     assert "Entries" not in empty.out
 
 
-def test_ids_stay_whole_in_a_narrow_terminal(lorewell: Lorewell) -> None:
+def test_ids_stay_whole_in_a_narrow_terminal(lorewell: Service) -> None:
     book_id = lorewell.create()
     lorewell.monkeypatch.setenv("COLUMNS", "60")
     assert book_id in lorewell("book", "list").out
 
 
-def test_revisions_follow_each_other(anywhere: Lorewell) -> None:
+def test_revisions_follow_each_other(anywhere: Service) -> None:
     book_id = anywhere.create()
     lit = {**HARBOUR["entries"][0], "content": "Lit."}
     new = {"id": "new", "content": "N"}
@@ -214,7 +179,7 @@ def test_revisions_follow_each_other(anywhere: Lorewell) -> None:
     )
 
 
-def test_what_is_exported_is_the_same_book(anywhere: Lorewell) -> None:
+def test_what_is_exported_is_the_same_book(anywhere: Service) -> None:
     book_id = anywhere.create()
     printed = anywhere("book", "export", book_id)
     assert set(json.loads(printed.out)) == set(BookCreate.model_fields)
@@ -227,7 +192,7 @@ def test_what_is_exported_is_the_same_book(anywhere: Lorewell) -> None:
     assert anywhere("book", "create", file).code == 0
 
 
-def test_a_deleted_book_comes_back(anywhere: Lorewell) -> None:
+def test_a_deleted_book_comes_back(anywhere: Service) -> None:
     book_id = anywhere.create()
     assert anywhere("bind", "p", book_id).code == 0
     bound = anywhere("book", "delete", book_id)
@@ -242,7 +207,7 @@ def test_a_deleted_book_comes_back(anywhere: Lorewell) -> None:
     assert anywhere("book", "delete", other, "--json") == Done(0, "", "")
 
 
-def test_a_prompt_is_bound(anywhere: Lorewell) -> None:
+def test_a_prompt_is_bound(anywhere: Service) -> None:
     first, second = anywhere.create(), anywhere.create(WORLD)
     done = anywhere("bind", "scene 1", first, f"{second}@1", "--policy", "sillytavern")
     assert "scene 1: policy sillytavern, books: 2" in done.out
@@ -261,7 +226,7 @@ def test_a_prompt_is_bound(anywhere: Lorewell) -> None:
     assert anywhere("bindings", "p" * 201).code == 2
 
 
-def test_keys_are_made_and_revoked(anywhere: Lorewell) -> None:
+def test_keys_are_made_and_revoked(anywhere: Service) -> None:
     scopes = ("--scope", "read", "--scope", "write")
     done = anywhere("keys", "create", "--tenant", "a", "--tenant", "b", *scopes, "--name", "灯\x07")
     assert done.code == 0
@@ -284,7 +249,7 @@ def test_keys_are_made_and_revoked(anywhere: Lorewell) -> None:
     assert anywhere("keys", "create", "--tenant", "a b", "--scope", "read").code == 2
 
 
-def test_what_can_not_be_used_has_a_code(anywhere: Lorewell) -> None:
+def test_what_can_not_be_used_has_a_code(anywhere: Service) -> None:
     book_id = anywhere.create()
     assert anywhere("book", "show", UNKNOWN).code == 4
     assert anywhere("book", "show", "no uuid").code == 4
@@ -307,7 +272,7 @@ def test_what_can_not_be_used_has_a_code(anywhere: Lorewell) -> None:
     assert anywhere("book", "publish", book_id).code == 2
 
 
-def test_all_pages_are_listed(lorewell: Lorewell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_pages_are_listed(lorewell: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lorewell.cli.local._PAGE", 1)
     books = {lorewell.create() for _ in range(3)}
     listed = lorewell("book", "list", "--json").json["books"]
@@ -320,7 +285,7 @@ def test_all_pages_are_listed(lorewell: Lorewell, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_place_may_be_named_by_options(
-    lorewell: Lorewell, monkeypatch: pytest.MonkeyPatch, url: str
+    lorewell: Service, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     other = f"sqlite:///{lorewell.folder / 'other.db'}"
     file = lorewell.file("book.json", HARBOUR)
@@ -338,14 +303,14 @@ def test_the_place_may_be_named_by_options(
     assert both.err == "lorewell: Give either --url or --database, and not both.\n"
 
 
-def test_a_service_that_is_not_there_has_a_code(lorewell: Lorewell) -> None:
+def test_a_service_that_is_not_there_has_a_code(lorewell: Service) -> None:
     done = lorewell("book", "list", "--url", f"http://127.0.0.1:{free_port()}")
     assert done.code == 7
     assert "can't be reached" in done.err
     assert lorewell("book", "list", "--url", "nowhere").code == 2
 
 
-def test_a_guarded_service_wants_a_key(lorewell: Lorewell, tmp_path: Path) -> None:
+def test_a_guarded_service_wants_a_key(lorewell: Service, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'guarded.db'}"
     made = lorewell(
         "keys", "create", "--tenant", "default", "--scope", "read", "--database", database
@@ -360,7 +325,7 @@ def test_a_guarded_service_wants_a_key(lorewell: Lorewell, tmp_path: Path) -> No
         assert lorewell("keys", "list", *at).code == 3
 
 
-def test_a_database_that_can_not_be_used_has_a_code(lorewell: Lorewell) -> None:
+def test_a_database_that_can_not_be_used_has_a_code(lorewell: Service) -> None:
     assert lorewell("book", "list", "--database", "mysql://a:geheim@b/c").code == 2
     broken = lorewell.folder / "broken.db"
     broken.write_bytes(b"no database at all" * 100)
@@ -370,7 +335,7 @@ def test_a_database_that_can_not_be_used_has_a_code(lorewell: Lorewell) -> None:
     assert sorted(path.name for path in lorewell.folder.iterdir()) == ["broken.db"]
 
 
-def test_migrate_makes_the_schema(lorewell: Lorewell) -> None:
+def test_migrate_makes_the_schema(lorewell: Service) -> None:
     for _ in range(2):
         assert lorewell("migrate") == Done(0, "The database is up to date.\n", "")
     with closing(sqlite3.connect(lorewell.folder / "lorewell.db")) as made:
@@ -378,7 +343,7 @@ def test_migrate_makes_the_schema(lorewell: Lorewell) -> None:
     assert "books" in names
 
 
-def test_a_backup_is_a_database_of_its_own(lorewell: Lorewell) -> None:
+def test_a_backup_is_a_database_of_its_own(lorewell: Service) -> None:
     book_id = lorewell.create()
     target = lorewell.folder / "a copy#1?.db"
     with closing(sqlite3.connect(lorewell.folder / "lorewell.db")) as user:
@@ -393,7 +358,7 @@ def test_a_backup_is_a_database_of_its_own(lorewell: Lorewell) -> None:
     assert listed[0]["book_id"] == book_id
 
 
-def test_a_backup_replaces_nothing(lorewell: Lorewell) -> None:
+def test_a_backup_replaces_nothing(lorewell: Service) -> None:
     target = lorewell.file("there.db", "mine")
     assert lorewell("backup", target).code == 4  # nothing is there to be copied
     lorewell("migrate")
@@ -404,7 +369,7 @@ def test_a_backup_replaces_nothing(lorewell: Lorewell) -> None:
     assert "can't be made" in away.err
 
 
-def test_a_damaged_copy_is_thrown_away(lorewell: Lorewell) -> None:
+def test_a_damaged_copy_is_thrown_away(lorewell: Service) -> None:
     for _ in range(20):
         lorewell.create({**HARBOUR, "description": os.urandom(2000).hex()})
     path = lorewell.folder / "lorewell.db"
@@ -420,7 +385,7 @@ def test_a_damaged_copy_is_thrown_away(lorewell: Lorewell) -> None:
     assert not list(lorewell.folder.glob("copy*"))
 
 
-def test_a_copy_that_breaks_its_own_rules_is_thrown_away(lorewell: Lorewell) -> None:
+def test_a_copy_that_breaks_its_own_rules_is_thrown_away(lorewell: Service) -> None:
     lorewell("migrate")
     with closing(sqlite3.connect(lorewell.folder / "lorewell.db")) as database:
         database.executescript(
@@ -450,7 +415,7 @@ def test_a_copy_that_breaks_its_own_rules_is_thrown_away(lorewell: Lorewell) -> 
         ),
     ],
 )
-def test_postgres_is_left_to_its_own_tool(lorewell: Lorewell, given: str, shown: str) -> None:
+def test_postgres_is_left_to_its_own_tool(lorewell: Service, given: str, shown: str) -> None:
     done = lorewell("backup", "lore dump", "--database", given)
     assert done.code == 2
     assert done.out == f"pg_dump --format=custom --file='lore dump' {shown}\n"
@@ -483,7 +448,7 @@ def test_serve_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert "shutdown complete" in (tmp_path / "log").read_text(encoding="utf-8")
 
 
-def test_every_setting_is_listed(lorewell: Lorewell) -> None:
+def test_every_setting_is_listed(lorewell: Service) -> None:
     listed = lorewell("settings", "--json").json
     assert [each["name"] for each in listed] == list(Settings.model_fields)
     assert set(listed[0]) == {"name", "env", "default", "unit", "help"}
@@ -492,7 +457,7 @@ def test_every_setting_is_listed(lorewell: Lorewell) -> None:
 
 
 def test_serve_takes_its_options_over_the_settings(
-    lorewell: Lorewell, monkeypatch: pytest.MonkeyPatch
+    lorewell: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Settings] = []
     reloads: list[bool] = []
@@ -517,7 +482,7 @@ def test_serve_takes_its_options_over_the_settings(
     assert [each.allow_unauthenticated for each in given] == [False, False, True]
 
 
-def test_serve_refuses_an_open_door(lorewell: Lorewell) -> None:
+def test_serve_refuses_an_open_door(lorewell: Service) -> None:
     done = lorewell("serve", "--host", "0.0.0.0")  # noqa: S104  it is refused
     assert done.code == 2
     assert "LOREWELL_AUTH" in done.err
@@ -539,4 +504,4 @@ def test_serve_refuses_an_open_door(lorewell: Lorewell) -> None:
     ],
 )
 def test_exit_codes_are_those_of_the_classes(kind: type[LorewellError], code: int) -> None:
-    assert program.exit_code(kind("Odd.")) == code
+    assert exit_code(kind("Odd.")) == code

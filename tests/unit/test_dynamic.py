@@ -6,7 +6,21 @@ import time
 
 import pytest
 
-from lorewell.engine.sillytavern.dynamic import REQUIREMENTS, find_dynamic, kind_of
+from lorewell.engine.sillytavern.dynamic import (
+    REQUIREMENTS,
+    find_signs,
+    in_table_order,
+    kind_of,
+    texts_of,
+)
+from support import Document
+
+
+def find_dynamic(content: str, title: str, raw: Document) -> tuple[str, ...]:
+    """Return the requirements of an entry, in the table's order."""
+    signs = find_signs(content, title, list(texts_of(raw)))
+    return in_table_order(sign.requirement for sign in signs)
+
 
 SIGNS = [
     ("ejs", "<% if (灯) { %>"),

@@ -74,6 +74,20 @@ def test_keys_stay_apart() -> None:
     assert list(export_book(both, "st_world").document["entries"]) == ["a", "a-2"]
 
 
+def test_key_that_means_something_in_javascript_gives_way_to_the_id_or_the_number() -> None:
+    ids: list[Document] = [{"uid": 7}, {}, {"uid": "valueOf"}, {}]
+    keys = ["__proto__", "constructor", "toString", "灯"]
+    entries = {key: {**each, "content": "x"} for key, each in zip(keys, ids, strict=True)}
+    exported = export_book(imported({"entries": entries}), "st_world")
+    assert list(exported.document["entries"]) == ["7", "1", "2", "灯"]
+    assert found(exported.losses) == [
+        (f"/entries/{at}/source/key", "key", "string", "unsupported") for at in range(3)
+    ]
+    twin = native(id="constructor")
+    assert list(export_book(twin, "st_world").document["entries"]) == ["0"]
+    assert export_book(twin, "st_world").losses == ()
+
+
 def test_very_long_key_is_not_kept() -> None:
     book = imported({"entries": {"k" * 70_000: {"uid": 4, "content": "x"}}})
     assert "key" not in book.entries[0].source
@@ -218,6 +232,20 @@ def test_v3_says_whether_keys_are_regular_expressions(key: str, is_regex: bool) 
     assert "use_regex" not in export_book(book, "character_book").document["entries"][0]
 
 
+def test_v2_has_fields_for_decorators() -> None:
+    content = "@@depth 2\n@@is_greeting 1\n\n灯台の話"
+    entry = {**KEYED, "content": content, "use_regex": True}
+    book = imported({**V3, "data": {"character_book": {"entries": [entry]}}})
+    exported = export_book(book, "character_book")
+    (written,) = exported.document["entries"]
+    assert written["content"] == "@@is_greeting 1\n\n灯台の話"
+    assert written["extensions"] == {"position": 4, "depth": 2}
+    assert found(exported.losses) == [("/entries/0/content", "content", "string", "unsupported")]
+    assert export_book(book, "lorebook_v3").document["data"]["entries"] == [entry]
+    again = json.loads(put_into_card(book, dumped(CARD)))["data"]["character_book"]["entries"]
+    assert again == [written]
+
+
 # Metadata
 
 
@@ -298,7 +326,7 @@ def test_picture_holds_the_book_in_all_its_cards(
 @pytest.mark.parametrize(
     ("card", "says"),
     [
-        (b"", "This is no card that a book can be put into: The file is empty."),
+        (b"", "no card that a book can be put into; it must be JSON or a PNG: The file is empty."),
         (b"\xff\xd8\xff", "This is no card that a book can be put into"),
         (b"[]", "This is no character card"),
         (dumped(WORLD), "This is no character card"),
@@ -318,3 +346,11 @@ def test_what_is_no_card_is_refused(card: bytes, says: str) -> None:
 def test_card_that_is_too_large_is_refused() -> None:
     with pytest.raises(FileTooLargeError):
         put_into_card(native(), b" " * (MAX_FILE_BYTES + 1))
+
+
+def test_entries_in_raw_are_not_the_books() -> None:
+    book = imported({"gamestarted": True, "entries": {"灯": 1}})
+    for exported in (export_book(book, "st_world"), export_book(book, "character_book")):
+        assert not exported.document["entries"]
+        told = ("/metadata/raw/entries", "entries", "object", "unsupported")
+        assert told in found(exported.losses)

@@ -73,6 +73,7 @@ def test_text_is_read_in_its_encoding(data: bytes, warned: list[str]) -> None:
         (b" \r\n<html>\xff", "not UTF-8 (byte 9)"),
         (PLAIN.encode()[:-1], "line 1, column"),
         (PLAIN.encode("latin-1", errors="replace")[:20] + b"\xe9", "not UTF-8 (byte 20)"),
+        (b"\xef\xbb\xbf{\xff}", "not UTF-8 (byte 4)"),
         (b"\xff\xfe{\x00\x00\xd8", "not UTF-16-LE (byte 4)"),
         (b'{"entries": NaN}', "NaN is no JSON number"),
         (b'{"entries": -Infinity}', "-Infinity is no JSON number"),
@@ -117,7 +118,6 @@ def test_text_that_does_not_begin_like_json_is_of_no_known_kind(data: bytes) -> 
         (b"PK\x03\x04", "a", "zip"),
         (b"PK\x05\x06", "a", "empty zip"),
         (b"o\0\xff\xff\xff\xff", "a", "RisuAI module"),
-        (b"name: Oda", "a.YAML", "YAML"),
         (b'{"type": "risuModule"}', "a", "risu_module"),
     ],
 )

@@ -72,6 +72,7 @@ def test_sample_book_has_no_oddities() -> None:
         (b"[" * 101 + b"]" * 101, "nests deeper than 100"),
         (b"[" * 200_000, "nests deeper than 100"),
         ("书".encode("gbk"), "not UTF-8"),
+        (b"\xef\xbb\xbf{\xff}", "not UTF-8 (byte 4)"),
         ('{"name": "书"}'.encode("utf-16"), "not UTF-8"),
         (b"name: Kiln Row", "no JSON"),
         (b"[]", "holds no book"),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from lorewell import BookCreate
-from lorewell.engine.sillytavern import Form, Repair, import_entry, read_entry
+from lorewell.engine.sillytavern import Form, ReadEntry, Repair, import_entry, read_entry
+from lorewell.engine.sillytavern.dynamic import in_table_order
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, LACKING, MAX_GROUP_NAME, member
 from lorewell.engine.sillytavern.table import (
     MAX_DEPTH,
@@ -32,6 +33,10 @@ def world(**raw: object) -> dict[str, Any]:
 
 def card(**raw: object) -> dict[str, Any]:
     return read_entry(raw, form="card").core
+
+
+def needed_by(read: ReadEntry) -> tuple[str, ...]:
+    return in_table_order(need.requirement for need in read.needs)
 
 
 def repairs(form: Form = "world_info", **raw: object) -> list[tuple[str, str]]:
@@ -67,7 +72,7 @@ def test_an_empty_world_entry_means_the_defaults() -> None:
         "prevent_recursion": False,
         "conflict_key": None,
     }
-    assert (read.block, read.requirements, read.repairs) == ({}, (), ())
+    assert (read.block, read.needs, read.repairs) == ({}, (), ())
 
 
 def test_an_empty_card_entry_differs_in_its_place_alone() -> None:
@@ -219,7 +224,7 @@ def test_an_outlet_needs_a_name() -> None:
     assert world(position=0, outletName="棚")["outlet_name"] is None
     read = read_entry({"position": 7, "outletName": ""}, form="world_info")
     assert (read.core["position"], read.core["outlet_name"]) == ("before_character", None)
-    assert read.requirements == ("outlet_name",)
+    assert needed_by(read) == ("outlet_name",)
     assert [(r.pointer, r.code) for r in read.repairs] == [("/position", "outlet_without_name")]
 
 
@@ -247,7 +252,7 @@ def test_fields_that_the_native_policy_lacks_are_requirements(
     raw: dict[str, Any], needed: tuple[str, ...]
 ) -> None:
     for form in ("world_info", "card"):
-        assert read_entry(raw, form=form).requirements == needed
+        assert needed_by(read_entry(raw, form=form)) == needed
 
 
 BLOCKS: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -424,13 +429,12 @@ def test_keys_and_content_out_of_bounds_are_left_for_the_model_to_refuse() -> No
 def test_an_import_is_ready_for_a_book() -> None:
     raw = {"key": ["灯"], "content": "<% go() %>", "sticky": 2, "order": "9", "x": {"y": [1]}}
     imported = import_entry(raw, form="world_info", entry_id="3", source_format="st_world")
-    assert imported.requirements == ("ejs", "sticky")
     assert imported.repairs == (
         Repair("/order", "number_from_text", 'The text "9" is read as a number.'),
     )
     entry = parse_model(BookCreate, {"name": "B", "entries": [imported.entry]}).entries[0]
     assert (entry.id, entry.kind, entry.order) == ("3", "template", 9)
-    assert entry.runtime_requirements == imported.requirements
+    assert entry.runtime_requirements == ("ejs", "sticky")
     assert entry.source == {"format": "st_world", "raw": raw}
     assert entry.sillytavern == SillyTavernBlock(sticky=2)
 
@@ -438,7 +442,7 @@ def test_an_import_is_ready_for_a_book() -> None:
 def test_an_import_of_nothing_has_no_block() -> None:
     imported = import_entry({}, form="card", entry_id="entry-0", source_format="chara_card_v2")
     assert "sillytavern" not in imported.entry
-    assert (imported.entry["kind"], imported.requirements) == ("lore", ())
+    assert (imported.entry["kind"], imported.entry["runtime_requirements"]) == ("lore", ())
 
 
 def test_a_block_that_says_nothing_is_not_stored() -> None:

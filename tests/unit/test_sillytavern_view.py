@@ -235,10 +235,26 @@ def test_a_filter_is_shown_in_sillytaverns_words() -> None:
 
 
 def test_world_entries_in_a_cards_words_are_shown_under_their_own_names() -> None:
-    raw = {"uid": 3, "keys": ["灯"], "enabled": False, "content": "x", "comment": "", "name": "塔"}
-    view = sillytavern_view(imported(raw))
+    raw = {"uid": 3, "keys": ["灯"], "content": "x", "comment": "", "name": "塔", "disable": True}
+    view = sillytavern_view(imported(raw | {"enabled": True}))
     assert list(view.items())[: len(raw)] == [*(raw | {"comment": "塔"}).items()]
     assert (view["key"], view["disable"]) == (["灯"], True)
+
+
+@pytest.mark.parametrize("container", FORMATS)
+def test_an_entry_is_shown_in_its_own_dialect_whatever_its_file_is(container: Form) -> None:
+    card = {"id": 3, "keys": ["灯"], "content": "x", "enabled": True}
+    world = {"uid": 3, "key": ["灯"], "content": "x", "disable": False}
+    as_card, as_world = (
+        parse_model(
+            Entry,
+            import_entry(raw, form=form, entry_id="3", source_format=FORMATS[container]).entry,
+        )
+        for raw, form in ((card, "card"), (world, "world_info"))
+    )
+    assert (as_card.position, sillytavern_view(as_card)["position"]) == ("after_character", 1)
+    assert as_world.position == "before_character"
+    assert sillytavern_view(as_world) == world
 
 
 def test_a_native_entry_shows_what_differs_from_sillytaverns_defaults() -> None:

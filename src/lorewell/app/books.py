@@ -22,7 +22,6 @@ from lorewell.errors import (
     RevisionConflictError,
     RevisionNotFoundError,
     ValidationFailedError,
-    tell,
 )
 from lorewell.formats.export import export_book
 from lorewell.model import (
@@ -485,4 +484,4 @@ def _parse_number(cursor: str) -> int:
 
 def _bad_cursor() -> ValidationFailedError:
     fault = Fault("", "is no cursor of this list", parameter="cursor")
-    return ValidationFailedError(tell((fault,)), faults=(fault,))
+    return ValidationFailedError.at(fault)

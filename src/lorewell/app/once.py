@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lorewell.app.ports import Transaction
-from lorewell.errors import Fault, IdempotencyConflictError, ValidationFailedError, tell
+from lorewell.errors import Fault, IdempotencyConflictError, ValidationFailedError
 from lorewell.model import CreateResult, Published
 from lorewell.model.text import canonical_json
 
@@ -27,7 +27,7 @@ def check_key(key: str | None) -> str | None:
     if key is None or (1 <= len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable()):
         return key
     fault = Fault("", "must be 1 to 200 printable ASCII characters", parameter="Idempotency-Key")
-    raise ValidationFailedError(tell((fault,)), faults=(fault,))
+    raise ValidationFailedError.at(fault)
 
 
 def hash_of(*content: object) -> str:

@@ -17,7 +17,7 @@ from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import select
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
-from lorewell.errors import Fault, NotFoundError, ValidationFailedError, tell
+from lorewell.errors import Fault, NotFoundError, ValidationFailedError
 from lorewell.model import (
     BookCreate,
     BookRef,
@@ -236,7 +236,7 @@ def _changed(book: BookCreate, item: ChangedBook, index: int) -> BookCreate:
         if not entry.id
     ]
     if faults:
-        raise ValidationFailedError(tell(tuple(faults)), faults=tuple(faults))
+        raise ValidationFailedError.at(*faults)
     for name in item.removed:
         entries.pop(name, None)
     entries.update((entry.id, entry) for entry in item.changes)
@@ -265,5 +265,5 @@ def _counter(services: Services, name: str | None) -> TokenCounter:
         return services.counter
     if name not in BUNDLED:  # any other name would be taken for a file's
         fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     return counter(name)

@@ -19,12 +19,11 @@ from lorewell.cli.listings import (
     say,
     stored_parts,
 )
+from lorewell.cli.outputs import write_file
 from lorewell.errors import (
     Fault,
     ImportInvalidError,
-    LorewellError,
     ValidationFailedError,
-    tell,
 )
 from lorewell.formats import open_book
 from lorewell.model import (
@@ -163,7 +162,7 @@ def export_command(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        _write(output, text)
+        write_file(output, text.encode())
 
 
 @app.command("delete")
@@ -296,7 +295,7 @@ def _binding(name: str) -> dict[str, object]:
         return {"book_id": book_id}
     if not (revision.isascii() and revision.isdigit() and len(revision) < len(str(2**31))):
         fault = Fault("", "a revision must be a number", parameter=name)
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     return {"book_id": book_id, "revision": int(revision)}
 
 
@@ -310,10 +309,3 @@ def _print_published(place: Place, published: Published) -> None:
 
 def _print_json(value: Contract) -> None:
     typer.echo(value.model_dump_json())
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LorewellError(f"{path} can't be written: {error.strerror}.") from error

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lorewell.cli.reports import notice_tables, summary
 from lorewell.cli.tables import new_table, placed, plain
 from lorewell.engine.compile import compile_book, cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
@@ -18,14 +19,11 @@ from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import InvalidDependencyError
 from lorewell.formats import ImportedBook, open_book
 from lorewell.formats.faults import naming
-from lorewell.formats.native import FORMAT as NATIVE
 from lorewell.insight import lint
 from lorewell.model import Entry
-from lorewell.model.imports import ImportNotice, ImportReport
+from lorewell.model.imports import ImportNotice
 
 MAX_KEYS = 12  # of one entry in a table; the JSON has all
-MAX_LINES = 100  # of warnings in a table
-_DESCRIPTION_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,42 +118,16 @@ def contents_tables(contents: Contents) -> list[RenderableType]:
     about = f"{sum(contents.tokens)} tokens ({plain(contents.compiled.counter.name)})"
     if any(entry.cost is None for entry in contents.compiled.entries):
         about += "; ~ is before names are filled in"
-    parts = [_summary(contents.found, [about])]
+    parts = [summary(contents.found, [about])]
     if contents.compiled.entries:
         parts.append(_entry_table(contents))
     notes = [
         ImportNotice(entry_id=note.entry_id, code=note.code, message=note.message)
         for note in lint(contents.compiled)
     ]
-    parts.extend(_notices("Warnings of the import", contents.found.report.warnings))
-    parts.extend(_notices("Notes on the book", notes))
+    parts.extend(notice_tables("Warnings of the import", contents.found.report.warnings))
+    parts.extend(notice_tables("Notes on the book", notes))
     return parts
-
-
-def report_tables(found: ImportedBook) -> list[RenderableType]:
-    """Return what to print of an import: a summary, what is blocked, and every warning."""
-    report = found.report
-    source = report.source_file
-    about = [f"{plain(source.name)}, {source.size} bytes, SHA-256 {source.sha256}"]
-    parts = [_summary(found, about)]
-    if report.blocked:
-        parts.append(_blocked(report))
-    parts.extend(_notices("Warnings", report.warnings))
-    return parts
-
-
-def _summary(found: ImportedBook, about: Sequence[str]) -> RenderableType:
-    report = found.report
-    counts = f"{report.entry_count} entries, {report.enabled_count} enabled"
-    if report.runtime_blocked_count:
-        counts += f", {report.runtime_blocked_count} blocked"
-    lines = [f"{report.format}: {counts}" if report.format != NATIVE else counts, *about]
-    description = found.book.description
-    if description:
-        cut = description[:_DESCRIPTION_CHARS]
-        lines.append(plain(cut) + ("…" if len(cut) < len(description) else ""))
-    told = Text(plain(found.book.name), style="bold")
-    return told.append("\n" + "\n".join(lines) + "\n", style="not bold")
 
 
 def _entry_table(contents: Contents) -> Table:
@@ -202,31 +174,3 @@ def _keys(spec: Entry) -> Text:
 def _listed(keys: Sequence[str]) -> str:
     more = [f"and {len(keys) - MAX_KEYS} more"] if len(keys) > MAX_KEYS else []
     return ", ".join([*(plain(key) for key in keys[:MAX_KEYS]), *more])
-
-
-def _blocked(report: ImportReport) -> Table:
-    table = new_table("Blocked: kept, but never selected")
-    table.add_column("Entry", overflow="fold", ratio=2)
-    table.add_column("Needs", overflow="fold", ratio=1)
-    for entry in report.blocked:
-        name = Text(plain(entry.entry_id), style="bold")
-        if entry.title:
-            name.append(f"\n{plain(entry.title)}", style="not bold")
-        table.add_row(name, Text(plain(", ".join(entry.requirements)), style="yellow"))
-    return table
-
-
-def _notices(title: str, notices: Sequence[ImportNotice]) -> list[RenderableType]:
-    """Return a table of notices; no table where there are none."""
-    if not notices:
-        return []
-    table = new_table(title)
-    table.add_column("Entry", overflow="fold", ratio=1)
-    table.add_column("Note", overflow="fold", ratio=4)
-    for notice in notices[:MAX_LINES]:
-        note = Text(plain(f"{notice.code}: {notice.message}"))
-        table.add_row(Text(plain(notice.entry_id or "")), note)
-    more = len(notices) - MAX_LINES
-    if more > 0:
-        table.add_row("", f"and {more} more")
-    return [table]

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
+from lorewell.cli.convert_folder import convert_folder
 from lorewell.cli.listings import print_parts, say
-from lorewell.cli.tables import new_table, plain
-from lorewell.errors import Fault, ImportInvalidError, LorewellError, ValidationFailedError, tell
+from lorewell.cli.outputs import dumped, write_file
+from lorewell.cli.reports import loss_tables
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
-from lorewell.formats.export import EXPORTS, Exported, export_book, put_into_card
+from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.faults import naming
 from lorewell.formats.files import read_bytes
 from lorewell.model import BookCreate
-from lorewell.model.imports import ExportFormat, Loss
+from lorewell.model.imports import ExportFormat, LossReason
 
-MAX_LINES = 100  # of losses in a table; the JSON has all
 _INTO: ExportFormat = "character_book"
-_MEANING = {
+_MEANING: Mapping[LossReason, str] = {
     "moved_to_extensions": "kept under extensions, where other programs do not look",
     "unsupported": "left out",
 }
 
 
 def convert_command(
-    file: Annotated[Path, typer.Argument(metavar="IN", help="A lorebook, or a card with one.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="IN", help="A lorebook, a card with one, or a folder of them."),
+    ],
     output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where to; replaced if it is there.")
+        Path,
+        typer.Argument(metavar="OUT", help="Where to; a file is replaced if it is there."),
     ],
     *,
     to: Annotated[
@@ -43,21 +45,34 @@ def convert_command(
         Path | None,
         typer.Option(metavar="CARD", help="A card; OUT is a copy of it that holds the book."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the losses as JSON.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Of a folder: replace files that are there already.")
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the losses as JSON; of a folder, a line for each file."),
+    ] = False,
 ) -> None:
-    """Write a book in another format, or put it into a card, and say what has no place there."""
+    """Write a book in another format, or put it into a card, and say what has no place there.
+
+    Of a folder each book becomes one file in OUT; what is there is kept, unless --replace is given.
+    """
     target = _target(to, into)
+    if file.is_dir():
+        if into is not None:
+            raise ValidationFailedError("A card takes one book: --into is not for folders.")
+        raise typer.Exit(convert_folder(file, output, target, replace=replace, as_json=as_json))
     found = open_book(file)
     if not found.holds_book:
         raise ImportInvalidError(f"{file.name} is a card that holds no lorebook.", file=file.name)
     exported = export_book(found.book, target)
-    _write(output, _dumped(exported) if into is None else _filled(found.book, into))
+    write_file(output, dumped(exported) if into is None else _filled(found.book, into))
     if as_json:
         losses = [loss.model_dump() for loss in exported.losses]
         typer.echo(orjson.dumps({"format": target, "losses": losses}))
     else:
         say(f"Wrote {output}: {len(found.book.entries)} entries.")
-        print_parts(*_loss_parts(exported.losses))
+        print_parts(*loss_tables(exported.losses, _MEANING))
 
 
 def _target(to: str | None, into: Path | None) -> ExportFormat:
@@ -67,13 +82,8 @@ def _target(to: str | None, into: Path | None) -> ExportFormat:
         raise ValidationFailedError(f"A card takes no other book than --to {_INTO}.")
     if to not in EXPORTS:
         fault = Fault("", f"must be one of {', '.join(EXPORTS)}", parameter="--to")
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     return to
-
-
-def _dumped(exported: Exported) -> bytes:
-    # json, as a whole number may be larger than the 64 bits that orjson takes.
-    return (json.dumps(exported.document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _filled(book: BookCreate, card: Path) -> bytes:
@@ -81,26 +91,3 @@ def _filled(book: BookCreate, card: Path) -> bytes:
         return put_into_card(book, read_bytes(card))
     except ImportInvalidError as error:
         raise naming(error, f"{card.name} can't take a book", file=card.name) from error
-
-
-def _loss_parts(losses: Sequence[Loss]) -> list[RenderableType]:
-    if not losses:
-        return []
-    table = new_table("Losses")
-    table.add_column("Place", overflow="fold", ratio=3)
-    table.add_column("What", overflow="fold", ratio=1)
-    table.add_column("What becomes of it", overflow="fold", ratio=3)
-    for loss in losses[:MAX_LINES]:
-        what = Text(plain(f"{loss.field} ({loss.kind})"))
-        table.add_row(Text(plain(loss.pointer)), what, Text(f"{loss.why}: {_MEANING[loss.why]}"))
-    more = len(losses) - MAX_LINES
-    if more > 0:
-        table.add_row(f"and {more} more", "", "")
-    return [table]
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise LorewellError(f"{path} can't be written: {error.strerror}.") from error

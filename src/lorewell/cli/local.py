@@ -12,7 +12,7 @@ from lorewell.app import access, bindings as prompts, books as shelf
 from lorewell.app.books import Page
 from lorewell.app.services import Services
 from lorewell.bootstrap import build_services, start, stop
-from lorewell.errors import Fault, ValidationFailedError, tell
+from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import (
     BindingSet,
     BindingsPut,
@@ -183,4 +183,4 @@ def _prompt(prompt_id: str) -> str:
 
 def _bad(name: str, detail: str) -> ValidationFailedError:
     fault = Fault("", detail, parameter=name)
-    return ValidationFailedError(tell((fault,)), faults=(fault,))
+    return ValidationFailedError.at(fault)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -12,37 +11,17 @@ from time import perf_counter
 from typing import Annotated
 
 import typer
-from rich.console import Console, RenderableType
 
-from lorewell.cli import books, convert, keys, service
-from lorewell.cli.contents import contents_tables, import_json, load_contents, report_tables
+from lorewell.cli import books, convert, keys, reading, service
+from lorewell.cli.contents import contents_tables, load_contents
+from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
-from lorewell.cli.tables import plain, selection_tables
+from lorewell.cli.listings import print_parts
+from lorewell.cli.tables import selection_tables
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
-from lorewell.errors import (
-    ConflictError,
-    ForbiddenError,
-    InvalidInputError,
-    LimitError,
-    LorewellError,
-    NotFoundError,
-    UnauthenticatedError,
-    UnavailableError,
-)
-from lorewell.formats import load_book, open_book
-
-EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (InvalidInputError, 2),
-    (UnauthenticatedError, 3),
-    (ForbiddenError, 3),
-    (NotFoundError, 4),
-    (FileNotFoundError, 4),
-    (ConflictError, 5),
-    (LimitError, 6),
-    (UnavailableError, 7),
-)
-OTHER_EXIT_CODE = 1
+from lorewell.errors import LorewellError
+from lorewell.formats import load_book
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A lorebook, or a card with one.")]
 _Tokenizer = Annotated[
@@ -54,6 +33,8 @@ app.command("serve")(service.serve_command)
 app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)
+app.command("import")(reading.import_command)
+app.command("inspect")(reading.inspect_command)
 app.command("convert")(convert.convert_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
@@ -71,19 +52,6 @@ def main() -> None:
     except (LorewellError, OSError) as error:
         sys.stderr.write(f"lorewell: {describe(error)}\n")
         sys.exit(exit_code(error))
-
-
-def describe(error: LorewellError | OSError) -> str:
-    """Return what went wrong, in one line."""
-    if isinstance(error, OSError) and error.strerror is not None:
-        where = "" if error.filename is None else f"{error.filename} can't be read: "
-        return plain(where + error.strerror)
-    return plain(str(error))
-
-
-def exit_code(error: Exception) -> int:
-    """Return the exit code for a kind of error."""
-    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), OTHER_EXIT_CODE)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer's signature of a callback
@@ -156,7 +124,7 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     if as_json:
         typer.echo(answer.to_json())
     else:
-        _print(selection_tables(books, asked, answer))
+        print_parts(*selection_tables(books, asked, answer))
 
 
 @app.command("show")
@@ -171,26 +139,4 @@ def show_command(
     if as_json:
         typer.echo(contents.to_json())
     else:
-        _print(contents_tables(contents))
-
-
-@app.command("import")
-def import_command(
-    file: _File,
-    *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the book and the report as JSON.")
-    ] = False,
-) -> None:
-    """Read a lorebook or card of another program, and report what becomes of it; store nothing."""
-    found = open_book(file)
-    if as_json:
-        typer.echo(import_json(found))
-    else:
-        _print(report_tables(found))
-
-
-def _print(parts: Iterable[RenderableType]) -> None:
-    console = Console(highlight=False)
-    for part in parts:
-        console.print(part)
+        print_parts(*contents_tables(contents))

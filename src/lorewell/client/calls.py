@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from lorewell.errors import Fault, ValidationFailedError, tell
+from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model.text import text_flaw
 
 Answer = TypeVar("Answer")
@@ -201,7 +201,7 @@ def header_value(name: str, value: str) -> str:
 def bad_parameter(name: str, detail: str) -> ValidationFailedError:
     """Return the error for a parameter that can't be used."""
     fault = Fault("", detail, parameter=name)
-    return ValidationFailedError(tell((fault,)), faults=(fault,))
+    return ValidationFailedError.at(fault)
 
 
 def _check_names(ask: Ask, options: CallOptions) -> None:

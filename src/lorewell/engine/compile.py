@@ -11,7 +11,7 @@ from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, s
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
 from lorewell.engine.tokens import TokenCounter, counter as token_counter
-from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError, tell
+from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
 from lorewell.jsregex import Pattern
 from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
 from lorewell.model.select import is_uuid
@@ -133,7 +133,7 @@ def _check_identity(book_id: str, revision: int) -> str:
     if revision < 1:
         faults.append(Fault("/revision", f"must be at least 1, is {revision}"))
     if faults:
-        raise ValidationFailedError(tell(tuple(faults)), faults=tuple(faults))
+        raise ValidationFailedError.at(*faults)
     return book_id.lower()
 
 
@@ -186,7 +186,7 @@ def _flaw(entry_id: str, name: str, places: Mapping[str, int]) -> str | None:
 
 
 def _invalid_dependency(faults: Sequence[Fault]) -> InvalidDependencyError:
-    return InvalidDependencyError(tell(tuple(faults)), faults=tuple(faults))
+    return InvalidDependencyError.at(*faults)
 
 
 def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> Closure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -39,6 +39,13 @@ def find_template(text: str) -> Template | None:
         (e for e, name in zip(expressions, names, strict=True) if name not in _VARIABLES), None
     )
     return Template(frozenset(names) & _VARIABLES, None if odd is None else f"{{{{{odd}}}}}")
+
+
+def other_expressions(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the expressions that are not offered, from left to right."""
+    for expression in _EXPRESSION.finditer(text):
+        if _variable(expression[1]) not in _VARIABLES:
+            yield expression.span()
 
 
 def substitute(text: str, variables: Mapping[str, str]) -> str:

@@ -9,22 +9,43 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from lorewell.engine.sillytavern import Imported, import_entry
-from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError, tell
+from lorewell.engine.sillytavern import Imported, form_of, import_entry
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import Kind, type_name
-from lorewell.formats.lorebook import NO_BOOK, Lorebook, form_of
+from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.notes import Notes, place
+from lorewell.formats.quarantine import find_suspects
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
+from lorewell.model.imports import LossReason, Quarantined
 from lorewell.model.parse import nesting, parse_model
 from lorewell.model.text import MAX_NESTING, is_blank, pointer
 
 MAX_NAME_CHARS = 300
 MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
+_ID_NAMES = ("uid", "id")
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
 UNTITLED = "Untitled"
+_SHOWN_CHARS = 80  # of what is in quarantine
+# Of a book, with the marks by which programs know their files; the rest of it has no effect here.
+_READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
+_NOTHING: tuple[object, ...] = (None, "", [], {})
+# What a repair loses; the others say the same in another form.
+_LOSS_OF: Mapping[str, LossReason] = {
+    **dict.fromkeys(("clamped", "rounded"), "clamped"),
+    **dict.fromkeys(("cut", "keys_cut"), "cut"),
+    **dict.fromkeys(("wrong_type", "trigger_broken"), "wrong_type"),
+    **dict.fromkeys(
+        (
+            *("ignored_field", "group_weight_ignored", "several_groups", "group_too_long"),
+            *("not_kept", "and_key", "pattern_as_text", "decorator_kept", "parent_missing"),
+            *("condition_unreadable", "position_changed"),
+        ),
+        "unsupported",
+    ),
+}
 
 # Under which names of the file a field of ours may stand, for saying where a fault is.
 _FILE_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -59,7 +80,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     if book is None:
         notes.add(NO_BOOK, "the card holds no lorebook")
         book = {lorebook.entries_name: []}
-    namer = _Namer(book, lorebook.entries_name, notes)
+    namer = _Namer(book, lorebook, notes)
     name = namer.name((lorebook.card_name, _stem(file_name)))
     description = namer.description()
     sources = list(_entries(book, lorebook, notes))
@@ -73,7 +94,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
         made = parse_model(BookCreate, document)
     except ValidationFailedError as error:
         faults = tuple(_in_file(fault, sources, lorebook) for fault in error.faults)
-        raise ValidationFailedError(tell(faults), faults=faults) from error
+        raise ValidationFailedError.at(*faults) from error
     if depth > MAX_NESTING - _ADDED_NESTING and nesting(made.model_dump_json()) > MAX_NESTING:
         raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
     return made
@@ -97,10 +118,15 @@ class _Namer:
 
     given_name: str | None = None
 
-    def __init__(self, book: Mapping[str, Any], entries_name: str, notes: Notes) -> None:
+    def __init__(self, book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> None:
         self._book = book
+        self._at = lorebook.at
         self._notes = notes
-        self.rest = {name: value for name, value in book.items() if name != entries_name}
+        name_of_entries = lorebook.entries_name
+        self.rest = {name: value for name, value in book.items() if name != name_of_entries}
+        for name, value in self.rest.items():
+            if name not in _READ and value not in _NOTHING:
+                notes.lose(value, "unsupported", pointer(*self._at, name))
 
     def name(self, others: tuple[object, ...]) -> str:
         """Return the first of the names that is a text and not blank, cut to its bound."""
@@ -125,12 +151,15 @@ class _Namer:
             self._notes.add(
                 "wrong_type", f"the book's {field} is {type_name(value)}, not a text; kept as raw"
             )
+            self._notes.lose(value, "wrong_type", pointer(*self._at, field))
 
     def _bounded(self, field: str, text: str, limit: int) -> str:
         if len(text) > limit:
             self._notes.add(
                 f"{field}_cut", f"the {field} has {len(text)} characters; cut to {limit}"
             )
+            if self._book.get(field) == text:  # a card's name is no part of its lorebook
+                self._notes.lose(text, "cut", pointer(*self._at, field))
             self.rest.setdefault(field, text)  # a card's name hides no odd one of the book
             return text[:limit]
         if text and self.rest.get(field) == text:  # an empty one is not the lack of one
@@ -161,11 +190,11 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         return
     if not isinstance(entries, dict | list):
         fault = Fault(pointer(*at), f"must be an object or a list, is {type_name(entries)}")
-        raise ImportInvalidError(tell((fault,)), faults=(fault,))
+        raise ImportInvalidError.at(fault)
     if len(entries) > MAX_ENTRIES:
         detail = f"must hold at most {MAX_ENTRIES}, holds {len(entries)}"
         fault = Fault(pointer(*at), detail)
-        raise ValidationFailedError(tell((fault,)), faults=(fault,))
+        raise ValidationFailedError.at(fault)
     if isinstance(entries, dict) and lorebook.form == "card":
         notes.add("entries_map", f"{place(*at)}: is an object, not a list; its members are read")
     for key, raw in entries.items() if isinstance(entries, dict) else enumerate(entries):
@@ -175,6 +204,7 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         else:
             what = "an empty object" if raw == {} else type_name(raw)
             notes.add("entry_skipped", f"{place(*steps)}: is {what}, no entry; left out")
+            notes.lose(raw, "no_entry", pointer(*steps))
 
 
 def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[dict[str, Any]]:
@@ -183,13 +213,62 @@ def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[di
     for index, source in enumerate(sources):
         entry_id = identifier.id_of(index)
         imported = _read_entry(source.raw, lorebook, entry_id)
-        for repair in imported.repairs:
-            message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
-            notes.add(repair.code, message, entry_id)
+        _report(source, imported, notes)
         if _is_odd_key(source, lorebook):  # an export puts it there again
             imported.entry["source"]["key"] = source.steps[-1]
         entries.append(imported.entry)
     return entries
+
+
+def _report(source: _Source, imported: Imported, notes: Notes) -> None:
+    """Note what was mended, what is lost, what blocks the entry, and what is to be looked at."""
+    at, entry_id = pointer(*source.steps), imported.entry["id"]
+    lost: dict[tuple[str, LossReason], None] = {}
+    for repair in imported.repairs:
+        message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
+        notes.add(repair.code, message, entry_id)
+        why = _LOSS_OF.get(repair.code)
+        if why is not None:
+            lost[repair.pointer, why] = None
+    lost |= {(below, "unsupported"): None for below in imported.unread}
+    first = {sign.requirement: sign.pointer for sign in reversed(imported.signs)}
+    lost |= {(first[word], "blocked"): None for word in imported.entry["runtime_requirements"]}
+    found: dict[tuple[str, LossReason], object] = {}
+    for below, why in lost:
+        value, there = _value_at(source.raw, below)
+        found[there, why] = value
+    for (there, why), value in found.items():
+        notes.lose(value, why, at + there)
+    for suspect in find_suspects(imported):
+        start, end = suspect.span
+        notes.quarantine(
+            Quarantined(
+                entry_id=entry_id,
+                pointer=at + suspect.pointer,
+                what=suspect.what,
+                span=suspect.span,
+                text=suspect.text[start : min(end, start + _SHOWN_CHARS)],
+            )
+        )
+
+
+def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:
+    """Return the value at a JSON pointer, and the pointer; its holder's where there is none.
+
+    A repair may be about what is not there, such as the conditions of a trigger without any.
+    """
+    found: Any = raw
+    there = ""
+    for step in at.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and name in found:
+            found = found[name]
+        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            break
+        there += f"/{step}"
+    return found, there
 
 
 def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
@@ -228,13 +307,21 @@ class _Identifier:
         if own is not None and wanted != own:
             message = f"{where}: the id is too long or holds control characters; mended"
             self._notes.add("id_mended", message, wanted)
+            self._lose(index, "odd_id")
         taken = wanted in self._given or (own is None and wanted in self._wanted)
         entry_id = self._numbered(wanted) if taken else wanted
         if taken:
             message = f"{where}: the id {wanted!r} is taken; it becomes {entry_id!r}"
             self._notes.add("id_repeated", message, entry_id)
+            if own is not None:
+                self._lose(index, "duplicate_id")
         self._given.add(entry_id)
         return entry_id
+
+    def _lose(self, index: int, why: LossReason) -> None:
+        steps, raw = self._sources[index]
+        name = next(name for name in _ID_NAMES if _as_id(raw.get(name)) is not None)
+        self._notes.lose(raw[name], why, pointer(*steps, name))
 
     def _numbered(self, wanted: str) -> str:
         number = self._numbers.get(wanted, 2)
@@ -246,15 +333,16 @@ class _Identifier:
 
 def own_id(raw: Mapping[str, Any]) -> str | None:
     """Return the entry's `uid` or `id` as text; None where it has neither."""
-    for name in ("uid", "id"):
-        value = raw.get(name)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, str) and value:
-            return value
-    return None
+    found = (_as_id(raw.get(name)) for name in _ID_NAMES)
+    return next((own for own in found if own is not None), None)
+
+
+def _as_id(value: object) -> str | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
 
 
 def storable_id(entry_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorewell.errors import Fault, ImportInvalidError, tell
+from lorewell.errors import Fault, ImportInvalidError
 from lorewell.formats.detect import CARD_SPEC, Kind, find_object, type_name
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes, cut
@@ -50,7 +50,7 @@ def _read(document: Mapping[str, Any], kind: Kind, notes: Notes) -> Lorebook:
         at, book = (_BOOK,), find_object(document, _BOOK)
     if book is None and not isinstance(data, dict):
         fault = Fault("/data", f"data is missing: must be an object, is {type_name(data)}")
-        raise ImportInvalidError(tell((fault,)), faults=(fault,))
+        raise ImportInvalidError.at(fault)
     named = data if isinstance(data, dict) else document
     return Lorebook(
         format=kind,

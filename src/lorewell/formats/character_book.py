@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorewell.errors import Fault, ImportInvalidError, tell
+from lorewell.errors import Fault, ImportInvalidError
 from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes
@@ -48,7 +48,7 @@ def read_lorebook_v3(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
     book = document.get("data")
     if not isinstance(book, dict):
         fault = Fault("/data", f"data is missing: must be an object, is {type_name(book)}")
-        raise ImportInvalidError(tell((fault,)), faults=(fault,))
+        raise ImportInvalidError.at(fault)
     return Lorebook(
         format=Kind.LOREBOOK_V3,
         source_format=Kind.LOREBOOK_V3,

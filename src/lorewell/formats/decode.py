@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
 from lorewell.errors import (
@@ -20,6 +21,8 @@ from lorewell.formats.containers import charx, jpeg, png, webp
 from lorewell.formats.detect import CARDS, Kind, find_kind
 from lorewell.formats.json_text import Document, first_character, read_json
 from lorewell.formats.notes import Notes
+from lorewell.formats.yaml_text import read_yaml
+from lorewell.model.parse import UTF_8_MARK
 
 CCV3: Final = "ccv3"
 CHARA: Final = "chara"
@@ -33,7 +36,7 @@ _UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 PNG_FORMAT: Final = "card_png"
 WEBP_FORMAT: Final = "card_webp"
 CHARX_FORMAT: Final = "charx"
-_RISUM_MAGIC = b"\x6f\x00"
+RISUM_MAGIC: Final = b"\x6f\x00"
 _RISUM_HEAD_BYTES = 6  # the magic bytes and the length of the main part
 
 
@@ -48,11 +51,11 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
-    """Return the JSON document in a file.
+    """Return the document in a file.
 
     Args:
         data: the whole file.
-        name: of the file; only looked at for the ending of a YAML file.
+        name: of the file; only its ending counts, and only if it is YAML's.
         notes: takes every repair.
 
     Raises:
@@ -67,8 +70,12 @@ def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
     if data.startswith(png.SIGNATURE[:4]):
         raise ImportInvalidError("The PNG's signature is damaged, as by a transfer as text.")
     if name.lower().endswith((".yaml", ".yml")):
-        raise ImportInvalidError("This is a YAML file; that kind isn't read yet.")
-    return Decoded(decode_text(data, notes))
+        return Decoded(_decode_yaml(data, notes))
+    try:
+        return Decoded(decode_text(data, notes))
+    except UnsupportedMediaTypeError as error:
+        sentence = f"This is no picture, zip archive, RisuAI module or JSON: {error}"
+        raise UnsupportedMediaTypeError(sentence) from error
 
 
 def decode_text(data: bytes, notes: Notes) -> Document:
@@ -78,12 +85,7 @@ def decode_text(data: bytes, notes: Notes) -> Document:
         ImportInvalidError: it is empty, a web page, or begins like JSON and is none.
         UnsupportedMediaTypeError: it does not even begin like JSON.
     """
-    text = _text(data, notes)
-    start = first_character(text)
-    if not start:
-        raise ImportInvalidError("The file is empty.")
-    if start == "<":
-        raise ImportInvalidError("This is an HTML page (a web page), not a lorebook.")
+    text, start = _text(data, notes)
     try:
         return read_json(text, notes)
     except MalformedJsonError as error:
@@ -92,7 +94,27 @@ def decode_text(data: bytes, notes: Notes) -> Document:
         raise UnsupportedMediaTypeError(str(error)) from error
 
 
-def _text(data: bytes, notes: Notes) -> str:
+def _decode_yaml(data: bytes, notes: Notes) -> Document:
+    """Return the document in bytes of JSON, or else of YAML."""
+    text, start = _text(data, notes)
+    if start in "{[":
+        with suppress(MalformedJsonError):
+            return read_json(text, notes)
+    return read_yaml(text, notes)
+
+
+def _text(data: bytes, notes: Notes) -> tuple[str, str]:
+    """Return the text in bytes, and its first character that is neither blank nor in a comment."""
+    text = _decoded(data, notes)
+    start = first_character(text)
+    if not start:
+        raise ImportInvalidError("The file is empty.")
+    if start == "<":
+        raise ImportInvalidError("This is an HTML page (a web page), not a lorebook.")
+    return text, start
+
+
+def _decoded(data: bytes, notes: Notes) -> str:
     """Return the text in bytes, in the encoding that a byte order mark names, or in UTF-8."""
     encoding = _UTF_16.get(data[:2])
     if encoding is not None:
@@ -104,10 +126,10 @@ def _text(data: bytes, notes: Notes) -> str:
         notes.add("utf16", f"the text is {encoding}; UTF-8 is what other programs read")
         return text
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        return data.decode().removeprefix(UTF_8_MARK)
+    except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
         sentence = f"The text is not UTF-8 (byte {error.start})."
-        start = first_character(data[: error.start].decode("utf-8-sig"))
+        start = first_character(data[: error.start].decode().removeprefix(UTF_8_MARK))
         if start and start in "{[<":
             raise ImportInvalidError(sentence) from error
         raise UnsupportedMediaTypeError(sentence) from error
@@ -207,5 +229,5 @@ _CONTAINERS: Sequence[tuple[bytes, Callable[[bytes, Notes], Decoded]]] = (
     (jpeg.MAGIC, _in_jpeg),
     (webp.MAGIC, _in_webp),
     *((magic, _in_charx) for magic in charx.MAGICS),
-    (_RISUM_MAGIC, _in_risum),
+    (RISUM_MAGIC, _in_risum),
 )

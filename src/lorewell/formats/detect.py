@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from lorewell.errors import Fault, ImportInvalidError, tell
+from lorewell.errors import Fault, ImportInvalidError
 from lorewell.model.text import pointer
 
 Members = Mapping[str, Any]
@@ -87,7 +87,7 @@ def find_object(document: Members, *steps: str) -> Members | None:
     if not found:  # null, and what programs write for an empty object: [] or ""
         return None
     fault = Fault(pointer(*steps), f"must be an object, is {type_name(found)}")
-    raise ImportInvalidError(tell((fault,)), faults=(fault,))
+    raise ImportInvalidError.at(fault)
 
 
 def detect(document: object) -> Kind:

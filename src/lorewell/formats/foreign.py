@@ -11,20 +11,25 @@ from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
+from lorewell.model.text import pointer
+
+_MARKS = frozenset(["spec", "spec_version"])  # every entry's `source.format` tells it
+_NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 def import_file(data: bytes, *, name: str) -> ImportedBook:
     """Return the lorebook in a file, and a report of what was found, mended and blocked.
 
     Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, and character cards V1
-    to V3 as JSON, PNG, WebP and charx, also behind a JPEG. The content alone tells what a file is.
-    Nothing is fetched, run, opened or written. A book in Lorewell's own format is read by foreign
-    rules here, and loses what they do not know (warning `looks_native`); `load_book` takes it as
-    it is.
+    to V3 as JSON, PNG, WebP and charx, also behind a JPEG, and the books of other programs. The
+    content alone tells what a file is; only YAML is looked for by the ending of the name. Nothing
+    is fetched, run, opened or written. A book in Lorewell's own format is read by foreign rules
+    here, and loses what they do not know (warning `looks_native`); `load_book` takes it as it is.
 
     Args:
         data: the whole file, at most 16 MiB.
-        name: the file's name, for the report; it also names a book that nothing else names.
+        name: the file's name, for the report; it also names a book that nothing else names, and
+            with the ending .yaml or .yml the text may be YAML.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
@@ -52,6 +57,7 @@ def _import(data: bytes, file_name: str) -> ImportedBook:
     notes = Notes()
     decoded = decode(data, name=file_name, notes=notes)
     lorebook = read_lorebook(decoded.document.value, notes)
+    _note_others(decoded.document.value, lorebook.at, notes)
     book = build_book(lorebook, file_name=file_name, depth=decoded.document.nesting, notes=notes)
     return imported(
         book,
@@ -60,3 +66,14 @@ def _import(data: bytes, file_name: str) -> ImportedBook:
         data=data,
         file_name=file_name,
     )
+
+
+def _note_others(document: object, steps: tuple[str, ...], notes: Notes) -> None:
+    """Note what stands beside the lorebook on the way to it: that is not taken."""
+    for at, step in enumerate(steps):
+        if not isinstance(document, dict):
+            return
+        for name, value in document.items():
+            if name != step and name not in _MARKS and value not in _NOTHING:
+                notes.lose(value, "not_taken", pointer(*steps[:at], name))
+        document = document.get(step)

@@ -46,6 +46,8 @@ def imported(
         runtime_blocked_count=len(blocked),
         blocked=blocked,
         warnings=notes.warnings(),
+        losses=notes.losses(),
+        quarantine=notes.quarantined(),
         source_file=SourceFile(
             name=storable(file_name), sha256=hashlib.sha256(data).hexdigest(), size=len(data)
         ),

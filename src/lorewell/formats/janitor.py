@@ -65,9 +65,10 @@ def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
         "sillytavern": block,
     }
     members.note_lost(_USUAL)
-    needs = ["delay"] if block["delay"] else []
+    needs = {"delay": "minMessages"} if block["delay"] else {}
     if _holds_script(raw.get("activationScript")):
-        needs.append("script")
+        needs["script"] = "activationScript"
+    members.know("activationScript")
     return members.made(entry_id, Kind.JANITOR, fields, needs)
 
 

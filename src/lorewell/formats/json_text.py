@@ -115,7 +115,7 @@ def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
     if depth > MAX_NESTING:
         message = f"The JSON nests deeper than {MAX_NESTING}."
         raise MalformedJsonError(message)
-    builder = _Builder()
+    builder = Builder()
     try:
         value = json.loads(
             text,
@@ -131,30 +131,41 @@ def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
     except ValueError as error:  # a constant, or an integer of over 4,300 digits
         message = f"The text is no JSON: {error}."
         raise MalformedJsonError(message) from error
-    if builder.is_odd or _SUSPECT.search(text):
-        value = _Mender(notes).mend(value)
-    return Document(value, depth)
+    if _SUSPECT.search(text):
+        builder.is_odd = True
+    return Document(builder.mended(value, notes), depth)
 
 
-class _Builder:
-    """Builds values while JSON is read; `is_odd` says that some of them need mending."""
+class Builder:
+    """Builds values while a text is read; `is_odd` says that some of them need mending."""
 
     def __init__(self) -> None:
         self.is_odd = False
 
     def build_object(self, pairs: Pairs) -> dict[str, Any]:
+        """Return the object of these members, with what it takes to tell equal names apart."""
         members = dict(pairs)
         if len(members) == len(pairs):
             return members
         self.is_odd = True
         return _Repeated(pairs)
 
+    def build_text(self, text: str) -> str:
+        """Return the text; whether it can be stored is only noted."""
+        self.is_odd = self.is_odd or _UNFIT.search(text) is not None
+        return text
+
     def build_float(self, digits: str) -> float | _OutOfRange:
+        """Return the number, or what stands for one that no double can hold."""
         number = float(digits)
         if math.isfinite(number):
             return number
         self.is_odd = True
         return _OutOfRange(digits)
+
+    def mended(self, value: object, notes: Notes) -> object:
+        """Return a value built here as one that can be stored; every repair is noted."""
+        return _Mender(notes).mend(value) if self.is_odd else value
 
 
 class _Mender:

@@ -77,8 +77,19 @@ def open_book(path: str | os.PathLike[str]) -> ImportedBook:
     Raises:
         FileTooLargeError, ImportInvalidError, ValidationFailedError, OSError: as `load_book`.
     """
-    data = read_bytes(path)
-    name = Path(path).name
+    return open_bytes(read_bytes(path), name=Path(path).name)
+
+
+def open_bytes(data: bytes, *, name: str) -> ImportedBook:
+    """Return the book in the bytes of a file, as `open_book` does.
+
+    Args:
+        data: the whole file, at most 16 MiB.
+        name: the file's name.
+
+    Raises:
+        ImportInvalidError, ValidationFailedError: as `load_book`.
+    """
     try:
         document = parse_json(data)
     except MalformedJsonError as error:

@@ -10,25 +10,6 @@ from lorewell.engine.sillytavern import Form, Imported
 
 NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
 
-# Names that only one of the dialects has. `key`, `keys` and their like are left out on purpose:
-# files that differ in these alone have to give the same entries.
-_CARD_MARKS = frozenset(["insertion_order", "enabled"])
-_WORLD_MARKS = frozenset(
-    [
-        "order",
-        "disable",
-        "addMemo",
-        "caseSensitive",
-        "displayIndex",
-        "excludeRecursion",
-        "matchWholeWords",
-        "preventRecursion",
-        "scanDepth",
-        "selectiveLogic",
-        "useProbability",
-    ]
-)
-
 # Takes an entry as its file has it, and the id that it gets.
 EntryReader = Callable[[Mapping[str, Any], str], Imported]
 
@@ -64,15 +45,3 @@ class Lorebook:
     def entries_at(self) -> tuple[str, ...]:
         """The steps from the root of the document to the entries."""
         return (*self.at, self.entries_name) if self.entries_name else self.at
-
-
-def form_of(entry: Mapping[str, Any], container: Form) -> Form:
-    """Return the dialect of one entry: its own where its names are clear, else the container's.
-
-    Source: spec/formats.md §2.4: real lists mix both, also inside one entry.
-    """
-    card = not _CARD_MARKS.isdisjoint(entry)
-    world = not _WORLD_MARKS.isdisjoint(entry)
-    if card == world:
-        return container
-    return "card" if card else "world_info"

@@ -10,8 +10,14 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported, values as v
-from lorewell.engine.sillytavern.dynamic import find_dynamic, in_table_order, kind_of
-from lorewell.engine.sillytavern.fields import LACKING, group_of, member
+from lorewell.engine.sillytavern.dynamic import (
+    Sign,
+    find_signs,
+    in_table_order,
+    kind_of,
+    texts_of,
+)
+from lorewell.engine.sillytavern.fields import LACKING, group_of, member, unread, with_ways
 from lorewell.engine.sillytavern.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
 from lorewell.model.sillytavern import MAX_GROUP_CHARS
 
@@ -44,18 +50,29 @@ class Members:
     """
 
     def __init__(
-        self, raw: Mapping[str, Any], *, at: str = "", notes: v.Notes | None = None
+        self,
+        raw: Mapping[str, Any],
+        *,
+        at: str = "",
+        notes: v.Notes | None = None,
+        known: set[str] | None = None,
     ) -> None:
         self.raw = raw
         self._at = at
         self._notes = v.Notes() if notes is None else notes
+        self._known = {"uid", "id"} if known is None else known
 
     def within(self, raw: Mapping[str, Any], at: str) -> Members:
         """Return a reader of an object inside the entry, at a path, whose repairs are ours too."""
-        return Members(raw, at=f"{self._at}/{at}", notes=self._notes)
+        return Members(raw, at=f"{self._at}/{at}", notes=self._notes, known=self._known)
+
+    def know(self, *names: str) -> None:
+        """Say that members are taken care of, though `read` is not asked for them."""
+        self._known.update(f"{self._at}/{name}"[1:] for name in names)
 
     def read(self, reader: v.Reader, default: object, *names: str) -> Any:  # noqa: ANN401  a foreign value
         """Return a member's value; the default where there is none or where it doesn't fit."""
+        self.know(*names)
         for name in names:
             value = member(self.raw, name)
             if value is LACKING or value is None or value == default == "":
@@ -123,6 +140,7 @@ class Members:
             for name, value in found.items()
             if not (value is LACKING or value is None or value in usual[name])
         ]
+        self.know(*(usual.keys() - set(lost)))
         if lost:
             message = f"{', '.join(lost)}: has no place here; kept in source.raw alone."
             self.note("not_kept", message, lost[0])
@@ -132,7 +150,7 @@ class Members:
         entry_id: str,
         source_format: str,
         fields: Mapping[str, Any],
-        needs: Iterable[str] = (),
+        needs: Mapping[str, str] | None = None,
     ) -> Imported:
         """Return the entry of ours; what `fields` leave open has the defaults of world info.
 
@@ -140,10 +158,13 @@ class Members:
             entry_id: the entry's id.
             source_format: names the file's format in `source`.
             fields: of Entry; `title` and `content` have to be among them.
-            needs: `runtime_requirements` that members ask for, beside those that texts show.
+            needs: `runtime_requirements` that members ask for, beside those that texts show,
+                each with the member's name.
         """
-        signs = find_dynamic(fields["content"], fields["title"], self.raw)
-        requirements = in_table_order((*needs, *signs))
+        asked = [Sign(word, f"/{name}") for word, name in (needs or {}).items()]
+        texts = tuple(texts_of(self.raw))
+        signs = (*asked, *find_signs(fields["content"], fields["title"], texts))
+        requirements = in_table_order(sign.requirement for sign in signs)
         entry = {
             "id": entry_id,
             "order": USUAL_ORDER,
@@ -154,4 +175,10 @@ class Members:
             "runtime_requirements": requirements,
             "source": {"format": source_format, "raw": self.raw},
         }
-        return Imported(entry=entry, requirements=requirements, repairs=tuple(self._notes.repairs))
+        return Imported(
+            entry=entry,
+            texts=texts,
+            signs=signs,
+            repairs=tuple(self._notes.repairs),
+            unread=tuple(unread(self.raw, with_ways(self._known))),
+        )

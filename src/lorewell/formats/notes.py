@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lorewell.model.imports import ImportNotice
+from lorewell.formats.losses import loss_of
+from lorewell.model.imports import ImportNotice, Loss, LossReason, Quarantined
 
 MAX_NOTICES_A_CODE = 5_000  # as many as a book has entries; a hostile file could make millions
 _MAX_STEP_CHARS = 80  # a member's name can be megabytes long
@@ -27,29 +28,55 @@ def cut(text: str, limit: int) -> str:
 
 
 class Notes:
-    """Takes notices in; gives them out as warnings of the report."""
+    """Takes in what there is to say of a file; gives it out as the lists of the report."""
 
     def __init__(self) -> None:
         self._notices: list[ImportNotice] = []
-        self._counts: Counter[str] = Counter()
+        self._losses: list[Loss] = []
+        self._quarantined: list[Quarantined] = []
+        self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, code: str, message: str, entry_id: str | None = None) -> None:
         """Note that something was odd or repaired; after too many of a code they are counted."""
-        self._counts[code] += 1
-        if self._counts[code] <= MAX_NOTICES_A_CODE:
+        if self._has_room("warnings", code):
             short = cut(message, _MAX_MESSAGE_CHARS)
             self._notices.append(ImportNotice(entry_id=entry_id, code=code, message=short))
 
+    def lose(self, value: object, why: LossReason, at: str) -> None:
+        """Note that a value of the file, at a JSON pointer, is not held as it was."""
+        if self._has_room("losses", why):
+            self._losses.append(loss_of(value, why, at))
+
+    def quarantine(self, found: Quarantined) -> None:
+        """Note what a person should look at."""
+        if self._has_room("quarantine", found.what):
+            self._quarantined.append(found)
+
+    def _has_room(self, kind: str, code: str) -> bool:
+        self._counts[kind, code] += 1
+        return self._counts[kind, code] <= MAX_NOTICES_A_CODE
+
     def extend(self, other: Notes) -> None:
-        """Take over all that other notes hold."""
+        """Take over the warnings that other notes hold."""
         for notice in other.warnings():
             self.add(notice.code, notice.message, notice.entry_id)
 
     def warnings(self) -> tuple[ImportNotice, ...]:
         """Return all notices in order; at the end how many more there were of a code."""
-        more = tuple(
-            ImportNotice(code=code, message=f"and {count - MAX_NOTICES_A_CODE} more")
-            for code, count in self._counts.items()
-            if count > MAX_NOTICES_A_CODE
-        )
+        more = []
+        for (kind, code), count in self._counts.items():
+            left = count - MAX_NOTICES_A_CODE
+            if left > 0 and kind == "warnings":
+                more.append(ImportNotice(code=code, message=f"and {left} more"))
+            elif left > 0:
+                message = f"{kind}: {left} more of the kind {code}"
+                more.append(ImportNotice(code=f"more_{kind}", message=message))
         return (*self._notices, *more)
+
+    def losses(self) -> tuple[Loss, ...]:
+        """Return the losses in order."""
+        return tuple(self._losses)
+
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """Return what is in quarantine, in order."""
+        return tuple(self._quarantined)

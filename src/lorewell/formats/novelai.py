@@ -107,6 +107,7 @@ def _read(
         "order": members.read(LEVEL, _USUAL_PRIORITY, "contextConfig/budgetPriority"),
     }
     members.note_lost(_USUAL)
+    members.know("category")
     if _has_bias(raw.get("loreBiasGroups")):
         message = "Phrases that the entry makes likelier have no place here."
         members.note("not_kept", message, "loreBiasGroups")

@@ -112,6 +112,7 @@ def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
         members.note("several_groups", "The entry is in several groups: none counts.")
     members.note_lost({"requires": ([],)})
     fields["replica"] = _block(members)
+    members.know(*_KEPT)
     return members.made(entry_id, Kind.REPLICA, fields)
 
 

@@ -69,6 +69,7 @@ def _read(raw: Mapping[str, Any], entry_id: str, *, contents: Mapping[str, str])
             "constant": members.flag("alwaysActive") or mode == "constant",
         }
     members.note_lost({"mode": _MODES})
+    members.know("key")
     return members.made(entry_id, Kind.RISU, fields)
 
 

@@ -21,7 +21,6 @@ from lorewell.errors import (
     NotFoundError,
     StorageUnavailableError,
     ValidationFailedError,
-    tell,
 )
 from lorewell.http import openapi
 from lorewell.http.calls import Shared
@@ -135,7 +134,7 @@ async def _answer_bad_parameters(request: Request, error: Exception) -> Response
         Fault("", _SENTENCES.get(item["type"], item["msg"]), parameter=str(item["loc"][-1]))
         for item in items
     )
-    return _respond(request, ValidationFailedError(tell(faults), faults=faults))
+    return _respond(request, ValidationFailedError.at(*faults))
 
 
 class _Unrouted:

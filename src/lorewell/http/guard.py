@@ -16,7 +16,6 @@ from lorewell.errors import (
     LorewellError,
     MisdirectedRequestError,
     ValidationFailedError,
-    tell,
 )
 from lorewell.http.parameters import NAMES
 from lorewell.http.problems import problem_response
@@ -169,7 +168,7 @@ def _decoded(part: bytes) -> bytes:
 
 def _bad(parameter: str, detail: str) -> ValidationFailedError:
     fault = Fault("", detail, parameter=parameter)
-    return ValidationFailedError(tell((fault,)), faults=(fault,))
+    return ValidationFailedError.at(fault)
 
 
 async def _refuse(error: LorewellError, scope: Scope, receive: Receive, send: Send) -> None:

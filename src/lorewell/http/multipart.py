@@ -19,7 +19,6 @@ from lorewell.errors import (
     FileTooLargeError,
     MalformedMultipartError,
     ValidationFailedError,
-    tell,
 )
 from lorewell.http.bodies import check_media_type, receive_body, spool
 from lorewell.model.text import pointer
@@ -143,4 +142,4 @@ def _shown_name(raw: bytes) -> str:
 
 def _fault(field: str, detail: str) -> ValidationFailedError:
     fault = Fault(pointer(field), detail)
-    return ValidationFailedError(tell((fault,)), faults=(fault,))
+    return ValidationFailedError.at(fault)

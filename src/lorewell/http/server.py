@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from lorewell.bootstrap import build_services
-from lorewell.errors import Fault, LorewellError, ValidationFailedError, tell
+from lorewell.errors import Fault, LorewellError, ValidationFailedError
 from lorewell.http import logs
 from lorewell.http.app import create_app
 from lorewell.http.guard import is_loopback
@@ -52,7 +52,7 @@ def check_exposure(settings: Settings) -> None:
         "LOREWELL_AUTH=true, or LOREWELL_ALLOW_UNAUTHENTICATED=true to let anybody in",
         parameter=env_name("host"),
     )
-    raise ValidationFailedError(tell((fault,)), faults=(fault,))
+    raise ValidationFailedError.at(fault)
 
 
 def serve(settings: Settings, *, reload: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastapi.telemetry import TelemetryConfig
 
-from lorewell.errors import Fault, ValidationFailedError, tell
+from lorewell.errors import Fault, ValidationFailedError
 from lorewell.settings import Settings, env_name
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def make_provider(settings: Settings) -> TracerProvider | None:
     except ImportError as error:
         why = "tracing needs the extra: pip install 'lorewell[otel]'"
         fault = Fault("", why, parameter=env_name("otel"))
-        raise ValidationFailedError(tell((fault,)), faults=(fault,)) from error
+        raise ValidationFailedError.at(fault) from error
     return provider_of(OTLPSpanExporter())
 
 

@@ -11,10 +11,12 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError, tell
+from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
 from lorewell.model.text import MAX_NESTING, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
+
+UTF_8_MARK = "\ufeff"  # what a byte order mark in UTF-8 is as text
 
 # Pydantic speaks of tuples and items where a person wrote lists and text.
 _SENTENCES = {
@@ -80,8 +82,8 @@ def parse_json(data: bytes) -> Any:  # noqa: ANN401  a JSON document can be anyt
             than 100.
     """
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        text = data.decode().removeprefix(UTF_8_MARK)
+    except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
         message = f"The text is not UTF-8 (byte {error.start})."
         raise MalformedJsonError(message) from error
     too_deep = f"The JSON nests deeper than {MAX_NESTING}."
@@ -115,7 +117,7 @@ def parse_model(model: type[Model], document: object) -> Model:
         return model.model_validate(document)
     except ValidationError as error:
         faults = faults_of(error)
-        raise ValidationFailedError(tell(faults), faults=faults) from error
+        raise ValidationFailedError.at(*faults) from error
 
 
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:

@@ -80,32 +80,44 @@ def pointer(*steps: str | int) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def check_json(value: object, at: str = "", depth: int = 1) -> None:
+def check_json(value: object, at: str = "") -> None:
     """Raise a fault at the first place in a free-form value that is no storable JSON."""
-    if isinstance(value, dict | list):
-        if depth > MAX_NESTING:
-            raise fault(at, f"nesting must be at most {MAX_NESTING}")
-        for name, member in value.items() if isinstance(value, dict) else enumerate(value):
-            flaw = text_flaw(name) if isinstance(name, str) else None
-            if flaw or (isinstance(value, dict) and not isinstance(name, str)):
-                raise fault(at, flaw or "member names must be text")
-            check_json(member, at + pointer(name), depth + 1)
-        return
-    flaw = _scalar_flaw(value)
-    if flaw:
-        raise fault(at, flaw)
+    found = _find_flaw(value, 1)
+    if found is not None:
+        steps, flaw = found
+        raise fault(at + pointer(*reversed(steps)), flaw)
+
+
+def _find_flaw(value: object, depth: int) -> tuple[list[str | int], str] | None:
+    """Return what is no storable JSON and the steps to it, the last one first."""
+    if not isinstance(value, dict | list):
+        flaw = _scalar_flaw(value)
+        return ([], flaw) if flaw else None
+    if depth > MAX_NESTING:
+        return [], f"nesting must be at most {MAX_NESTING}"
+    if isinstance(value, dict):
+        for name in value:
+            flaw = text_flaw(name) if isinstance(name, str) else "member names must be text"
+            if flaw:
+                return [], flaw
+    for name, member in value.items() if isinstance(value, dict) else enumerate(value):
+        if member is None or isinstance(member, int):  # most of what large files hold, or a flag
+            continue
+        found = _find_flaw(member, depth + 1)
+        if found is not None:
+            found[0].append(name)
+            return found
+    return None
 
 
 def _scalar_flaw(value: object) -> str | None:
-    match value:
-        case None | bool() | int():
-            return None
-        case str():
-            return text_flaw(value)
-        case float():
-            return None if math.isfinite(value) else "number must be finite"
-        case _:
-            return f"a {type(value).__name__} is no JSON value"
+    if isinstance(value, str):
+        return text_flaw(value)
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "number must be finite"
+    if value is None or isinstance(value, int):  # bool is one
+        return None
+    return f"a {type(value).__name__} is no JSON value"
 
 
 def canonical_json(value: object, *, free: object = ...) -> bytes:

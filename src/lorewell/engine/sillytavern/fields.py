@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from lorewell.engine.sillytavern.dynamic import in_table_order
-from lorewell.engine.sillytavern.table import TABLE, Field, Form, Name, Values
+from lorewell.engine.sillytavern.card_decorators import read_decorators
+from lorewell.engine.sillytavern.dynamic import Sign
+from lorewell.engine.sillytavern.table import TABLE, ByName, Field, Form, Name
 from lorewell.engine.sillytavern.values import MisfitError, Notes, Repair, shown
+from lorewell.model.text import pointer
 
 INHERITED = ("case_sensitive", "match_whole_words")
-DEFAULT_BLOCK: Values = {
+DEFAULT_BLOCK: ByName = {
     "inherit": INHERITED,
     **{field.name: field.default for field in TABLE if field.place == "block"},
 }
+_ASKING = {field.name: field.requirement for field in TABLE if field.requirement}
 ALWAYS = 100  # percent
 MAX_GROUP_NAME = 194  # what "group:" leaves of a conflict_key
 # What JavaScript's \s is. Source: spec/sillytavern.md §10: blanks after a comma go with it.
 _COMMA = re.compile(
     ",[\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*"
 )
+_NOTHING: tuple[object, ...] = ("", [], {})
 LACKING: Any = object()  # where a member is missing, as null is a value
 
 
@@ -32,24 +36,53 @@ class ReadEntry:
     Attributes:
         core: values of all Entry fields that foreign entries have.
         block: the members of the block `sillytavern` that differ from its defaults.
-        requirements: what the fields ask for that the native policy lacks, in the table's order.
+        needs: what the fields ask for that the native policy lacks.
         repairs: in the order of the table of fields.
     """
 
     core: dict[str, Any]
     block: dict[str, Any]
-    requirements: tuple[str, ...]
+    needs: tuple[Sign, ...]
     repairs: tuple[Repair, ...]
 
 
 def member(raw: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  a foreign value
     """Return what stands at a path of member names, `LACKING` where nothing does."""
+    if "/" not in path:
+        return raw.get(path, LACKING)
     found: Any = raw
     for step in path.split("/"):
-        if not isinstance(found, Mapping) or step not in found:
+        if not isinstance(found, dict) or step not in found:
             return LACKING
         found = found[step]
     return found
+
+
+def unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iterator[str]:
+    """Yield the JSON pointers of members that no field is read from, but of those without a value.
+
+    Args:
+        raw: the entry, or at `at` a part of it.
+        known: the paths that are read, and those on the way to them followed by "/".
+        at: the path of `raw`, followed by "/"; "" for the entry.
+    """
+    for name, value in raw.items():
+        path, is_step = at + name, "/" not in name
+        if (is_step and path in known) or value is None or value is False or value in _NOTHING:
+            continue
+        if is_step and f"{path}/" in known and isinstance(value, dict):
+            yield from unread(value, known, f"{path}/")
+        else:
+            yield f"/{at}{pointer(name)[1:]}"
+
+
+def with_ways(paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths, and each part of them that leads to one, as `unread` takes them."""
+    known = set()
+    for path in paths:
+        known.add(path)
+        known.update(path[: at + 1] for at, character in enumerate(path) if character == "/")
+    return frozenset(known)
 
 
 def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, Any] | None:
@@ -58,7 +91,7 @@ def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, 
     Null is no value, nor is an empty text where a text is looked for: another name may have one.
     """
     void = (None, "") if field.default == "" else (None,)
-    for name in field.names(form):
+    for name in field.names[form]:
         value = member(raw, name.path)
         if value is None and field.nullable and form == "world_info":
             return None  # "as the settings say", whatever stale copies say
@@ -67,22 +100,50 @@ def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, 
     return None
 
 
-def read_values(raw: Mapping[str, Any], form: Form, notes: Notes) -> dict[str, Any]:
-    """Return the value of every field, by name: what the entry means, field for field."""
-    found = {}
+class Values(NamedTuple):
+    """What the fields of an entry say.
+
+    Attributes:
+        found: the value of every field, by the field's name.
+        written: the name under which a field stands in the entry, where it does.
+    """
+
+    found: dict[str, Any]
+    written: dict[str, Name]
+
+
+def read_values(raw: Mapping[str, Any], form: Form, notes: Notes) -> Values:
+    """Return what the entry means, field for field."""
+    found, names = {}, {}
     for field in TABLE:
         found[field.name] = field.default_in(form)
         written = find_value(raw, field, form)
         if written is None:
             continue
         name, value = written
+        names[field.name] = name
         notes.at = f"/{name.path}"
         try:
             found[field.name] = (name.codec or field.codec).read(value, notes)
         except MisfitError:
             message = f"{shown(value)} can't stand here; the default counts."
             notes.add("wrong_type", message)
-    return found
+    _read_decorators(found, notes)
+    return Values(found, names)
+
+
+def _read_decorators(found: dict[str, Any], notes: Notes) -> None:
+    """Let the decorators of the content say what they can; they beat the fields of that name."""
+    decorated = read_decorators(found["content"])
+    notes.at = "/content"
+    if decorated.lines:
+        told = ", ".join(decorated.values)
+        message = f"The decorators {shown(decorated.lines.strip())} are read as {told}."
+        notes.add("decorators_read", message)
+    for line in decorated.kept:
+        notes.add("decorator_kept", f"{shown(line)} means nothing here; it stays in the content.")
+    found.update(decorated.values)
+    found["content"] = decorated.content
 
 
 def group_names(group: str) -> tuple[str, ...]:
@@ -102,7 +163,7 @@ def group_of(conflict_key: str | None) -> str:
     return name if prefix + colon == "group:" and _single_group(name) == name else ""
 
 
-def split(found: Values) -> tuple[dict[str, Any], dict[str, Any]]:
+def split(found: ByName) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the core and the whole block of an entry whose fields mean these values."""
     core = {field.name: found[field.name] for field in TABLE if field.place == "core"}
     block = {field.name: found[field.name] for field in TABLE if field.place == "block"}
@@ -120,7 +181,7 @@ def split(found: Values) -> tuple[dict[str, Any], dict[str, Any]]:
     return core, block
 
 
-def join(core: Values, block: Values) -> dict[str, Any]:
+def join(core: ByName, block: ByName) -> dict[str, Any]:
     """Return what the fields of an entry mean, field for field; the core wins over the block."""
     places = {"core": core, "block": block}
     found = {field.name: places[field.place][field.name] for field in TABLE}
@@ -140,14 +201,14 @@ def _group_warning(group: str) -> tuple[str, str]:
     return "group_too_long", f"The group's name is longer than {MAX_GROUP_NAME} characters."
 
 
-def _warn_of_values(raw: Mapping[str, Any], form: Form, found: Values, notes: Notes) -> None:
+def _warn_of_values(values: Values, notes: Notes) -> None:
     """Note what was understood, but means nothing or something else under the native policy."""
+    found = values.found
     for field in TABLE:
-        written = find_value(raw, field, form)
         value = found[field.name]
-        if written is None or not value or value == field.default:
+        if not value or value == field.default or field.name not in values.written:
             continue
-        notes.at = f"/{written[0].path}"
+        notes.at = f"/{values.written[field.name].path}"
         if field.ignored:
             message = f"{field.world} {shown(value)} has no effect under the native policy."
             notes.add(field.ignored, message)
@@ -178,22 +239,23 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
     >>> read = read_entry({"keys": "lamp, oil", "enabled": None, "sticky": 2}, form="card")
     >>> read.core["keys"], read.core["enabled"], read.core["position"], read.block
     (('lamp', 'oil'), True, 'after_character', {'sticky': 2})
-    >>> read.requirements, [repair.code for repair in read.repairs]
-    (('sticky',), ['keys_split', 'null_value'])
+    >>> [need.requirement for need in read.needs], [repair.code for repair in read.repairs]
+    (['sticky'], ['keys_split', 'null_value'])
 
     Source: spec/native.md §11.4, §11.5; spec/formats.md §0.6, §2.3, §2.4.
     """
     notes = Notes()
-    found = read_values(raw, form, notes)
+    values = read_values(raw, form, notes)
+    found = values.found
     _warn_of_null(raw, notes)
-    _warn_of_values(raw, form, found, notes)
+    _warn_of_values(values, notes)
     core, block = split(found)
-    needs = [field.requirement for field in TABLE if field.requirement and found[field.name]]
+    needs = [(word, name) for name, word in _ASKING.items() if found[name]]
     if found["position"] == "outlet" and not found["outlet_name"]:
-        needs.append("outlet_name")
+        needs.append(("outlet_name", "position"))
     return ReadEntry(
         core=core,
         block={name: value for name, value in block.items() if value != DEFAULT_BLOCK[name]},
-        requirements=in_table_order(needs),
+        needs=tuple(Sign(word, f"/{values.written[name].path}") for word, name in needs),
         repairs=tuple(notes.repairs),
     )

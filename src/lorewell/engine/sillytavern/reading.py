@@ -6,12 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.engine.sillytavern.dynamic import find_dynamic, in_table_order, kind_of
-from lorewell.engine.sillytavern.fields import read_entry
-from lorewell.engine.sillytavern.table import Form
+from lorewell.engine.sillytavern.dynamic import (
+    Sign,
+    Texts,
+    find_signs,
+    in_table_order,
+    kind_of,
+    texts_of,
+)
+from lorewell.engine.sillytavern.fields import read_entry, unread, with_ways
+from lorewell.engine.sillytavern.table import TABLE, Form
 from lorewell.engine.sillytavern.values import Repair
 
 __all__ = ["Form", "Imported", "Repair", "import_entry"]
+
+_KNOWN = with_ways(
+    ["uid", "id", "use_regex", *(name.path for field in TABLE for name in field.names["card"])]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +31,17 @@ class Imported:
 
     Attributes:
         entry: all Entry fields that an import sets; `sillytavern` only where it says something.
-        requirements: its `runtime_requirements`, in the table's order.
+        texts: all texts of the entry as its file has it.
+        signs: what blocks it, and where that shows; `runtime_requirements` name it once.
         repairs: what was mended, or can't be held.
+        unread: the JSON pointers of members that nothing here acts on; they stay in `source.raw`.
     """
 
     entry: dict[str, Any]
-    requirements: tuple[str, ...]
+    texts: Texts
+    signs: tuple[Sign, ...]
     repairs: tuple[Repair, ...]
+    unread: tuple[str, ...]
 
 
 def import_entry(
@@ -43,8 +58,9 @@ def import_entry(
     Source: spec/native.md §11.4, §11.5.
     """
     read = read_entry(raw, form=form)
-    signs = find_dynamic(read.core["content"], read.core["title"], raw)
-    requirements = in_table_order((*read.requirements, *signs))
+    texts = tuple(texts_of(raw))
+    signs = (*read.needs, *find_signs(read.core["content"], read.core["title"], texts))
+    requirements = in_table_order(sign.requirement for sign in signs)
     entry: dict[str, Any] = {
         "id": entry_id,
         **read.core,
@@ -54,4 +70,10 @@ def import_entry(
     }
     if read.block:
         entry["sillytavern"] = dict(read.block)
-    return Imported(entry=entry, requirements=requirements, repairs=read.repairs)
+    return Imported(
+        entry=entry,
+        texts=texts,
+        signs=signs,
+        repairs=read.repairs,
+        unread=tuple(unread(raw, _KNOWN)),
+    )

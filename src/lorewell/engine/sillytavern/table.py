@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field as attribute
 from typing import Any, Literal, NamedTuple
 
 from lorewell.engine.sillytavern import values as v
@@ -23,7 +23,7 @@ from lorewell.model.sillytavern import (
 )
 
 Form = Literal["world_info", "card"]
-Values = Mapping[str, Any]  # by field name; what a foreign file holds is known at run time alone
+ByName = Mapping[str, Any]  # by field name; what a foreign file holds is known at run time alone
 
 POSITIONS = (
     *("before_character", "after_character", "author_note_top", "author_note_bottom"),
@@ -89,6 +89,7 @@ class Field:
         optional: whether the view of a card that lacks it leaves it out.
         ignored: code of the repair that says that the native policy does without it.
         requirement: what an entry needs that has a value here.
+        names: by form, where the field may stand, the form's own dialect first.
     """
 
     name: str
@@ -103,14 +104,17 @@ class Field:
     ignored: str = ""
     requirement: str = ""
 
-    def names(self, form: Form) -> tuple[Name, ...]:
-        """Return where the field may stand, the form's own dialect first."""
-        own: tuple[Name, ...] = (Name(self.world),)
-        other = self.card
-        if form == "card":
-            own, other = other, own
-        known = {name.path for name in own}
-        return (*own, *(name for name in other if name.path not in known))
+    names: Mapping[Form, tuple[Name, ...]] = attribute(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out all places, as every field of every entry is looked for there."""
+        world, card = (Name(self.world),), self.card
+        both = {"world_info": (world, card), "card": (card, world)}
+        names = {}
+        for form, (own, other) in both.items():
+            known = {name.path for name in own}
+            names[form] = (*own, *(name for name in other if name.path not in known))
+        object.__setattr__(self, "names", names)
 
     def default_in(self, form: Form) -> Any:  # noqa: ANN401  each field has its own type
         """Return what an entry of that form means that lacks the field."""
@@ -131,7 +135,7 @@ _CARD_POSITION = Codec(
 )
 
 
-def _write_filter(found: Values | None) -> object:
+def _write_filter(found: ByName | None) -> object:
     if found is None:
         return None
     names = {"isExclude": "is_exclude", "names": "names", "tags": "tags"}
@@ -445,3 +449,34 @@ TABLE: tuple[Field, ...] = (
         optional=True,
     ),
 )
+
+# Names that only one of the dialects has. `key`, `keys` and their like are left out on purpose:
+# files that differ in these alone have to give the same entries.
+_CARD_MARKS = frozenset(["insertion_order", "enabled"])
+_WORLD_MARKS = frozenset(
+    [
+        "order",
+        "disable",
+        "addMemo",
+        "caseSensitive",
+        "displayIndex",
+        "excludeRecursion",
+        "matchWholeWords",
+        "preventRecursion",
+        "scanDepth",
+        "selectiveLogic",
+        "useProbability",
+    ]
+)
+
+
+def form_of(entry: Mapping[str, Any], container: Form) -> Form:
+    """Return the dialect of one entry: its own where its names are clear, else the container's.
+
+    Source: spec/formats.md §2.4: real lists mix both, also inside one entry.
+    """
+    card = not _CARD_MARKS.isdisjoint(entry)
+    world = not _WORLD_MARKS.isdisjoint(entry)
+    if card == world:
+        return container
+    return "card" if card else "world_info"

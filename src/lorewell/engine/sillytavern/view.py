@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.fields import (
     DEFAULT_BLOCK,
     LACKING,
@@ -19,14 +20,16 @@ from lorewell.engine.sillytavern.fields import (
     join,
     member,
     read_values,
+    split,
 )
 from lorewell.engine.sillytavern.reading import import_entry
-from lorewell.engine.sillytavern.table import TABLE, Field, Form
+from lorewell.engine.sillytavern.table import TABLE, Field, Form, form_of
 from lorewell.engine.sillytavern.values import MisfitError, Notes
 from lorewell.model import Entry
 
 _IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
 _CARD_FORMAT = re.compile(r"character_book|lorebook_v3|chara_card_v[0-9]{1,9}")
+_CONTENT = next(field for field in TABLE if field.name == "content")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
 # Fields that the rows of the table say, and those that say where the rest comes from.
 _SAID = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
@@ -38,16 +41,16 @@ _UNSAID = {
 
 
 def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
-    """Return the raw entry and its form, where it is SillyTavern's or a card's.
+    """Return the raw entry and its own form, where its file is SillyTavern's or a card.
 
     Any other entry, whatever its raw is, counts as natively written: an empty one of world info.
     """
     raw, written = entry.source.get("raw"), entry.source.get("format")
     if isinstance(raw, Mapping) and isinstance(written, str):
         if written == "st_world":
-            return raw, "world_info"
+            return raw, form_of(raw, "world_info")
         if _CARD_FORMAT.fullmatch(written):
-            return raw, "card"
+            return raw, form_of(raw, "card")
     return {}, "world_info"
 
 
@@ -63,7 +66,7 @@ def _put(result: dict[str, Any], path: str, value: object) -> None:
 
 def _write(result: dict[str, Any], field: Field, form: Form, value: object) -> None:
     """Write a field under each name that the entry has for it, else under the form's own."""
-    names = field.names(form)
+    names = field.names[form]
     chosen = [
         name
         for name in names
@@ -73,19 +76,41 @@ def _write(result: dict[str, Any], field: Field, form: Form, value: object) -> N
         _put(result, name.path, (name.codec or field.codec).write(value))
 
 
-def _overlay_fields(
-    result: dict[str, Any], entry: Entry, form: Form, imported: Mapping[str, Any]
-) -> None:
-    was = join(imported, {**DEFAULT_BLOCK, **imported.get("sillytavern", {})})
+def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form) -> None:
     block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
     now = join(dict(iter(entry)), block)  # a dict of the entry itself would take its `keys`
-    written = read_values(result, form, Notes())
+    written, was = _meant(result, form)
+    decorated = read_decorators(_content_of(result, form))
+    if decorated.lines:
+        content = decorated.lines + now["content"]
+        again = read_decorators(content)
+        is_edited = was["content"] != now["content"]
+        fits = (again.values, again.content) == (decorated.values, now["content"])
+        if any(was[name] != now[name] for name in decorated.values) or (is_edited and not fits):
+            # From here on the fields say what the decorators said.
+            _write(result, _CONTENT, form, decorated.content)
+            written, was = _meant(result, form)
+        elif is_edited:
+            _write(result, _CONTENT, form, content)
+            was["content"] = now["content"]
     for field in TABLE:
         name = field.name
         # A probability that was switched off counts again: it must be the one of the core.
         shows = name == "probability" and now["use_probability"] and written[name] != now[name]
         if was[name] != now[name] or shows:
             _write(result, field, form, now[name])
+
+
+def _meant(raw: Mapping[str, Any], form: Form) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the fields of a raw entry say, and what they mean once it is an entry of ours."""
+    written = read_values(raw, form, Notes()).found
+    return written, join(*split(written))
+
+
+def _content_of(raw: Mapping[str, Any], form: Form) -> str:
+    """Return the content as raw has it, decorators and all."""
+    found = find_value(raw, _CONTENT, form)
+    return found[1] if found and isinstance(found[1], str) else ""
 
 
 def _overlay_unsaid(result: dict[str, Any], entry: Entry, imported: Mapping[str, Any]) -> None:
@@ -129,7 +154,7 @@ def overlaid(entry: Entry) -> dict[str, Any]:
     raw, form = _origin(entry)
     imported = import_entry(raw, form=form, entry_id=entry.id, source_format="").entry
     result = dict(raw)
-    _overlay_fields(result, entry, form, imported)
+    _overlay_fields(result, entry, form)
     _overlay_unsaid(result, entry, imported)
     _overlay_id(result, entry, form)
     return result
@@ -152,7 +177,7 @@ def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  #
 
 
 _ROWS = [field for field in TABLE if "/" not in field.world]
-_CONVERTED = {name.path for field in _ROWS for name in field.names("card")} | {"id", "uid"}
+_CONVERTED = {name.path for field in _ROWS for name in field.names["card"]} | {"id", "uid"}
 
 
 def _from_card(own: Mapping[str, Any]) -> dict[str, Any]:

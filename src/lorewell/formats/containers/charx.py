@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from lorewell.errors import ImportInvalidError
+from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, Part
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes, cut
 
@@ -45,7 +46,6 @@ _STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
 
 # A name that would leave the folder in which an archive is unpacked.
 _UNSAFE_NAME = re.compile(rb"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|\Z)", re.DOTALL)
-_SHOWN_CHARS = 80
 _DAMAGED = "The packed data of card.json are damaged."
 
 
@@ -81,7 +81,7 @@ class _Member(NamedTuple):
     def shown(self) -> str:
         """The name for people."""
         encoding = "utf-8" if self.flags & _UTF8_NAME else "cp437"
-        return cut(storable(self.name.decode(encoding, "replace")), _SHOWN_CHARS)
+        return cut(storable(self.name.decode(encoding, "replace")), MAX_PART_NAME_CHARS)
 
 
 class _Inflater(Protocol):
@@ -155,6 +155,21 @@ def read_card(data: bytes, notes: Notes) -> bytes:
     if card is None:
         raise ImportInvalidError("card.json is missing at the root of the zip archive.")
     return _content(data, _widened(card), directory.shift, notes)
+
+
+def list_members(data: bytes) -> list[Part]:
+    """Return what the list of members of the last archive in a file names, in its order.
+
+    It is empty where there is no archive, its list is damaged, or it has more than `MAX_MEMBERS`.
+    """
+    directory = find_directory(data)
+    if directory is None or directory.member_count > MAX_MEMBERS:
+        return []
+    try:
+        members = _members(data, directory, Notes())
+    except ImportInvalidError:
+        return []
+    return [Part(each.shown, "member", _widened(each).real_bytes) for each in members]
 
 
 def _members(data: bytes, directory: Directory, notes: Notes) -> list[_Member]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lorewell.errors import ImportInvalidError
+from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, Part
+from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -95,6 +97,20 @@ def read_texts(data: bytes, keywords: frozenset[str], notes: Notes) -> Texts:
     if reader.fault is not None and found:
         notes.add("png_damaged", reader.fault)
     return Texts(tuple(found), reader.fault)
+
+
+def list_texts(data: bytes) -> Iterator[Part]:
+    """Yield every text chunk of a PNG, whatever its keyword, as far as the file is sound.
+
+    Args:
+        data: a file that begins with `SIGNATURE`.
+    """
+    for span in _Reader(data).spans():
+        if span.type in _TEXT_CHUNKS:
+            start, end = span.start + _HEAD_BYTES, span.end - _CRC_BYTES
+            head = data[start : min(end, start + MAX_PART_NAME_CHARS)]
+            keyword = storable(head.partition(b"\0")[0].decode("latin-1"))
+            yield Part(keyword, span.type.decode(), end - start)
 
 
 class _Reader:

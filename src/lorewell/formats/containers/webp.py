@@ -51,6 +51,11 @@ class _Field(NamedTuple):
     value: bytes
 
 
+def is_webp(data: bytes) -> bool:
+    """Return whether this is a WEBP picture, by its first bytes."""
+    return data.startswith(MAGIC) and data[8:_CHUNKS_START] == _FORM
+
+
 def read_card(data: bytes, notes: Notes) -> bytes:
     """Return the text of the card in a WEBP: JSON, as bytes in UTF-8 or with a mark of UTF-16.
 
@@ -61,7 +66,7 @@ def read_card(data: bytes, notes: Notes) -> bytes:
     Raises:
         ImportInvalidError: it is no WEBP, or no card can be found in it.
     """
-    if data[8:_CHUNKS_START] != _FORM:
+    if not is_webp(data):
         raise ImportInvalidError("This is a RIFF file and no WEBP picture.")
     exif = _exif(data, notes)
     comment = _user_comment(exif.removeprefix(_EXIF_MARK))

@@ -9,12 +9,13 @@ from typing import Any, Final, assert_never, get_args
 from lorewell.engine.sillytavern import Form
 from lorewell.formats.build import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
 from lorewell.formats.export.entries import card_entry, container_of, map_key, world_entry
-from lorewell.formats.export.losses import Losses
+from lorewell.formats.losses import Losses
 from lorewell.model import BookCreate
 from lorewell.model.imports import ExportFormat, Loss
 
 EXPORTS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 
+_ENTRIES: Final = "entries"
 _STALE_COPY: Final = "originalData"  # of a world that was a card's book; the entries say it all
 # What a card's book calls what a world file has at its top. Source: spec/formats.md §1, §2.1.
 _CARD_NAMES: Final[Mapping[str, str]] = {
@@ -79,7 +80,7 @@ def _world(book: BookCreate, losses: Losses) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for at, entry in enumerate(book.entries):
         shown = world_entry(entry, at, losses)
-        entries[_free(map_key(entry, shown), entries)] = shown
+        entries[_free(map_key(entry, shown, at, losses), entries)] = shown
     return {"entries": entries, **_members(book, "world_info", losses)}
 
 
@@ -110,6 +111,8 @@ def _members(book: BookCreate, form: Form, losses: Losses) -> dict[str, Any]:
     members = {**first, **raw}
     if origin is None or (form == "card" and origin != form):
         members = _in_card_names(members, losses)
+    if _ENTRIES in members:  # of a file whose entries had another name: here it is the book's
+        losses.add(members.pop(_ENTRIES), "unsupported", "metadata", "raw", _ENTRIES)
     added = {name: each for name, each in book.metadata.items() if not _is_ours(name, each)}
     if added:
         _add_metadata(members, added, losses)

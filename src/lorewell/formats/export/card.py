@@ -81,7 +81,9 @@ def _card_in(data: bytes) -> Card:
     try:
         document = decode_text(data, Notes()).value
     except InvalidInputError as error:
-        raise ImportInvalidError(f"This is no card that a book can be put into: {error}") from error
+        raise ImportInvalidError(
+            f"This is no card that a book can be put into; it must be JSON or a PNG: {error}"
+        ) from error
     if not isinstance(document, dict) or find_kind(document) not in CARDS:
         raise ImportInvalidError("This is no character card: no book can be put into it.")
     return document

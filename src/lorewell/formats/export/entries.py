@@ -8,32 +8,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
 from lorewell.engine.sillytavern.table import TABLE, Field
 from lorewell.formats.build import own_id, storable_id, suffixed_id
 from lorewell.formats.detect import CARD_SPEC, Kind
-from lorewell.formats.export.losses import Losses
-from lorewell.formats.lorebook import form_of
+from lorewell.formats.losses import Losses
 from lorewell.model import Entry
 
 _CARD_KINDS = frozenset([Kind.CHARACTER_BOOK.value, Kind.LOREBOOK_V3.value])
-# Under which word of `source.format` an entry is read back in a form.
-_WORDS: Final[Mapping[Form, str]] = {
-    "world_info": Kind.ST_WORLD.value,
-    "card": Kind.CHARACTER_BOOK.value,
-}
 _OURS = "extensions/lorewell/"
 _WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
 _CARD_ROWS = tuple(field for field in TABLE if field.card)
 # What a card's entry must have, and every name that a conversion writes anew.
 _REQUIRED = frozenset(["keys", "content", "enabled", "order"])
-_CONVERTED = {name.path for field in TABLE for name in field.names("world_info")}
+_CONVERTED = {name.path for field in TABLE for name in field.names["world_info"]}
 _WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
 # Source: spec/formats.md §1.2.
 _REGEX_KEY = re.compile(r"/[\s\S]+?/[gimsuy]*\Z")
+# What every object of JavaScript has, or lends to others: as a key it misleads its readers.
+_JAVASCRIPT = frozenset(
+    [
+        *("__proto__", "constructor", "prototype", "toString", "toLocaleString", "valueOf"),
+        *("hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
+        *("__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
+    ]
+)
 _MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 
 
@@ -55,11 +58,19 @@ def says_use_regex(entry: Entry) -> bool:
     return word == Kind.LOREBOOK_V3.value or (spec is not None and int(spec[1]) > newest_without)
 
 
-def map_key(entry: Entry, raw: Mapping[str, Any]) -> str:
-    """Return the key of an entry in a world's map: the one it had, unless its id was changed."""
-    told, before = entry.source.get("key"), entry.source.get("raw")
-    kept = isinstance(before, Mapping) and own_id(before) == own_id(raw)
-    return told if kept and isinstance(told, str) else own_id(raw) or entry.id
+def map_key(entry: Entry, raw: Mapping[str, Any], at: int, losses: Losses) -> str:
+    """Return the key of an entry in a world's map: the one it had, unless its id was changed.
+
+    A key that means something else in JavaScript gives way to the id, or to the entry's number.
+    """
+    told, before, own = entry.source.get("key"), entry.source.get("raw"), own_id(raw)
+    kept = isinstance(before, Mapping) and own_id(before) == own
+    key = told if kept and isinstance(told, str) else own or entry.id
+    if key not in _JAVASCRIPT:
+        return key
+    if key == told:
+        losses.add(told, "unsupported", "entries", at, "source", "key")
+    return own if own and own not in _JAVASCRIPT else str(at)
 
 
 def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
@@ -68,9 +79,9 @@ def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
     if container is None:
         result = _spelled_out(entry)
     elif container == "world_info":
-        result = _as_it_came(entry, container)
+        result = _as_it_came(entry)
     else:
-        result = sillytavern_view(_settled(entry, container))
+        result = sillytavern_view(entry)
     _note_ours(result, entry, at, losses)
     _note_raw(entry, at, losses)
     return result
@@ -86,8 +97,10 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
         use_regex: whether it says if its keys are regular expressions, as V3 wants it.
     """
     container = container_of(entry)
-    if container == "card":
-        result = _as_it_came(entry, container)
+    if container == "card" and says_use_regex(entry) and not use_regex:
+        result = _as_in_v2(entry, at, losses)
+    elif container == "card":
+        result = _as_it_came(entry)
         if says_use_regex(entry):
             use_regex = False  # it has what it had
     else:
@@ -99,15 +112,23 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     return result
 
 
-def _settled(entry: Entry, container: Form) -> Entry:
-    """Return the entry with the word for its own form, which may not be that of its file."""
-    form = form_of(entry.source["raw"], container)
-    return entry.model_copy(update={"source": {**entry.source, "format": _WORDS[form]}})
+def _as_in_v2(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
+    """Return an entry of a card V3 for a card V2, which knows no decorators.
 
-
-def _as_it_came(entry: Entry, container: Form) -> dict[str, Any]:
+    What they say is written into fields; those that say nothing here stay, as programs' own marks
+    look alike, and are told. Source: spec/formats.md §3.1, §14.
+    """
     raw = entry.source["raw"]
-    result = overlaid(_settled(entry, container))
+    if isinstance(raw.get("content"), str):
+        raw = {**raw, "content": read_decorators(raw["content"]).content}
+    if read_decorators(entry.content).kept:
+        losses.add(entry.content, "unsupported", "entries", at, "content")
+    return _as_it_came(entry.model_copy(update={"source": {**entry.source, "raw": raw}}))
+
+
+def _as_it_came(entry: Entry) -> dict[str, Any]:
+    raw = entry.source["raw"]
+    result = overlaid(entry)
     if _is_imported_id(entry.id, own_id(raw)):
         for name in ("uid", "id"):
             result.pop(name, None)
@@ -144,11 +165,8 @@ def _values(entry: Entry) -> dict[str, Any]:
 
 def _converted(entry: Entry, container: Form | None, at: int, losses: Losses) -> dict[str, Any]:
     """Return an entry in a card's names; what a card's entry has no name for is in `extensions`."""
-    source = {} if container is None else entry.source
-    settled = entry.model_copy(update={"source": source})
-    if container is not None:
-        settled = _settled(settled, container)
-    shown = sillytavern_view(settled)
+    foreign = entry if container else entry.model_copy(update={"source": {}})
+    shown = sillytavern_view(foreign)
     values = _values(entry)
     result: dict[str, Any] = {"id": shown["uid"]}
     extensions = _extensions(shown, at, losses)

@@ -1,33 +1,42 @@
-"""Collecting what an export has no place for."""
+"""Naming what a format, or we, have no place for."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from lorewell.model.imports import Loss
+from lorewell.model.imports import Loss, LossReason
 from lorewell.model.text import pointer
 
-Why = Literal["unsupported", "moved_to_extensions"]
 JsonType = Literal["null", "boolean", "number", "string", "array", "object"]
 
 
 class Losses:
-    """Takes losses in, in the order of the book."""
+    """Takes the losses of an export in, in the order of the book."""
 
     def __init__(self) -> None:
         self._found: list[Loss] = []
 
-    def add(self, value: Any, why: Why, *steps: str | int) -> None:  # noqa: ANN401  a foreign value
+    def add(self, value: Any, why: LossReason, *steps: str | int) -> None:  # noqa: ANN401  a foreign value
         """Note that the value at these steps is not where its program would look for it."""
-        found = Loss(pointer=pointer(*steps), field=str(steps[-1]), kind=_type_of(value), why=why)
-        self._found.append(found)
+        self._found.append(loss_of(value, why, pointer(*steps)))
 
     def all(self) -> tuple[Loss, ...]:
         """Return what was noted."""
         return tuple(self._found)
 
 
-def _type_of(value: object) -> JsonType:
+def loss_of(value: object, why: LossReason, at: str) -> Loss:
+    """Return the loss of a value that stands at a JSON pointer."""
+    field = at.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+    return Loss(pointer=at, field=field, kind=json_type(value), why=why)
+
+
+def json_type(value: object) -> JsonType:
+    """Return what JSON calls the type of a value.
+
+    >>> json_type(False), json_type(0.5)
+    ('boolean', 'number')
+    """
     match value:
         case None:
             return "null"

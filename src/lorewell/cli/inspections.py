@@ -1,0 +1,142 @@
+"""What is in a file, in a few lines for people, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import orjson
+from rich.text import Text
+
+from lorewell.cli.failures import code_of, error_members
+from lorewell.cli.tables import plain
+from lorewell.errors import LorewellError
+from lorewell.formats import ImportedBook
+from lorewell.formats.detect import Kind
+from lorewell.formats.inspection import Container, Inspection
+from lorewell.formats.native import FORMAT as NATIVE
+from lorewell.model.imports import ImportReport
+
+CONTAINERS: Mapping[Container, str] = {
+    Container.PNG: "PNG picture",
+    Container.JPEG: "JPEG picture",
+    Container.WEBP: "WEBP picture",
+    Container.ZIP: "zip archive",
+    Container.RISUM: "RisuAI module, packed",
+    Container.JSON: "JSON",
+    Container.MARKUP: "HTML or XML",
+    Container.TEXT: "text",
+    Container.EMPTY: "an empty file",
+    Container.UNKNOWN: "bytes of no kind that is known",
+}
+KINDS: Mapping[str, str] = {
+    NATIVE: "a book in our own format",
+    Kind.ST_WORLD: "SillyTavern world info",
+    Kind.CHARACTER_BOOK: "the book of a character card",
+    Kind.LOREBOOK_V3: "a lorebook V3",
+    Kind.CARD_V1: "a character card V1",
+    Kind.CARD_V2: "a character card V2",
+    Kind.CARD_V3: "a character card V3",
+    Kind.NAI_LOREBOOK: "a NovelAI lorebook",
+    Kind.NAI_STORY: "a NovelAI story or scenario",
+    Kind.AGNAI_MEMORY: "an Agnai memory book",
+    Kind.AGNAI_CHARACTER: "an Agnai character",
+    Kind.RISU: "a RisuAI lorebook",
+    Kind.RISU_MODULE: "a RisuAI module",
+    Kind.KOBOLD: "a KoboldAI story or its world info",
+    Kind.AIDUNGEON_WI: "AI Dungeon world info",
+    Kind.JANITOR: "a JanitorAI lorebook",
+    Kind.PYGMALION: "a Pygmalion or TextGen character",
+    Kind.REPLICA: "a replica world book",
+}
+_PICTURES = frozenset([Container.PNG])
+
+
+def inspection_json(seen: Inspection) -> bytes:
+    """Return what is in a file as a JSON object."""
+    about: dict[str, object] = {"container": seen.container, "kind": seen.kind}
+    about["card_name"] = seen.card_name
+    error: Mapping[str, object] | None = None
+    if isinstance(seen.opened, LorewellError):
+        about |= {"format": None, "book_name": None, "holds_book": False}
+        about |= {"entry_count": 0, "enabled_count": 0, "runtime_blocked_count": 0, "warnings": {}}
+        error = error_members(seen.opened)
+    else:
+        about |= _book_members(seen.opened)
+    parts = [part._asdict() for part in seen.parts]
+    source = {"name": seen.name, "sha256": seen.sha256, "size": seen.size_bytes}
+    about |= {"parts": parts, "part_count": seen.part_count, "source_file": source, "error": error}
+    return orjson.dumps(about)
+
+
+def _book_members(found: ImportedBook) -> dict[str, object]:
+    report = found.report
+    return {
+        "format": report.format,
+        "book_name": found.book.name if found.holds_book else None,
+        "holds_book": found.holds_book,
+        "entry_count": report.entry_count,
+        "enabled_count": report.enabled_count,
+        "runtime_blocked_count": report.runtime_blocked_count,
+        "warnings": _warnings(report),
+    }
+
+
+def inspection_text(seen: Inspection) -> Text:
+    """Return what to print about a file."""
+    if isinstance(seen.opened, LorewellError):
+        title, rest = seen.card_name or seen.name, _refused(seen.opened)
+    else:
+        title, rest = seen.card_name or seen.opened.book.name, _read(seen.opened)
+    told = Text(plain(title), style="bold")
+    return told.append("\n" + "\n".join([*_file(seen), *rest]), style="not bold")
+
+
+def _file(seen: Inspection) -> Iterator[str]:
+    what = CONTAINERS[seen.container]
+    if seen.kind is not None:
+        what += f": {KINDS.get(seen.kind, seen.kind)}"
+    if isinstance(seen.opened, ImportedBook):
+        what += f" ({seen.opened.report.format})"
+    yield what
+    size = "" if seen.size_bytes is None else f", {seen.size_bytes} bytes"
+    yield plain(seen.name) + size
+    if seen.sha256 is not None:
+        yield f"SHA-256 {seen.sha256}"
+    if seen.part_count:
+        yield _parts(seen)
+
+
+def _parts(seen: Inspection) -> str:
+    """Return what the container holds, in one line."""
+    if seen.container in _PICTURES:
+        named = [f"{part.name} ({part.kind}, {part.size_bytes} bytes)" for part in seen.parts]
+        what = "Text chunks"
+    else:
+        named = [f"{part.name} ({part.size_bytes} bytes)" for part in seen.parts]
+        what = "Members of the archive"
+    if seen.part_count > len(named):
+        named.append(f"and {seen.part_count - len(named)} more")
+    return plain(f"{what}: {', '.join(named)}")
+
+
+def _read(found: ImportedBook) -> Iterator[str]:
+    report = found.report
+    if found.holds_book:
+        yield plain(f"Lorebook: {found.book.name}")
+        counts = f"{report.entry_count} entries, {report.enabled_count} enabled"
+        yield f"{counts}, {report.runtime_blocked_count} blocked"
+    else:
+        yield "It holds no lorebook."
+    told = ", ".join(f"{count} {code}" for code, count in _warnings(report).items())
+    yield f"Warnings: {plain(told) or 'none'}"
+
+
+def _refused(error: LorewellError) -> Iterator[str]:
+    yield f"No book can be read: {code_of(error)}"
+    yield plain(str(error))
+
+
+def _warnings(report: ImportReport) -> dict[str, int]:
+    """Return how many warnings there are of each code, most first."""
+    return dict(Counter(warning.code for warning in report.warnings).most_common())

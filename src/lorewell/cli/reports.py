@@ -1,0 +1,157 @@
+"""What came of importing a file, as tables for people; the JSON has all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lorewell.cli.tables import new_table, plain
+from lorewell.formats import ImportedBook
+from lorewell.formats.native import FORMAT as NATIVE
+from lorewell.model.imports import (
+    ImportNotice,
+    ImportReport,
+    Loss,
+    LossReason,
+    Quarantined,
+    Suspicion,
+)
+
+MAX_LINES = 100  # of a table
+_DESCRIPTION_CHARS = 300
+Found = TypeVar("Found")
+_LOST: Mapping[LossReason, str] = {
+    "unsupported": "nothing here acts on it; the book keeps it",
+    "wrong_type": "can't stand there; the default counts",
+    "clamped": "brought to its bound",
+    "cut": "cut to its bound; the book keeps the whole",
+    "duplicate_id": "the id is taken; the entry has another one",
+    "odd_id": "the id can't be kept; the entry has another one",
+    "blocked": "wants what its own program has; the entry is never selected",
+    "no_entry": "is no entry; left out",
+    "not_taken": "no part of the lorebook; not kept",
+}
+_SUSPICIONS: Mapping[Suspicion, str] = {
+    "ejs": "a template's code",
+    "mvu": "an update of variables",
+    "charinfo": "a protocol for making characters",
+    "script": "a script or web page",
+    "macro": "a macro",
+    "decorators": "decorators that mean nothing here",
+    "link": "a link",
+    "hidden_characters": "characters that nobody sees",
+    "bidirectional": "characters that turn the text around",
+    "prompt_override": "an order to the model",
+    "expensive_regex": "a regex that may take very long",
+}
+
+
+def report_tables(found: ImportedBook) -> list[RenderableType]:
+    """Return what to print of an import: a summary, and the lists of the report."""
+    report = found.report
+    source = report.source_file
+    about = [f"{plain(source.name)}, {source.size} bytes, SHA-256 {source.sha256}"]
+    parts = [summary(found, about)]
+    if report.blocked:
+        parts.append(_blocked(report))
+    parts.extend(notice_tables("Warnings", report.warnings))
+    parts.extend(loss_tables(report.losses, _LOST))
+    parts.extend(_suspect_tables(report.quarantine))
+    return parts
+
+
+def summary(found: ImportedBook, about: Sequence[str]) -> RenderableType:
+    """Return name, format, counts and description of a book, and what else there is to say."""
+    report = found.report
+    counts = f"{report.entry_count} entries, {report.enabled_count} enabled"
+    if report.runtime_blocked_count:
+        counts += f", {report.runtime_blocked_count} blocked"
+    lines = [f"{report.format}: {counts}" if report.format != NATIVE else counts, *about]
+    description = found.book.description
+    if description:
+        cut = description[:_DESCRIPTION_CHARS]
+        lines.append(plain(cut) + ("…" if len(cut) < len(description) else ""))
+    told = Text(plain(found.book.name), style="bold")
+    return told.append("\n" + "\n".join(lines) + "\n", style="not bold")
+
+
+def _blocked(report: ImportReport) -> Table:
+    table = new_table("Blocked: kept, but never selected")
+    table.add_column("Entry", overflow="fold", ratio=2)
+    table.add_column("Needs", overflow="fold", ratio=1)
+    for entry in report.blocked:
+        name = Text(plain(entry.entry_id), style="bold")
+        if entry.title:
+            name.append(f"\n{plain(entry.title)}", style="not bold")
+        table.add_row(name, Text(plain(", ".join(entry.requirements)), style="yellow"))
+    return table
+
+
+def notice_tables(title: str, notices: Sequence[ImportNotice]) -> list[RenderableType]:
+    """Return a table of notices; no table where there are none."""
+    if not notices:
+        return []
+    table = new_table(title)
+    table.add_column("Entry", overflow="fold", ratio=1)
+    table.add_column("Note", overflow="fold", ratio=4)
+    for notice in notices[:MAX_LINES]:
+        note = Text(plain(f"{notice.code}: {notice.message}"))
+        table.add_row(Text(plain(notice.entry_id or "")), note)
+    return [_ended(table, notices)]
+
+
+def loss_tables(losses: Sequence[Loss], meanings: Mapping[LossReason, str]) -> list[RenderableType]:
+    """Return a table of losses, those of a kind in one line; no table where there are none."""
+    groups = _grouped(losses, lambda loss: (loss.field, loss.kind, loss.why))
+    if not groups:
+        return []
+    table = new_table("Losses")
+    table.add_column("What", overflow="fold", ratio=2)
+    table.add_column("Times", justify="right")
+    table.add_column("First place", overflow="fold", ratio=3)
+    table.add_column("What becomes of it", overflow="fold", ratio=3)
+    for alike in groups[:MAX_LINES]:
+        loss = alike[0]
+        what, place = (Text(plain(each)) for each in (f"{loss.field} ({loss.kind})", loss.pointer))
+        table.add_row(what, str(len(alike)), place, f"{loss.why}: {meanings[loss.why]}")
+    return [_ended(table, groups)]
+
+
+def _suspect_tables(found: Sequence[Quarantined]) -> list[RenderableType]:
+    groups = _grouped(found, lambda each: (each.entry_id, each.what))
+    if not groups:
+        return []
+    table = new_table("To look at before use: kept, never run, fetched or obeyed here")
+    table.add_column("Entry", overflow="fold", ratio=1)
+    table.add_column("What", overflow="fold", ratio=2)
+    table.add_column("Times", justify="right")
+    table.add_column("First place", overflow="fold", ratio=2)
+    table.add_column("Text there", overflow="fold", ratio=2)
+    for alike in groups[:MAX_LINES]:
+        first = alike[0]
+        entry, place, text = (
+            Text(plain(each))
+            for each in (first.entry_id, f"{first.pointer} {first.span[0]}", first.text)
+        )
+        what = f"{first.what}: {_SUSPICIONS[first.what]}"
+        table.add_row(entry, what, str(len(alike)), place, text)
+    return [_ended(table, groups)]
+
+
+def _grouped(found: Sequence[Found], kind: Callable[[Found], Hashable]) -> list[list[Found]]:
+    """Return what is alike together, in the order in which each kind first came."""
+    groups: dict[Hashable, list[Found]] = {}
+    for each in found:
+        groups.setdefault(kind(each), []).append(each)
+    return list(groups.values())
+
+
+def _ended(table: Table, rows: Sequence[Any]) -> Table:
+    """Return the table with how many rows more there are."""
+    if len(rows) > MAX_LINES:
+        table.add_row(f"and {len(rows) - MAX_LINES} more")
+    return table

@@ -1,0 +1,229 @@
+"""What a person should look at in an entry before it meets a model: named, never acted on.
+
+Source: spec/native.md §11.5 for dynamic content; the rest are the ways in which texts of cards
+have been used against their readers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from ahocorasick_rs import AhoCorasick
+
+from lorewell.engine.matching.keys import split_regex
+from lorewell.engine.sillytavern import Imported, lowered_alike
+from lorewell.jsregex.cost import costly
+from lorewell.model.imports import Suspicion
+
+MAX_CHARS: Final = 200_000  # of a text that are looked at: as many as a content may have
+_MAX_SPANS: Final = 100  # of a kind in one text
+_WINDOW_CHARS: Final = 80
+_SHORTEST: Final = 6  # no link and no phrase is shorter
+_SENTENCE_END: Final = re.compile(r"[.!?\n。！？]")
+_LINKS: Final = (
+    *("http://", "https://", "ftp://", "ws://", "wss://", "file://", "www.", "mailto:"),
+    *("data:text/", "data:image/", "data:application/"),
+)
+_LINK: Final = re.compile(
+    r"""[^\s<>"'`\\^{|}()\[\]，。；、“”‘’「」【】（）\u200b-\u200f\u202a-\u202e\u2066-\u2069]{3,}"""
+)
+# Marks of other programs' prompt formats.
+_TOKENS: Final = (
+    *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>"),
+    *("<|system|>", "<|user|>", "<|assistant|>", "[inst]", "[/inst]", "<<sys>>", "<</sys>>"),
+)
+# What opens the phrase, and what has to follow in the same sentence, one of each kind.
+_PHRASES: Final[Sequence[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = (
+    (
+        ("ignore ", "disregard ", "forget ", "override ", "bypass "),
+        ("previous", "prior", "above", "earlier", "preceding", "all ", "any ", "your ", "system"),
+        ("instruction", "prompt", "rule", "guideline", "direction", "restriction", "polic"),
+    ),
+    (("reveal ", "print ", "repeat ", "output "), ("system", "hidden", "initial"), ("prompt",)),
+    (
+        (
+            "忽略",
+            "无视",
+            "無視",
+            "忽視",
+            "忘记",
+            "忘記",
+            "忘掉",
+            "不要遵守",
+            "不再遵守",
+            "绕过",
+            "繞過",
+        ),
+        (
+            "以上",
+            "上述",
+            "之前",
+            "先前",
+            "前面",
+            "所有",
+            "全部",
+            "一切",
+            "系统",
+            "系統",
+            "原有",
+            "任何",
+        ),
+        ("指令", "提示", "规则", "規則", "设定", "設定", "限制", "要求", "命令"),
+    ),
+    (
+        ("以前の", "これまでの", "上記の", "前述の", "今までの", "すべての", "全ての"),
+        ("指示", "命令", "ルール", "プロンプト", "制約"),
+        ("無視", "忘れ"),
+    ),
+    (("이전", "위의", "앞의", "모든"), ("지시", "명령", "규칙", "프롬프트"), ("무시", "잊")),
+    (
+        ("игнорируй", "проигнорируй", "забудь", "не обращай внимания"),
+        ("предыдущ", "прошл", "прежн", "все", "системн"),
+        ("инструкц", "указани", "правил", "промпт"),
+    ),
+    (
+        ("ignora ", "ignorez ", "oublie", "olvida ", "ignoriere ", "vergiss ", "esqueça "),
+        ("anterior", "précédent", "vorherig", "bisherig", "precedent", "todas", "toutes", "alle"),
+        ("instruc", "instruk", "anweisung", "regel", "règle", "regla", "consigne", "istruzion"),
+    ),
+    (
+        ("bỏ qua", "phớt lờ"),
+        ("trước", "tất cả", "mọi"),
+        ("hướng dẫn", "chỉ thị", "lệnh", "quy tắc"),
+    ),
+    (("ไม่ต้องสนใจ", "เพิกเฉย", "ละเว้น"), ("ก่อนหน้า", "ทั้งหมด", "ข้างต้น"), ("คำสั่ง", "กฎ")),
+)
+_OPENERS: Final = {opener: phrase for phrase in _PHRASES for opener in phrase[0]}
+_WORDS: Final = (*_LINKS, *_TOKENS, *_OPENERS)
+_FINDER: Final = AhoCorasick(_WORDS)
+# Controls, soft hyphens, fillers, zero widths, tags. Joiners and selectors are looked at apart.
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
+    "\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a]+"
+)
+# All characters that the patterns above and below are about.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
+)
+_JOINERS: Final = re.compile("[\u200c\u200d]+")
+# Writing that joins letters, and emoji, which join pictures.
+_JOINING: Final = re.compile(
+    "[\u0590-\u109f\u1780-\u17ff\u1800-\u18aa\ua840-\ua877\ufb1d-\ufeff\ufe0f\u2190-\u2bff"
+    "\U0001f000-\U0001faff\U000e0020-\U000e007f]"
+)
+_FLAG: Final = "\U0001f3f4"  # the flag of a region is a black flag and tags
+_TAGS: Final = re.compile("[\U000e0000-\U000e007f]+")
+_SELECTORS: Final = re.compile("[\U000e0100-\U000e01ef]+")
+_HAN: Final = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+
+Span = tuple[int, int]
+
+
+class Suspect(NamedTuple):
+    """A stretch of an entry's text.
+
+    Attributes:
+        what: is there.
+        pointer: to the text, below the entry.
+        span: half-open, in code points of the text.
+        text: the whole of it.
+    """
+
+    what: Suspicion
+    pointer: str
+    span: Span
+    text: str
+
+
+def find_suspects(imported: Imported) -> Iterator[Suspect]:
+    """Yield what to look at in an entry: text by text, in the order of the kinds.
+
+    Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind.
+
+    Args:
+        imported: the entry, with its texts and the signs of dynamic content in them.
+    """
+    for sign in imported.signs:
+        if sign.span is not None:
+            what: Any = sign.requirement  # only what shows in a text has a span
+            yield Suspect(what, sign.pointer, sign.span, sign.text)
+    for at, text in imported.texts:
+        if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
+            for found, span in _in_text(text[:MAX_CHARS]):
+                yield Suspect(found, at.pointer(), span, text)
+    keys = (*imported.entry.get("keys", ()), *imported.entry.get("secondary_keys", ()))
+    for key in dict.fromkeys(keys):
+        regex = split_regex(key)
+        if regex is None or costly(regex[0]) is None:
+            continue
+        for at, text in [place for place in imported.texts if key in place[1]][:1]:
+            start = text.index(key)
+            yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
+
+
+def _in_text(text: str) -> Iterator[tuple[Suspicion, Span]]:
+    lowered = lowered_alike(text)
+    words = [
+        (_WORDS[word], start, end) for word, start, end in _FINDER.find_matches_as_indexes(lowered)
+    ]
+    yield from (("link", span) for span in islice(_links(lowered, words), _MAX_SPANS))
+    yield from (("prompt_override", span) for span in islice(_phrases(lowered, words), _MAX_SPANS))
+    if _UNSEEN.search(text):
+        hidden = islice(_hidden(text), _MAX_SPANS)
+        yield from (("hidden_characters", span) for span in hidden)
+        for found in islice(_BIDI.finditer(text), _MAX_SPANS):
+            yield "bidirectional", found.span()
+
+
+def _links(lowered: str, words: Sequence[tuple[str, int, int]]) -> Iterator[Span]:
+    last = 0
+    for word, start, end in words:
+        if word in _LINKS and start >= last:
+            rest = _LINK.match(lowered, end)
+            if rest is not None:
+                last = rest.end()
+                yield start, last
+
+
+def _phrases(lowered: str, words: Sequence[tuple[str, int, int]]) -> Iterator[Span]:
+    openers = ((word, start, end) for word, start, end in words if word not in _LINKS)
+    for word, start, end in islice(openers, _MAX_SPANS):
+        if word in _TOKENS:
+            yield start, end
+            continue
+        stop = _SENTENCE_END.search(lowered, end, end + _WINDOW_CHARS)
+        window = lowered[end : stop.start() if stop else end + _WINDOW_CHARS]
+        _, *wanted = _OPENERS[word]
+        ends = [_first_end(window, words) for words in wanted]
+        if all(ends):
+            yield start, end + max(ends)
+
+
+def _first_end(window: str, words: Sequence[str]) -> int:
+    """Return where the first of the words ends in the window, 0 if none is there."""
+    found = [(at, at + len(word)) for word in words if (at := window.find(word)) >= 0]
+    return min(found)[1] if found else 0
+
+
+def _hidden(text: str) -> Iterator[Span]:
+    for found in _HIDDEN.finditer(text):
+        if not (found.start() == 0 and found[0] == "\ufeff"):
+            yield found.span()
+    for found in _JOINERS.finditer(text):
+        around = (
+            text[max(found.start() - 1, 0) : found.start()] + text[found.end() : found.end() + 1]
+        )
+        if not _JOINING.search(around):
+            yield found.span()
+    for found in _TAGS.finditer(text):
+        if text[found.start() - 1 : found.start()] != _FLAG:
+            yield found.span()
+    for found in _SELECTORS.finditer(text):
+        if not _HAN.match(text[found.start() - 1 : found.start()]) or len(found[0]) > 1:
+            yield found.span()

@@ -1,0 +1,183 @@
+"""From YAML text to the document that the same JSON would be, or an error of ours.
+
+Only what JSON can say is taken: no anchors, no tags, no dates. So nothing in a file can name a
+class, and nothing grows while it is read. Time and depth are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, Protocol
+
+import yaml
+
+from lorewell.errors import ImportInvalidError
+from lorewell.formats.json_text import Builder, Document
+from lorewell.formats.notes import Notes, cut
+from lorewell.model.parse import parse_integer
+from lorewell.model.text import MAX_NESTING
+
+MAX_VALUES: Final = 1_000_000  # events cost far more time than their bytes; books hold fewer
+
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is not on every machine
+_TAG = "tag:yaml.org,2002:"
+_TAGS = {  # those that say what is there anyway
+    yaml.ScalarEvent: f"{_TAG}str",
+    yaml.SequenceStartEvent: f"{_TAG}seq",
+    yaml.MappingStartEvent: f"{_TAG}map",
+}
+_WORDS: Mapping[str, bool | None] = {
+    **dict.fromkeys(["", "~", "null", "Null", "NULL"]),
+    **dict.fromkeys(["true", "True", "TRUE"], True),
+    **dict.fromkeys(["false", "False", "FALSE"], False),
+}
+# A leading zero makes a text: 010 is 10 to some readers, 8 to others, and may be a name.
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*+)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]++|(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?)(?:[eE][-+]?[0-9]++)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+# libyaml compares each such line with all before it, and no tag of theirs would be read.
+_TAG_LINE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%TAG")
+_SHOWN_CHARS = 40
+
+
+def read_yaml(text: str, notes: Notes) -> Document:
+    r"""Return the document in a YAML text, with the repairs that `read_json` makes of values.
+
+    Plain scalars are null, true, false or a number where YAML's core schema says so; all else is
+    text, also dates, `yes`, `007`, `0x1F` and `12:30`.
+
+    Raises:
+        ImportInvalidError: it is no YAML, holds several documents, an anchor, an alias, a tag, a
+            member's name that is no text, a number that is none to JSON or of more than 4,300
+            digits, more than 1,000,000 values, or nests deeper than 100.
+
+    Source: spec/formats.md §0.1, §0.4, §0.5.
+
+    >>> read_yaml("keys: [lamp, 灯]\norder: 1\ncontent: |-\n  A\n  lamp.\n", Notes()).value
+    {'keys': ['lamp', '灯'], 'order': 1, 'content': 'A\nlamp.'}
+    """
+    if _TAG_LINE.search(text):
+        raise ImportInvalidError("The YAML can't be read: it makes tags of its own (%TAG).")
+    reader = _Reader()
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            reader.take(event)
+    except yaml.reader.ReaderError as error:
+        sentence = f"The text is no YAML: {error.reason} (U+{error.character:04X})."
+        raise ImportInvalidError(sentence) from error
+    except yaml.MarkedYAMLError as error:
+        where = _where(error.problem_mark)
+        raise ImportInvalidError(f"The text is no YAML: {error.problem}{where}.") from error
+    except (ValueError, OverflowError) as error:  # escapes beyond Unicode, in PyYAML's own parser
+        raise ImportInvalidError(f"The text is no YAML: {error}.") from error
+    return Document(reader.builder.mended(reader.root, notes), reader.nesting)
+
+
+class _Mark(Protocol):
+    """A place in the text; the two parsers have a class each."""
+
+    line: int
+    column: int
+
+
+def _where(mark: _Mark | None) -> str:
+    return f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+
+
+class _Collection:
+    """A list or an object that is being read; an object's names and values take turns."""
+
+    __slots__ = ("is_object", "values")
+
+    def __init__(self, *, is_object: bool) -> None:
+        self.is_object = is_object
+        self.values: list[Any] = []
+
+    @property
+    def awaits_name(self) -> bool:
+        return self.is_object and len(self.values) % 2 == 0
+
+
+class _Reader:
+    """Takes the events of one document in; `root` is what they made."""
+
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self.root: Any = None
+        self.nesting = 0
+        self._documents = 0
+        self._values = 0
+        self._open: list[_Collection] = []
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.NodeEvent):
+            self._check(event)
+        match event:
+            case yaml.ScalarEvent():
+                self._add(self._scalar(event), event)
+            case yaml.CollectionStartEvent():
+                if self._open and self._open[-1].awaits_name:
+                    _refuse("the name of a member is no text", event)
+                is_object = isinstance(event, yaml.MappingStartEvent)
+                self._open.append(_Collection(is_object=is_object))
+                self.nesting = max(self.nesting, len(self._open))
+                if self.nesting > MAX_NESTING:
+                    _refuse(f"it nests deeper than {MAX_NESTING}", event)
+            case yaml.CollectionEndEvent():
+                self._add(self._built(self._open.pop()), event)
+            case yaml.DocumentStartEvent():
+                self._documents += 1
+                if self._documents > 1:
+                    _refuse("it holds several documents", event)
+            case _:
+                pass
+
+    def _check(self, event: yaml.NodeEvent) -> None:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            _refuse(f"it holds more than {MAX_VALUES:,} values", event)
+        if event.anchor is not None:
+            _refuse("anchors and aliases are not read", event)
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag != _TAGS.get(type(event)):
+            _refuse(f"the tag {cut(tag, _SHOWN_CHARS)} is not read", event)
+
+    def _add(self, value: object, event: yaml.Event) -> None:
+        if not self._open:
+            self.root = value
+            return
+        collection = self._open[-1]
+        if collection.awaits_name and not isinstance(value, str):
+            _refuse("the name of a member is no text; quotes make it one", event)
+        collection.values.append(value)
+
+    def _built(self, collection: _Collection) -> object:
+        values = collection.values
+        if not collection.is_object:
+            return values
+        return self.builder.build_object(list(zip(values[::2], values[1::2], strict=True)))
+
+    def _scalar(self, event: yaml.ScalarEvent) -> object:
+        text = event.value
+        if event.implicit[0]:  # neither quoted nor a block
+            if text in _WORDS:
+                return _WORDS[text]
+            if _INTEGER.fullmatch(text):
+                return _integer(text, event)
+            if _FLOAT.fullmatch(text):
+                return self.builder.build_float(text)
+            if _NOT_FINITE.fullmatch(text):
+                _refuse(f"{text} is no JSON number", event)
+        return self.builder.build_text(text)
+
+
+def _integer(digits: str, event: yaml.Event) -> int:
+    try:
+        return parse_integer(digits)
+    except ValueError as error:
+        _refuse(str(error), event)
+
+
+def _refuse(why: str, event: yaml.Event) -> NoReturn:
+    raise ImportInvalidError(f"The YAML can't be read: {why}{_where(event.start_mark)}.")
