@@ -1,0 +1,112 @@
+"""The policy `sillytavern`: what SillyTavern's World Info does with books and a chat."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from lorewell.engine.sillytavern.budget import Tally
+from lorewell.engine.sillytavern.forced import queue
+from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.javascript import MISSING, as_text, in_object_order
+from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.output import Output
+from lorewell.engine.sillytavern.scan import Scan
+from lorewell.engine.sillytavern.sources import EntryList, Library
+from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.engine.tokens import TokenCounter, counter as token_counter
+from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.activated import (
+    ActivatedEntry,
+    BudgetFigures,
+    EventKind,
+    SillyTavernResponse,
+    Verdict,
+)
+
+
+def activate(
+    library: Library, request: SillyTavernRequest, *, counter: TokenCounter | None = None
+) -> SillyTavernResponse:
+    """Return what SillyTavern 1.18.0 does with these books in this turn.
+
+    Args:
+        library: the books that the request names, each with what it is bound to.
+        request: the turn; its `books` were resolved into the library.
+        counter: counts tokens; `cl100k_base` if not given.
+
+    Raises:
+        ValidationFailedError: the request's draws are used up before the scan ends.
+
+    Source: spec/sillytavern.md §8.
+    """
+    tally = Tally(counter or token_counter(), request.message_tokens)
+    ledger = Ledger(kept=request.explain == "full")
+    entries = library.in_order(request.settings.world_info_character_strategy)
+    timed = TimedEffects.of(request.timed_state, len(request.chat))
+    if not request.dry_run:
+        timed.check(entries, ledger)
+    forced = queue(request.forced, entries)
+    scan = Scan(entries, request, timed=timed, forced=forced, tally=tally, ledger=ledger)
+    if entries.entries:
+        scan.run()
+    output = Output.of(scan.active.values(), ledger)
+    if not request.dry_run:
+        timed.set(item.lore for item in scan.active.values())
+    note = request.authors_note
+    merged = output.merge_note(note)
+    if not entries.entries and note is not None:
+        merged = note.value if note.insert else None
+    return SillyTavernResponse(
+        activated=tuple(map(_activated, scan.active.values())),
+        world_info_before="\n".join(output.before),
+        world_info_after="\n".join(output.after),
+        examples=tuple(output.examples),
+        depth_groups=output.depth_groups,
+        authors_note_top=tuple(output.note_top),
+        authors_note_bottom=tuple(output.note_bottom),
+        outlets={name: tuple(output.outlets[name]) for name in in_object_order(output.outlets)},
+        authors_note=merged,
+        timed_state=timed.state,
+        forced=() if entries.entries else request.forced,
+        budget=BudgetFigures(
+            limit=scan.limit if entries.entries else None,
+            used=scan.used,
+            overflowed=scan.overflowed,
+            tokenizer=tally.name,
+        ),
+        draws_used=scan.draws.used,
+        loops=tuple(ledger.loops),
+        events=tuple(ledger.events),
+        verdicts=_verdicts(entries, scan, ledger) if ledger.kept else (),
+    )
+
+
+def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger) -> tuple[Verdict, ...]:
+    """Return the verdict on every entry, in the order of the list."""
+    verdicts = list(entries.idle())
+    told: dict[str, tuple[bool, EventKind, int]]
+    told = {name: (False, event.kind, event.loop) for name, event in ledger.last_words().items()}
+    told |= {item.id: (True, item.why, item.loop) for item in scan.active.values()}
+    for name, (activated, reason, loop) in told.items():
+        for place, _ in entries.with_id(name):
+            verdicts[place] = replace(
+                verdicts[place], activated=activated, reason=reason, loop=loop
+            )
+    return tuple(verdicts)
+
+
+def _activated(item: Item) -> ActivatedEntry:
+    lore, found = item.lore, item.found
+    return ActivatedEntry(
+        id=item.id,
+        book=as_text(lore.fields.get("world", MISSING)),
+        uid=lore.fields.get("uid"),
+        content=item.content,
+        order=None if math.isnan(lore.order) else lore.order,
+        position=lore.position,
+        reason=item.why,
+        key=found.key,
+        hit=found.place.hit if found.place else None,
+        loop=item.loop,
+    )

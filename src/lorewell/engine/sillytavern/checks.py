@@ -1,0 +1,87 @@
+"""What is checked of an entry before its keys are looked for, in order (spec §9)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lorewell.engine.sillytavern.lore import Limits, Lore
+from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.activated import Activation, EventKind, State
+
+Outcome = tuple[Literal["skip"], EventKind] | tuple[Literal["take"], Activation] | None
+
+
+def _file_name(avatar: str) -> str:
+    """Return a file's name without its last extension."""
+    stem, dot, _ = avatar.rpartition(".")
+    return stem if dot else avatar
+
+
+class Checks:
+    """The checks of one scan that ask for no key.
+
+    Attributes:
+        level: up to which level of recursion delayed entries may be found.
+    """
+
+    def __init__(self, request: SillyTavernRequest, timed: TimedEffects) -> None:
+        """Bind the checks to a turn."""
+        self._request = request
+        self._timed = timed
+        self.level: float = 0
+
+    def check(self, lore: Lore, state: State, *, forced: bool) -> Outcome:
+        """Return whether an entry is skipped or taken, and why; None if its keys decide.
+
+        That it is active already, or failed its probability, the caller knows.
+        """
+        refusal = self._refusal(lore, state)
+        if refusal is not None:
+            return "skip", refusal
+        if lore.activates:
+            return "take", "decorator_activate"
+        if lore.suppressed:
+            return "skip", "decorator_suppress"
+        if forced:
+            return "take", "external"
+        if lore.constant:
+            return "take", "constant"
+        if self._timed.is_sticky(lore):
+            return "take", "sticky"
+        return None if lore.has_keys else ("skip", "no_keys")
+
+    def _refusal(self, lore: Lore, state: State) -> EventKind | None:
+        if lore.disabled:
+            return "disabled"
+        if lore.limits is not None:
+            refusal = self._limited(lore.limits)
+            if refusal is not None:
+                return refusal
+        if self._timed.is_delayed(lore):
+            return "delay"
+        if self._timed.is_sticky(lore):
+            return None
+        if self._timed.is_cooling(lore):
+            return "cooldown"
+        if state != "recursion":
+            return "delay_until_recursion" if lore.level else None
+        if lore.level > self.level:
+            return "delay_level"
+        if lore.excludes_recursion and self._request.settings.world_info_recursive:
+            return "exclude_recursion"
+        return None
+
+    def _limited(self, limits: Limits) -> EventKind | None:
+        character = self._request.character
+        if limits.triggers and self._request.trigger not in limits.triggers:
+            return "trigger_filter"
+        if limits.names:
+            named = character is not None and _file_name(character.avatar) in limits.names
+            if named == limits.excludes:
+                return "character_filter"
+        if limits.tags and character is not None:
+            tagged = any(tag in limits.tags for tag in character.tags)
+            if tagged == limits.excludes:
+                return "tag_filter"
+        return None

@@ -1,0 +1,34 @@
+"""Decorators: lines of `@@word` before the content (spec §5)."""
+
+from __future__ import annotations
+
+ACTIVATE, DONT_ACTIVATE = "@@activate", "@@dont_activate"
+_FALLBACK = "@@@"
+
+
+def split_decorators(content: str) -> tuple[tuple[str, ...], str]:
+    r"""Return the known decorators of a content, whole lines, and the content without them.
+
+    A line that starts with three @ counts only after an unknown one. Where every line starts with
+    @@ the content stays as it is.
+
+    >>> split_decorators("@@activate\n@@@unknown\nA lamp.")
+    (('@@activate',), 'A lamp.')
+    >>> split_decorators("@@activate")
+    (('@@activate',), '@@activate')
+    """
+    found: list[str] = []
+    if not content.startswith("@@"):
+        return (), content
+    fallback = False
+    lines = content.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("@@"):
+            return tuple(found), "\n".join(lines[number:])
+        if line.startswith(_FALLBACK) and not fallback:
+            continue
+        decorator = line[1:] if line.startswith(_FALLBACK) else line
+        fallback = not decorator.startswith((ACTIVATE, DONT_ACTIVATE))
+        if not fallback:
+            found.append(decorator)
+    return tuple(found), content

@@ -1,0 +1,32 @@
+"""Entries that are activated from outside, as a vector search does it (spec §13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lorewell.engine.sillytavern.item import OUTSIDE, Item
+from lorewell.engine.sillytavern.javascript import MISSING, as_parsed
+from lorewell.engine.sillytavern.lore import read_lore
+from lorewell.engine.sillytavern.sources import EntryList
+from lorewell.model.activate import ForcedEntry
+
+
+def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
+    """Return the forced copies by "book.uid"; what names no book and no entry is left out."""
+    queued: dict[str, Item] = {}
+    for each in forced:
+        if each.entry is not None:
+            if "world" not in each.entry or "uid" not in each.entry:
+                continue
+            fields = as_parsed(each.entry)
+            lore = read_lore(fields, digest=fields.get("hash", MISSING))
+        else:
+            spot = min(entries.with_id(each.ref or ""), default=None)
+            if spot is None:
+                continue
+            lore = original = entries.entries[spot.place]
+            if each.override:
+                fields = {**original.fields, **as_parsed(each.override)}
+                lore = read_lore(fields, digest=original.hash)
+        queued[lore.id] = Item(lore, OUTSIDE, OUTSIDE)
+    return queued

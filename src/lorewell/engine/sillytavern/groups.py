@@ -1,0 +1,152 @@
+"""Inclusion groups: of the candidates of a group one is left (spec §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lorewell.engine.sillytavern.draws import Draws
+from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.javascript import in_object_order, sort_descending
+from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.model.activate import SillyTavernRequest
+
+Groups = dict[str, list[Item]]
+
+
+class GroupFilter:
+    """The groups of one scan."""
+
+    def __init__(
+        self,
+        timed: TimedEffects,
+        draws: Draws,
+        ledger: Ledger,
+        score: Callable[[Item], int],
+        request: SillyTavernRequest,
+    ) -> None:
+        """Bind them to a scan."""
+        self._timed = timed
+        self._draws = draws
+        self._ledger = ledger
+        self._score = score
+        self._scoring = request.settings.world_info_use_group_scoring
+        self._mending = request.mending
+        self._left: list[Item] = []
+
+    def apply(self, candidates: Iterable[Item], active: Iterable[Item]) -> list[Item]:
+        """Return the candidates that their groups leave, in order.
+
+        Args:
+            candidates: in the order of processing.
+            active: the entries that are active already.
+        """
+        self._left = list(candidates)
+        groups = _members(self._left)
+        if not groups:
+            return self._left
+        settled = {name for name, members in groups.items() if self._apply_timers(name, members)}
+        for name, members in groups.items():
+            if name not in settled:
+                self._apply_scores(name, members)
+        taken: dict[object, Item] = {}
+        for item in active:
+            if isinstance(item.lore.group, str):
+                taken.setdefault(item.lore.group, item)
+        for name, members in groups.items():
+            if name not in settled:
+                self._choose(name, members, taken.get(name))
+        return self._left
+
+    def _remove(self, item: Item) -> None:
+        """Take a candidate out; where it is out already, SillyTavern takes out the last one.
+
+        Golden cases: groups-046, groups-047.
+        """
+        if item in self._left:
+            self._left.remove(item)
+        elif self._left and not self._mending.group_removal:
+            victim = self._left.pop()
+            self._ledger.add("group_mistaken", victim.id, winner=item.id)
+
+    def _apply_timers(self, name: str, members: list[Item]) -> bool:
+        """Remove what timed effects decide against; return whether a sticky entry settles it.
+
+        Delayed entries are no candidates, so there are none to be removed.
+        """
+        settled = any(self._timed.is_sticky(item.lore) for item in members)
+        if settled:
+            for item in members:
+                if not self._timed.is_sticky(item.lore):
+                    self._ledger.add("group_lost_to_sticky", item.id, group=name)
+                    self._remove(item)
+        for item in members:
+            is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.lore)
+            if self._timed.is_cooling(item.lore) and not is_kept:
+                self._ledger.add("group_cooldown_removed", item.id, group=name)
+                self._remove(item)
+        return settled
+
+    def _scores(self, item: Item) -> bool:
+        return self._scoring if item.lore.scoring is None else item.lore.scoring
+
+    def _apply_scores(self, name: str, members: list[Item]) -> None:
+        if not self._scoring and not any(item.lore.scoring for item in members):
+            return
+        scores = [self._score(item) for item in members]
+        best = max(scores)
+        left = []
+        for item, score in zip(members, scores, strict=True):
+            if self._scores(item) and score < best:
+                self._ledger.add("group_lost_score", item.id, group=name, score=score, best=best)
+                self._remove(item)
+            else:
+                left.append(item)
+        members[:] = left
+
+    def _choose(self, name: str, members: list[Item], holder: Item | None) -> None:
+        if holder is not None:
+            self._ledger.add("group_already_active", group=name)
+            for item in members:
+                self._ledger.add("group_taken", item.id, group=name, winner=holder.id)
+                self._remove(item)
+            return
+        if len(members) <= 1:
+            return
+        winner = self._prioritised(name, members) or self._rolled(name, members)
+        if winner is None:
+            return
+        for item in members:
+            if item is not winner:
+                self._ledger.add("group_lost", item.id, group=name, winner=winner.id)
+                self._remove(item)
+
+    def _prioritised(self, name: str, members: list[Item]) -> Item | None:
+        overriding = [item for item in members if item.lore.overrides]
+        if not overriding:
+            return None
+        winner = sort_descending(overriding, lambda item: item.lore.order)[0]
+        self._ledger.add("group_prio_winner", winner.id, group=name)
+        return winner
+
+    def _rolled(self, name: str, members: list[Item]) -> Item | None:
+        total = sum(item.lore.weight for item in members)
+        roll = self._draws.next() * total
+        reached: float = 0
+        for item in members:
+            reached += item.lore.weight
+            if roll <= reached:
+                self._ledger.add(
+                    "group_roll_winner", item.id, group=name, roll=roll, threshold=reached
+                )
+                return item
+        return None
+
+
+def _members(candidates: Iterable[Item]) -> Groups:
+    """Return the members of each group, groups in object order: numbers come first."""
+    groups: Groups = {}
+    for item in candidates:
+        for name in item.lore.groups:
+            groups.setdefault(name, []).append(item)
+    return {name: groups[name] for name in in_object_order(groups)}

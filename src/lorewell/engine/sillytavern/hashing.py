@@ -1,0 +1,79 @@
+"""The hash by which a timed effect knows its entry: cyrb53 of the entry's JSON text (spec §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_BITS = 0xFFFFFFFF
+_BEGIN_A, _BEGIN_B = 0xDEADBEEF, 0x41C6CE57
+_STEP_A, _STEP_B = 2654435761, 1597334677
+# A lane is a state of 32 bits with room for its product with a step; a multiplication of a few
+# hundred lanes, side by side in one number, costs little more than one of a single state.
+_LANE_BYTES, _MOST_LANES, _FEWEST_LANES = 8, 512, 8
+
+
+def cyrb53(text: str) -> int:
+    """Return the hash of a text, below 2**53, over its UTF-16 code units.
+
+    >>> cyrb53("")
+    3338908027751811
+    """
+    return _finish(_BEGIN_A, _BEGIN_B, _units(text))
+
+
+def hash_all(texts: Sequence[str]) -> list[int]:
+    """Return `cyrb53` of each text; of thousands, about ten times as fast.
+
+    >>> hash_all(["", "灯"]) == [cyrb53(""), cyrb53("灯")]
+    True
+    """
+    hashes = [0] * len(texts)
+    by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]), reverse=True)
+    for begin in range(0, len(texts), _MOST_LANES):
+        some = [(_units(texts[at]), at) for at in by_length[begin : begin + _MOST_LANES]]
+        some.sort(key=lambda each: len(each[0]), reverse=True)
+        digests = _hash_side_by_side([units for units, _ in some])
+        for (_, index), digest in zip(some, digests, strict=True):
+            hashes[index] = digest
+    return hashes
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def _finish(a: int, b: int, units: bytes) -> int:
+    """Return the hash, given the state before the last units."""
+    for at in range(0, len(units), 2):
+        unit = units[at] | units[at + 1] << 8
+        a = (a ^ unit) * _STEP_A & _BITS
+        b = (b ^ unit) * _STEP_B & _BITS
+    a = ((a ^ a >> 16) * 2246822507 & _BITS) ^ ((b ^ b >> 13) * 3266489909 & _BITS)
+    b = ((b ^ b >> 16) * 2246822507 & _BITS) ^ ((a ^ a >> 13) * 3266489909 & _BITS)
+    return (b & 0x1FFFFF) << 32 | a
+
+
+def _hash_side_by_side(texts: Sequence[bytes]) -> list[int]:
+    """Return the hashes of encoded texts, longest first: those that end leave at the top."""
+    ones = int.from_bytes((b"\1" + b"\0" * (_LANE_BYTES - 1)) * len(texts), "little")
+    a, b, mask = ones * _BEGIN_A, ones * _BEGIN_B, ones * _BITS
+    row = len(texts[0])
+    table = b"".join(text.ljust(row, b"\0") for text in texts)
+    ended: list[int] = []
+    lanes, at = len(texts), 0
+    while True:
+        # The last few are done one by one: a step of all lanes has its own price.
+        while lanes and (lanes <= _FEWEST_LANES or len(texts[lanes - 1]) == at):
+            lanes -= 1
+            shift = lanes * 8 * _LANE_BYTES
+            ended.append(_finish(a >> shift, b >> shift, texts[lanes][at:]))
+            a, b, mask = (number & (1 << shift) - 1 for number in (a, b, mask))
+        if not lanes:
+            return ended[::-1]
+        column = bytearray(lanes * _LANE_BYTES)
+        column[::_LANE_BYTES] = table[at::row][:lanes]
+        column[1::_LANE_BYTES] = table[at + 1 :: row][:lanes]
+        units = int.from_bytes(column, "little")
+        a = (a ^ units) * _STEP_A & mask
+        b = (b ^ units) * _STEP_B & mask
+        at += 2

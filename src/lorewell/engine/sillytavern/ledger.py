@@ -1,0 +1,70 @@
+"""What happened in a scan, written down as it happens, if anybody wants to know."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict, Unpack
+
+from lorewell.model.activated import Event, EventKind, Hit, Loop
+
+# What says why an entry did not make it. Of an active one, what made it a candidate counts.
+_DECIDING: frozenset[EventKind] = frozenset(
+    {
+        *("disabled", "trigger_filter", "character_filter", "tag_filter", "delay", "cooldown"),
+        *("delay_until_recursion", "delay_level", "exclude_recursion", "decorator_suppress"),
+        *("no_keys", "secondary_unsatisfied", "regex_timeout", "regex_unsupported"),
+        *("group_lost_to_sticky", "group_cooldown_removed", "group_lost_score", "group_lost"),
+        *("group_taken", "group_mistaken", "probability_failed"),
+        *("budget_overflow", "budget_refused"),
+    }
+)
+
+
+class Facts(TypedDict, total=False):
+    """The figures of an event."""
+
+    key: str | None
+    hit: Hit | None
+    group: str
+    winner: str
+    score: int
+    best: int
+    roll: float
+    threshold: float
+    tokens: int | None
+    limit: int
+    number: float
+    timer: Literal["sticky", "cooldown"]
+    why: Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"]
+
+
+class Ledger:
+    """The events and loops of one scan, in order; both stay empty unless it is kept.
+
+    Attributes:
+        kept: whether events are written down; a caller may then spare itself finding them out.
+        loop: the loop under way, from 1; 0 before the first.
+    """
+
+    def __init__(self, *, kept: bool) -> None:
+        """Begin with nothing."""
+        self.kept = kept
+        self.loop = 0
+        self.events: list[Event] = []
+        self.loops: list[Loop] = []
+
+    def add(self, kind: EventKind, entry: str | None = None, **facts: Unpack[Facts]) -> None:
+        """Write an event down."""
+        if self.kept:
+            self.events.append(Event(self.loop, kind, entry, **facts))
+
+    def last_words(self) -> dict[str, Event]:
+        """Return the last event of each entry that says why it did not make it."""
+        last: dict[str, Event] = {}
+        for event in self.events:
+            if event.entry is None or event.kind not in _DECIDING:
+                continue
+            before = last.get(event.entry)
+            # Who lost in a group finds it taken in every later loop, which is no news.
+            if event.kind != "group_taken" or before is None or before.group != event.group:
+                last[event.entry] = event
+        return last

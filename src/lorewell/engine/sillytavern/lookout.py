@@ -1,0 +1,240 @@
+"""Whether the keys of an entry are in the text that it sees (spec §7), and how many (§10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+from lorewell.engine.sillytavern.buffer import Buffer, Joined, View
+from lorewell.engine.sillytavern.javascript import trim
+from lorewell.engine.sillytavern.keys import (
+    Borders,
+    Key,
+    Plain,
+    Prepared,
+    Regex,
+    classify,
+    find_plain,
+)
+from lorewell.engine.sillytavern.lore import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, Lore
+from lorewell.engine.sillytavern.macros import Macros
+from lorewell.engine.sillytavern.sightings import Sight, Sightings
+from lorewell.jsregex import Look, Outcome, Pattern, RegexGuard
+from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.activated import Activation, Hit
+
+
+class Place(NamedTuple):
+    """Where a key is: a sight, or a span of the joined text."""
+
+    sight: Sight | None = None
+    joined: Joined | None = None
+    span: tuple[int, int] = (0, 0)
+
+    @property
+    def hit(self) -> Hit | None:
+        """The place as the ledger has it; None where there was no text at all."""
+        if self.sight is not None:
+            return self.sight.hit
+        return None if self.joined is None else self.joined.hit(*self.span)
+
+
+class Found(NamedTuple):
+    """What the keys of an entry gave.
+
+    Attributes:
+        key, place: the first primary key that was found; None if none was.
+        why: what activates it: the primary key alone, or the secondary logic that holds; None if
+            that does not hold.
+        secondary: the secondary key that decided, its macros expanded, if a single one did.
+        problem: the regex key that was not decided, and why, if the primary keys were in vain.
+    """
+
+    key: str | None = None
+    place: Place | None = None
+    why: Activation | None = None
+    secondary: str | None = None
+    problem: tuple[str, Literal["regex_timeout", "regex_unsupported"]] | None = None
+
+
+NOTHING: Final = Found()
+_ALWAYS: Final = "always"
+_PROBLEMS: Final[dict[str, Literal["regex_timeout", "regex_unsupported"]]] = {
+    "timeout": "regex_timeout",
+    "unsupported": "regex_unsupported",
+}
+
+
+class Lookout:
+    """Looks for keys in the texts of one scan."""
+
+    def __init__(
+        self, buffer: Buffer, macros: Macros, request: SillyTavernRequest, alone: Borders
+    ) -> None:
+        """Bind the looks to texts and settings."""
+        settings = request.settings
+        self._alone = alone
+        self._blank: Literal["always"] | None = None if request.mending.blank_keys else _ALWAYS
+        self._buffer = buffer
+        self._macros = macros
+        self._case = settings.world_info_case_sensitive
+        self._whole = settings.world_info_match_whole_words
+        self._guard = RegexGuard()
+        self._prepared: dict[str, Prepared | Literal["always"] | None] = {}
+
+    def look(self, lore: Lore, sightings: Sightings | None, *, recursion: bool) -> Found:
+        """Return what the keys of an entry give.
+
+        Args:
+            lore: the entry.
+            sightings: of the entry's book.
+            recursion: whether it sees the texts of recursion.
+        """
+        view = self._buffer.view(lore, recursion=recursion)
+        for key in lore.keys:
+            place = self._find(key, lore, view, sightings)
+            if place is not None:
+                if not lore.looks_at_secondary:
+                    return Found(key.text, place, "primary")
+                return self._judge(Found(key.text, place), lore, view, sightings)
+        return self._explain(lore, view)
+
+    def _judge(self, found: Found, lore: Lore, view: View, sightings: Sightings | None) -> Found:
+        """Return a found primary key with the verdict of the secondary logic."""
+        any_found, all_found = False, True
+        for key in lore.secondary:
+            there = self._find(key, lore, view, sightings) is not None
+            any_found, all_found = any_found or there, all_found and there
+            if there and lore.logic in (None, AND_ANY):
+                return found._replace(why="and_any", secondary=self._macros.expand(key.text))
+            if not there and lore.logic == NOT_ALL:
+                return found._replace(why="not_all", secondary=self._macros.expand(key.text))
+        if lore.logic == NOT_ANY and not any_found:
+            return found._replace(why="not_any")
+        if lore.logic == AND_ALL and all_found:
+            return found._replace(why="and_all")
+        return found
+
+    def _explain(self, lore: Lore, view: View) -> Found:
+        """Return why nothing was found, where a regex was not decided."""
+        for key in lore.keys:
+            prepared = None if key.plain is not None else self._prepare(key.text)
+            if isinstance(prepared, Regex):
+                verdict = self._outcome(prepared.pattern, view).verdict
+                if verdict in _PROBLEMS:
+                    return Found(problem=(key.text, _PROBLEMS[verdict]))
+        return NOTHING
+
+    def score(self, lore: Lore, *, recursion: bool) -> int:
+        """Return how many keys of an entry are found: as written, an empty one always is."""
+        view = self._buffer.view(lore, recursion=recursion)
+        if not lore.keys:
+            return 0
+        primary = self._count(lore.keys, lore, view)
+        if not lore.secondary:
+            return primary
+        secondary = self._count(lore.secondary, lore, view)
+        match lore.logic:
+            case 0:
+                return primary + secondary
+            case 3 if secondary == len(lore.secondary):
+                return primary + secondary
+        return primary
+
+    def _count(self, keys: Sequence[Key], lore: Lore, view: View) -> int:
+        found = (self._search(classify(key.text), lore, view) for key in keys)
+        return sum(place is not None for place in found)
+
+    def _prepare(self, text: str) -> Prepared | Literal["always"] | None:
+        """Return what a key means in this scan; None if it never matches."""
+        if text not in self._prepared:
+            expanded = self._macros.expand(text)
+            trimmed = trim(expanded)
+            meaning: Prepared | Literal["always"] | None = None
+            if expanded:
+                meaning = classify(trimmed) if trimmed else self._blank
+            self._prepared[text] = meaning
+        return self._prepared[text]
+
+    def _find(self, key: Key, lore: Lore, view: View, sightings: Sightings | None) -> Place | None:
+        if key.plain is None or sightings is None:
+            prepared = self._prepare(key.text)
+            if prepared == _ALWAYS:
+                return Place(joined=self._buffer.joined(view))
+            return None if prepared is None else self._search(prepared, lore, view)
+        case, alone = self._modes(lore, key.plain)
+        sight = sightings.find(key.plain, view, case=case, alone=alone)
+        return None if sight is None else Place(sight)
+
+    def _modes(self, lore: Lore, key: Plain) -> tuple[bool, bool]:
+        """Return whether case counts, and whether the key must stand alone."""
+        case = self._case if lore.case is None else lore.case
+        whole = self._whole if lore.whole is None else lore.whole
+        return case, whole and key.single
+
+    def _search(self, key: Prepared, lore: Lore, view: View) -> Place | None:
+        """Search the joined text."""
+        joined = self._buffer.joined(view)
+        if isinstance(key, Regex):
+            outcome = self._outcome(key.pattern, view)
+            if outcome.span is not None:
+                return Place(joined=joined, span=outcome.span)
+            if outcome.verdict != "invalid":
+                return None
+            key = key.otherwise
+        case, alone = self._modes(lore, key)
+        wanted, text = (key.exact, joined.text) if case else (key.folded, joined.folded)
+        start = find_plain(text, wanted, self._alone if alone else None)
+        return None if start < 0 else Place(joined=joined, span=(start, start + len(wanted)))
+
+    def _outcome(self, pattern: Pattern, view: View) -> Outcome:
+        joined = self._buffer.joined(view)
+        if pattern not in joined.outcomes:
+            search = partial(self._search_one, joined.text) if joined.text else self._on_nothing
+            joined.outcomes[pattern] = search(pattern)
+        return joined.outcomes[pattern]
+
+    def _search_one(self, text: str, pattern: Pattern) -> Outcome:
+        look = Look(0, (pattern,), fallback=False, secondary=())
+        return self._guard.search([text], [look])[0].primary[0]
+
+    def _on_nothing(self, pattern: Pattern) -> Outcome:
+        """Return what a regex gives in the empty text, which the guard does not search.
+
+        After the line break of a text that holds nothing else is the same as nowhere: with `m`
+        both ends of a line are there, and no character is.
+        """
+        found = self._search_one("\n", pattern)
+        if found.verdict in ("hit", "miss"):
+            flags = "".join(sorted({*pattern.flags, "m"} - {"y"}))
+            wrapped = Pattern(f"(?<=\\n)(?:{pattern.source})(?![^])", flags)
+            found = self._search_one("\n", wrapped)
+        return found._replace(span=(0, 0)) if found.span else found
+
+    def search_regexes(self, lores: Iterable[Lore], *, recursion: bool) -> None:
+        """Search the regex keys of entries about to be looked at, all in one call."""
+        texts: dict[View, Joined] = {}
+        looks: list[tuple[Joined, Look]] = []
+        for lore in lores:
+            primary = self._patterns(lore.keys)
+            if not primary:
+                continue
+            view = self._buffer.view(lore, recursion=recursion)
+            if not view.depth:
+                continue
+            joined = texts.setdefault(view, self._buffer.joined(view))
+            secondary = self._patterns(lore.secondary) if lore.looks_at_secondary else ()
+            number = list(texts).index(view)
+            looks.append((joined, Look(number, primary, fallback=False, secondary=secondary)))
+        if not looks:
+            return
+        searched = [joined.text for joined in texts.values()]
+        answers = self._guard.search(searched, [look for _, look in looks])
+        for (joined, look), seen in zip(looks, answers, strict=True):
+            joined.outcomes.update(zip(look.primary, seen.primary, strict=False))
+            joined.outcomes.update(zip(look.secondary, seen.secondary, strict=False))
+
+    def _patterns(self, keys: Sequence[Key]) -> tuple[Pattern, ...]:
+        prepared = [self._prepare(key.text) for key in keys if key.plain is None]
+        return tuple(key.pattern for key in prepared if isinstance(key, Regex))

@@ -1,0 +1,101 @@
+"""Where the active entries go (spec §12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.javascript import MISSING, sort_descending
+from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.model.activate import AuthorsNote
+from lorewell.model.activated import DepthGroup, ExampleEntry
+
+BEFORE, AFTER, NOTE_TOP, NOTE_BOTTOM, AT_DEPTH, BEFORE_EXAMPLES, AFTER_EXAMPLES, OUTLET = range(8)
+_DEPTH, _ROLE = 4, 0  # what counts where an entry has none
+
+
+class _Group(NamedTuple):
+    depth: object
+    role: object
+    entries: list[str]
+
+
+@dataclass(slots=True)
+class Output:
+    """The texts by place; all lists but the outlets' are in ascending order of entries."""
+
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    examples: list[ExampleEntry] = field(default_factory=list)
+    note_top: list[str] = field(default_factory=list)
+    note_bottom: list[str] = field(default_factory=list)
+    outlets: dict[str, list[str]] = field(default_factory=dict)
+    _groups: list[_Group] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, active: Iterable[Item], ledger: Ledger) -> Output:
+        """Place the active entries; those without text and those of no place go nowhere."""
+        output = cls()
+        for item in sort_descending(active, lambda item: item.lore.order):
+            if item.content:
+                output._place(item)
+            else:
+                ledger.add("empty_content", item.id)
+        return output
+
+    def _place(self, item: Item) -> None:
+        text = item.content
+        match item.lore.position:
+            case 0:
+                self.before.insert(0, text)
+            case 1:
+                self.after.insert(0, text)
+            case 2:
+                self.note_top.insert(0, text)
+            case 3:
+                self.note_bottom.insert(0, text)
+            case 4:
+                self._place_at_depth(item)
+            case 5:
+                self.examples.insert(0, ExampleEntry(0, text))
+            case 6:
+                self.examples.insert(0, ExampleEntry(1, text))
+            case 7 if item.lore.outlet:
+                self.outlets.setdefault(item.lore.outlet, []).append(text)
+
+    def _place_at_depth(self, item: Item) -> None:
+        """Put an entry into the group of its depth and role, or open one.
+
+        An entry without a depth looks for the group of depth 4, but the one it opens has none, so
+        that no other entry finds it. Golden case: positions-037.
+        """
+        lore = item.lore
+        role = _ROLE if lore.role is MISSING or lore.role is None else lore.role
+        wanted = _DEPTH if lore.depth is MISSING or lore.depth is None else lore.depth
+        for group in self._groups:
+            if group.depth == wanted and group.role == role:
+                group.entries.insert(0, item.content)
+                return
+        self._groups.append(_Group(lore.depth, role, [item.content]))
+
+    @property
+    def depth_groups(self) -> tuple[DepthGroup, ...]:
+        """The groups of position 4 by first appearance."""
+        return tuple(
+            DepthGroup(
+                depth=None if group.depth is MISSING else group.depth,
+                role=group.role,
+                entries=tuple(group.entries),
+                has_depth=group.depth is not MISSING,
+            )
+            for group in self._groups
+        )
+
+    def merge_note(self, note: AuthorsNote | None) -> str | None:
+        """Return the author's note with its entries around it; None if it is not inserted."""
+        if note is None or not note.insert:
+            return None
+        merged = "\n".join(self.note_top) + f"\n{note.value}\n" + "\n".join(self.note_bottom)
+        return merged.removeprefix("\n").removesuffix("\n")

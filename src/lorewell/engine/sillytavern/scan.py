@@ -1,0 +1,278 @@
+"""The scan: loop after loop over the entries, until nothing calls for another one (spec §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lorewell.engine.matching import words
+from lorewell.engine.sillytavern.budget import Tally, limit_of
+from lorewell.engine.sillytavern.buffer import Buffer
+from lorewell.engine.sillytavern.checks import Checks
+from lorewell.engine.sillytavern.draws import Draws
+from lorewell.engine.sillytavern.groups import GroupFilter
+from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.keys import stands_alone
+from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.lookout import Lookout
+from lorewell.engine.sillytavern.macros import Macros
+from lorewell.engine.sillytavern.sightings import Sightings
+from lorewell.engine.sillytavern.sources import EntryList, Spot
+from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.activated import EventKind, Loop, State
+
+
+class Scan:
+    """One scan, from the first loop to the last.
+
+    Attributes:
+        active: the active entries by id, in the order of activation.
+        limit: the budget in tokens.
+        used: the tokens that the last entry brought the count to that was weighed and taken in.
+        overflowed: whether it was exceeded.
+    """
+
+    def __init__(
+        self,
+        entries: EntryList,
+        request: SillyTavernRequest,
+        *,
+        timed: TimedEffects,
+        forced: dict[str, Item],
+        tally: Tally,
+        ledger: Ledger,
+    ) -> None:
+        """Bind a scan to its entries and its turn."""
+        self.active: dict[str, Item] = {}
+        self.limit = limit_of(request)
+        self.used = 0
+        self.overflowed = False
+        self.draws = Draws(request.seed, request.draws)
+        self._entries = entries
+        self._settings = request.settings
+        self._skips_on = request.mending.budget
+        self._length = len(request.chat)
+        self._timed = timed
+        self._forced = forced
+        self._tally = tally
+        self._ledger = ledger
+        self._macros = Macros(request.macros)
+        self._buffer = Buffer(request, self._macros)
+        alone = words.stands_alone if request.mending.word_borders else stands_alone
+        self._lookout = Lookout(self._buffer, self._macros, request, alone)
+        self._checks = Checks(request, timed)
+        self._groups = GroupFilter(timed, self.draws, ledger, self._score, request)
+        self._sightings = [
+            Sightings(world, self._buffer, request.settings, alone) for world in entries.worlds
+        ]
+        self._items: dict[int, Item] = {}
+        self._special = self._find_special()
+        self._levels = list(entries.levels)
+        self._state: State = "initial"
+        self._charged: list[str] = []  # what later loops are charged for
+
+    def run(self) -> None:
+        """Go through all loops."""
+        self._checks.level = self._levels.pop(0) if self._levels else 0
+        most = self._settings.world_info_max_recursion_steps
+        while self._state != "stop":
+            if 0 < most <= self._ledger.loop:
+                self._ledger.add("max_recursion_steps")
+                break
+            self._ledger.loop += 1
+            self._ledger.add("loop", number=self._ledger.loop)
+            self._run_loop()
+
+    def _run_loop(self) -> None:
+        found = self._find_candidates()
+        found.sort(key=lambda item: (not self._timed.is_sticky(item.lore), item.place))
+        base = self._tally.begin(self._charged).tokens
+        candidates = self._groups.apply(found, self.active.values())
+        self._take_in(candidates, base)
+        successful = [item for item in candidates if not item.failed]
+        supply = [item for item in successful if not item.lore.prevents_recursion]
+        if self._skips_on:
+            supply = [item for item in supply if item.loop]
+        state = self._next_state(supply)
+        if self._ledger.kept:
+            self._ledger.loops.append(
+                Loop(
+                    state=self._state,
+                    next=state,
+                    candidates=tuple(item.id for item in candidates),
+                    successful=tuple(item.id for item in successful),
+                    active=len(self.active),
+                    overflowed=self.overflowed,
+                    level=self._checks.level,
+                )
+            )
+        self._state = state
+        if state != "stop":
+            self._feed(supply)
+
+    def _feed(self, supply: Sequence[Item]) -> None:
+        """Add the texts of a loop to what the next ones search, and to what is charged."""
+        text = "\n".join(item.content for item in supply)
+        if text:
+            self._buffer.add([(item.id, item.content) for item in supply], self._ledger.loop)
+            self._charged = [item.content for item in supply] + self._charged
+
+    def _score(self, item: Item) -> int:
+        return self._lookout.score(item.lore, recursion=self._state != "min_activations")
+
+    def _item(self, place: int, book: int) -> Item:
+        if place not in self._items:
+            self._items[place] = Item(self._entries.entries[place], place, book)
+        return self._items[place]
+
+    def _spots(self) -> list[Spot]:
+        """Return which entries are gone through, in order.
+
+        Nothing happens to the others: no key of theirs is in any text, and none is needed. With
+        the ledger kept, those go with them that a check may have something to say of.
+        """
+        found = set(self._special)
+        for book, sightings in enumerate(self._sightings):
+            sightings.advance()
+            places = self._entries.places[book]
+            found.update(Spot(places[index], book) for index in sightings.awake)
+        return sorted(found)
+
+    def _find_special(self) -> set[Spot]:
+        """Return the entries that are gone through whether or not a key of theirs is found."""
+        entries = self._entries
+        found: set[Spot] = set()
+        for book, world in enumerate(entries.worlds):
+            indexes = (*world.always, *world.barred) if self._ledger.kept else world.always
+            found.update(Spot(entries.places[book][index], book) for index in indexes)
+        for digest in self._timed.active:
+            found.update(entries.with_hash(digest))
+        for entry in self._forced:
+            found.update(entries.with_id(entry))
+        return found
+
+    def _find_candidates(self) -> list[Item]:
+        """Return the entries that pass the checks and whose keys hold, in no certain order."""
+        recursion = self._state != "min_activations"
+        checked = []
+        for place, book in self._spots():
+            item = self._item(place, book)
+            if item.failed or item.id in self.active:
+                continue
+            copy = self._forced.get(item.id)
+            outcome = self._checks.check(item.lore, self._state, forced=copy is not None)
+            checked.append((item, outcome))
+        undecided = (item.lore for item, outcome in checked if outcome is None)
+        self._lookout.search_regexes(undecided, recursion=recursion)
+        candidates: dict[Item, None] = {}
+        for item, outcome in checked:
+            if outcome is None:
+                if self._look(item, recursion=recursion):
+                    candidates[item] = None
+            elif outcome[0] == "skip":
+                self._ledger.add(outcome[1], item.id)
+            else:
+                self._ledger.add(outcome[1], item.id)
+                taken = self._forced[item.id] if outcome[1] == "external" else item
+                taken.why = outcome[1]
+                candidates[taken] = None
+        return list(candidates)
+
+    def _look(self, item: Item, *, recursion: bool) -> bool:
+        """Return whether the keys of an entry hold, and write down why."""
+        found = self._lookout.look(item.lore, self._sightings[item.book], recursion=recursion)
+        if found.key is None:
+            if found.problem is not None:
+                self._ledger.add(found.problem[1], item.id, key=found.problem[0])
+            return False
+        if self._ledger.kept:
+            hit = found.place.hit if found.place else None
+            both = item.lore.looks_at_secondary
+            kind: EventKind = "primary_then_secondary" if both else "primary"
+            self._ledger.add(kind, item.id, key=found.key, hit=hit)
+            if both:
+                verdict: EventKind = found.why or "secondary_unsatisfied"
+                self._ledger.add(verdict, item.id, key=found.secondary)
+        if found.why is None:
+            return False
+        item.why, item.found = found.why, found
+        return True
+
+    def _take_in(self, candidates: Sequence[Item], base: int) -> None:
+        """Activate the candidates that their probability and the budget let through.
+
+        Args:
+            candidates: in the order of processing.
+            base: what the texts of earlier loops cost.
+        """
+        text = self._tally.begin()
+        for item in candidates:
+            unlimited = item.lore.ignores_budget
+            if self.overflowed and not unlimited:
+                self._ledger.add("budget_refused", item.id, limit=self.limit)
+                continue
+            if not self._passes(item):
+                continue
+            item.content = self._macros.expand(item.content)
+            grown = text.add(item.content)
+            fits = unlimited or self._fits(item, base + grown.tokens)
+            if fits or not self._skips_on:
+                text = grown
+            if fits:
+                item.loop = self._ledger.loop
+                self.active[item.id] = item
+                tokens = None if unlimited else self.used
+                self._ledger.add("added", item.id, tokens=tokens, limit=self.limit)
+
+    def _fits(self, item: Item, tokens: int) -> bool:
+        """Return whether the budget has room; if not, it takes no further entry in."""
+        if tokens < self.limit + self._skips_on:
+            self.used = tokens
+            return True
+        self.overflowed = not self._skips_on
+        kind: EventKind = "budget_refused" if self._skips_on else "budget_overflow"
+        number = len(self.active)
+        self._ledger.add(kind, item.id, tokens=tokens, limit=self.limit, number=number)
+        return False
+
+    def _passes(self, item: Item) -> bool:
+        """Return whether the entry's probability is for it; if not, it is out for good."""
+        chance = item.lore.probability
+        if chance is None or self._timed.is_sticky(item.lore):
+            return True
+        roll = self.draws.next() * 100
+        item.failed = item.failed or not roll <= chance
+        passed = roll <= chance
+        self._ledger.add(
+            "probability_passed" if passed else "probability_failed",
+            item.id,
+            roll=roll,
+            threshold=chance,
+        )
+        return passed
+
+    def _next_state(self, supply: Sequence[Item]) -> State:
+        state: State = "stop"
+        if self._settings.world_info_recursive and not self.overflowed:
+            again = self._state == "min_activations" and self._buffer.recursion
+            if supply or again:
+                state = "recursion"
+        if state == "stop" and not self.overflowed and self._goes_deeper():
+            state = "min_activations"
+        if state == "stop" and self._levels:
+            state = "recursion"
+            self._checks.level = self._levels.pop(0)
+            self._ledger.add("next_delay_level", number=self._checks.level)
+        return state
+
+    def _goes_deeper(self) -> bool:
+        """Return whether more messages are to be seen, and show one more if so."""
+        if not 0 < self._settings.world_info_min_activations > len(self.active):
+            return False
+        most = self._settings.world_info_min_activations_depth_max
+        if 0 < most < self._buffer.depth or self._buffer.depth > self._length:
+            self._ledger.add("min_activations_out_of_depth")
+            return False
+        self._buffer.deepen()
+        self._ledger.add("min_activations_advance", number=self._buffer.depth)
+        return True

@@ -1,0 +1,142 @@
+"""Which books count, and in which order their entries are gone through (spec §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from lorewell.engine.sillytavern.javascript import sort_descending
+from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.world import World
+from lorewell.model.activate import BookSource
+from lorewell.model.activated import Verdict
+
+_PRECEDENCE: tuple[BookSource, ...] = ("global", "chat", "persona", "character")
+# Which sources are sorted together after chat and persona, by `world_info_character_strategy`.
+_STRATEGIES: Mapping[int, tuple[tuple[BookSource, ...], ...]] = {
+    0: (("global", "character"),),
+    1: (("character",), ("global",)),
+    2: (("global",), ("character",)),
+}
+
+
+class Attached(NamedTuple):
+    """A book and what it is bound to."""
+
+    source: BookSource
+    world: World
+
+
+class Spot(NamedTuple):
+    """Where an entry is: its place in the list, and the number of its book."""
+
+    place: int
+    book: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryList:
+    """All entries of a scan in their order; a place in `entries` is what tells them apart.
+
+    Attributes:
+        worlds: the books that count.
+        places: for each of them, the places of its entries.
+        levels: the distinct levels of delayed entries, lowest first.
+        idle: gives the verdict on each entry if nothing happens to it.
+    """
+
+    entries: tuple[Lore, ...]
+    worlds: tuple[World, ...]
+    places: tuple[tuple[int, ...], ...]
+    levels: tuple[float, ...]
+    idle: Callable[[], tuple[Verdict, ...]]
+
+    def find(self, digest: object) -> Lore | None:
+        """Return the entry that has a hash."""
+        return next((self.entries[place] for place, _ in self.with_hash(digest)), None)
+
+    def with_hash(self, digest: object) -> Iterator[Spot]:
+        """Yield where entries of a hash are: several only if a book is there several times."""
+        if isinstance(digest, int | float):
+            for book, world in enumerate(self.worlds):
+                if digest in world.by_hash:
+                    yield Spot(self.places[book][world.by_hash[digest]], book)
+
+    def with_id(self, entry: str) -> Iterator[Spot]:
+        """Yield where the entries of an id are."""
+        for book, world in enumerate(self.worlds):
+            for index in world.by_id.get(entry, ()):
+                yield Spot(self.places[book][index], book)
+
+
+def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:
+    """Yield the books that count, by source; only a global one counts as often as it is named."""
+    listed = list(attached)
+    names: set[str] = set()
+    for source in _PRECEDENCE:
+        of_source = [each for each in listed if each.source == source]
+        for each in of_source:
+            if each.world.name not in names or source == "global":
+                yield each
+            names.add(each.world.name)
+
+
+class Library:
+    """The books of a chat; what their order is, is worked out once for each strategy."""
+
+    def __init__(self, attached: Iterable[Attached]) -> None:
+        """Take the books in the order in which they were selected or bound."""
+        self.books = tuple(_counting(attached))
+        self._lists: dict[int, EntryList] = {}
+
+    def in_order(self, strategy: int) -> EntryList:
+        """Return all entries: of the chat's book, of the persona's, then the rest."""
+        if strategy not in _STRATEGIES:
+            strategy = 0
+        if strategy not in self._lists:
+            self._lists[strategy] = self._sort(strategy)
+        return self._lists[strategy]
+
+    def _sort(self, strategy: int) -> EntryList:
+        together = _STRATEGIES[strategy]
+        runs: tuple[tuple[BookSource, ...], ...] = (("chat",), ("persona",), *together)
+        walk = [
+            member
+            for sources in runs
+            for member in sort_descending(
+                self._members(sources), lambda m: self.books[m[0]].world.entries[m[1]].order
+            )
+        ]
+        places: list[list[int]] = [[0] * len(book.world.entries) for book in self.books]
+        for place, (book, index) in enumerate(walk):
+            places[book][index] = place
+        entries = tuple(self.books[book].world.entries[index] for book, index in walk)
+        return EntryList(
+            entries=entries,
+            worlds=tuple(book.world for book in self.books),
+            places=tuple(map(tuple, places)),
+            levels=tuple(sorted({entry.level for entry in entries if entry.level})),
+            idle=cache(lambda: tuple(self._idle(book, index) for book, index in walk)),
+        )
+
+    def _idle(self, book: int, index: int) -> Verdict:
+        world = self.books[book].world
+        name = world.entries[index].id
+        return Verdict(
+            id=name,
+            activated=False,
+            reason="not_triggered",
+            loop=0,
+            ignored_rules=world.ignored_rules.get(name, ()),
+        )
+
+    def _members(self, sources: tuple[BookSource, ...]) -> list[tuple[int, int]]:
+        return [
+            (number, index)
+            for source in sources
+            for number, book in enumerate(self.books)
+            if book.source == source
+            for index in range(len(book.world.entries))
+        ]

@@ -1,0 +1,116 @@
+"""Timed effects: sticky, cooldown and delay, told by the number of messages (spec §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lorewell.engine.sillytavern.javascript import (
+    MISSING,
+    as_parsed,
+    in_object_order,
+    is_true,
+    to_number,
+)
+from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.sources import EntryList
+
+Timer = Literal["sticky", "cooldown"]
+TIMERS: Final[tuple[Timer, ...]] = ("sticky", "cooldown")
+_Why = Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"]
+Effect = Mapping[str, object]
+
+
+def _turns(lore: Lore, timer: Timer) -> float | None:
+    return lore.sticky if timer == "sticky" else lore.cooldown
+
+
+def _clean(state: Mapping[str, object]) -> dict[str, dict[str, Effect]]:
+    """Return the state without what is no effect, in object order."""
+    cleaned: dict[str, dict[str, Effect]] = {}
+    for timer in TIMERS:
+        effects = state.get(timer)
+        known = effects if isinstance(effects, Mapping) else {}
+        cleaned[timer] = {
+            name: as_parsed(known[name])
+            for name in in_object_order(known)
+            if isinstance(known[name], Mapping)
+        }
+    return cleaned
+
+
+@dataclass(slots=True)
+class TimedEffects:
+    """The effects of one chat in one scan.
+
+    Attributes:
+        length: how many messages the chat has.
+        state: what is stored, as it will go out.
+    """
+
+    length: int
+    state: dict[str, dict[str, Effect]]
+    _active: dict[Timer, set[object]]
+
+    @classmethod
+    def of(cls, state: Mapping[str, object], length: int) -> TimedEffects:
+        """Take the state of the last turn; nothing is active before `check`."""
+        return cls(length, _clean(state), {"sticky": set(), "cooldown": set()})
+
+    def is_sticky(self, lore: Lore) -> bool:
+        """Return whether an entry is kept active."""
+        return lore.hash in self._active["sticky"]
+
+    def is_cooling(self, lore: Lore) -> bool:
+        """Return whether an entry is kept inactive."""
+        return lore.hash in self._active["cooldown"]
+
+    @property
+    def active(self) -> set[object]:
+        """The hashes of all entries kept active or inactive."""
+        return self._active["sticky"] | self._active["cooldown"]
+
+    def is_delayed(self, lore: Lore) -> bool:
+        """Return whether the chat is too short for an entry."""
+        return lore.delay is not None and self.length < lore.delay
+
+    def check(self, entries: EntryList, ledger: Ledger) -> None:
+        """End what is over, and find out what is active."""
+        for timer in TIMERS:
+            for name, effect in list(self.state[timer].items()):
+                lore = entries.find(effect.get("hash"))
+                why = self._end_of(timer, effect, lore)
+                if why is None:
+                    if lore is not None:
+                        self._active[timer].add(lore.hash)
+                    continue
+                del self.state[timer][name]
+                ledger.add("timed_removed", timer=timer, why=why)
+                over = lore if why == "expired" and timer == "sticky" else None
+                if over is not None and over.cooldown is not None:
+                    self._start("cooldown", name, over, protected=True)
+
+    def _end_of(self, timer: Timer, effect: Effect, lore: Lore | None) -> _Why | None:
+        start, end = (to_number(effect.get(name, MISSING)) for name in ("start", "end"))
+        if self.length <= start and not is_true(effect.get("protected", MISSING)):
+            return "chat_not_advanced"
+        if lore is None:
+            return "missing_entry" if self.length >= end else None
+        if _turns(lore, timer) is None:
+            return "not_configured"
+        return "expired" if self.length >= end else None
+
+    def _start(self, timer: Timer, name: str, lore: Lore, *, protected: bool) -> None:
+        digest = {} if lore.hash is MISSING else {"hash": lore.hash}
+        turns = _turns(lore, timer) or 0
+        times = {"start": self.length, "end": self.length + turns, "protected": protected}
+        self.state[timer][name] = {**digest, **times}
+
+    def set(self, active: Iterable[Lore]) -> None:
+        """Start the effects of active entries, in the order of activation."""
+        for lore in active:
+            for timer in TIMERS:
+                if _turns(lore, timer) is not None and lore.id not in self.state[timer]:
+                    self._start(timer, lore.id, lore, protected=False)

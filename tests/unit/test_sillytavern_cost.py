@@ -1,0 +1,81 @@
+"""What a scan costs: in proportion to the texts and to what is found in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lorewell.engine.sillytavern import budget
+from lorewell.engine.sillytavern.activate import activate
+from lorewell.engine.sillytavern.checks import Checks
+from world_info import library, names, request, scan
+
+
+class Words:
+    """Counts words, and the characters that it was shown."""
+
+    name = "words"
+
+    def __init__(self) -> None:
+        self.shown_chars = 0
+
+    def count(self, text: str) -> int:
+        self.shown_chars += len(text)
+        return len(text.split())
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the ids of the entries that are checked, as they are."""
+    seen: list[str] = []
+    check = Checks.check
+
+    def watched(self, lore, state, *, forced):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        seen.append(lore.id)
+        return check(self, lore, state, forced=forced)
+
+    monkeypatch.setattr(Checks, "check", watched)
+    return seen
+
+
+def test_only_entries_with_a_key_in_sight_are_checked(checked: list[str]) -> None:
+    entries = {str(uid): {"key": [f"key{uid}"], "disable": uid % 2 == 1} for uid in range(500)}
+    assert names(scan(entries, ["key8 key9 key10"], explain="selected")) == ["8", "10"]
+    assert checked == ["b.8", "b.9", "b.10", "b.9"]
+
+
+def test_part_of_a_word_wakes_nobody_who_wants_words(checked: list[str]) -> None:
+    entries = {
+        "word": {"key": ["lamp"]},
+        "part": {"key": ["lamp"], "matchWholeWords": False},
+        "both": {"key": ["lamp", "amp"], "matchWholeWords": True},
+    }
+    assert names(scan(entries, ["lamps"], explain="none")) == ["part"]
+    assert set(checked) == {"b.part"}
+
+
+def test_full_ledger_checks_those_too_that_a_check_may_keep_out(checked: list[str]) -> None:
+    entries = {"off": {"key": ["x"], "disable": True}, "idle": {"key": ["x"]}}
+    scan(entries, ["y"])
+    assert checked == ["b.off"]
+
+
+def test_each_content_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {str(uid): {"constant": True, "content": f"{uid} " * 50} for uid in range(100)}
+    book, asked, counter = library(entries), request([]), Words()
+    whole = activate(book, asked, counter=counter)
+    monkeypatch.setattr(budget, "adds_up", lambda _: True)
+    once = Words()
+    pieces = activate(book, asked, counter=once)
+    assert pieces == whole
+    contents = sum(len(entry.content) + 1 for entry in pieces.activated)
+    assert once.shown_chars == contents
+    assert counter.shown_chars > 40 * contents
+
+
+def test_a_prefix_of_blanks_does_not_make_it_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "adds_up", lambda _: True)
+    entries = {str(uid): {"constant": True, "content": "\n  word" * 9} for uid in range(99)}
+    counter = Words()
+    answer = activate(library(entries), request([]), counter=counter)
+    assert answer.budget.used == 99 * 9
+    assert counter.shown_chars < 500
