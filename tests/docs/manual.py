@@ -15,9 +15,11 @@ MANUALS = (
     *READMES,
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "conformance/README.md",
     "docs/api.md",
     "docs/dependencies.md",
     "docs/operations.md",
+    "docs/sillytavern.md",
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([^`]+)`", re.MULTILINE)

@@ -54,6 +54,9 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_named_files_exist(name: str) -> None:
     named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", read(name))) - {"first.py"}
     package = ROOT / "src" / "lorewell"
-    places = (ROOT, package, package / "engine", package / "engine" / "sillytavern")
+    places = (
+        *(ROOT, ROOT / "conformance"),
+        *(package, package / "engine", package / "engine" / "sillytavern"),
+    )
     missing = [path for path in named if not any((place / path).exists() for place in places)]
     assert missing == []
