@@ -204,6 +204,15 @@ def test_timed_effects_of_the_chat_count_unless_it_is_fresh(lorewell: Lorewell) 
     assert len(fresh.json["activated"]) == 1
 
 
+def test_hidden_messages_are_named_and_not_scanned(lorewell: Lorewell) -> None:
+    hidden = {"name": "阿黛", "is_system": True, "mes": "地窖"}
+    lines = "\n".join(map(json.dumps, [{"user_name": "旅人"}, hidden]))
+    path = lorewell.file("chat.jsonl", lines.encode())
+    done = lorewell("sillytavern", "run", "--book", book(lorewell, *BOOK), "--chat", path)
+    assert "'地窖'" not in done.out
+    assert "Hidden messages, which are not scanned: 1." in done.out
+
+
 def test_watched_turns_show_timers_message_by_message(lorewell: Lorewell) -> None:
     done = run(lorewell, *SAID, options=("--watch-turns",))
     assert done.code == 0, done.err

@@ -132,13 +132,19 @@ def _scan(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
         typer.echo(answer.to_json())
         return
     print_parts(*trace_parts(loaded.library, loaded.request, answer))
-    if loaded.chat.timed_state and loaded.request.timed_state:
+    if loaded.chat.hidden:
+        say(f"Hidden messages, which are not scanned: {loaded.chat.hidden}.")
+    if loaded.request.timed_state:
         say("Timed effects of the chat file counted; --fresh leaves them out.")
 
 
 def _watch(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
     """Print the turns of a chat; it begins without timed effects, as every chat does."""
-    answers = replay(loaded.library, loaded.request, counter=tokens)
+    entries = (entry for book in loaded.library.books for entry in book.world.entries)
+    # The table shows who is delayed, which the ledger alone tells; else it is not needed there.
+    asked = as_json or any(entry.delay is not None for entry in entries)
+    request = loaded.request.model_copy(update={"explain": "full" if asked else "selected"})
+    answers = replay(loaded.library, request, counter=tokens)
     if not as_json:
         print_parts(turns_table(loaded.library, loaded.request, answers))
         return
