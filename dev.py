@@ -46,6 +46,10 @@ CAMPAIGNS = {
         "ten minutes of coverage-guided fuzzing for each container and format reader",
         ["tests/deep/test_fuzz_files.py"],
     ),
+    "conformance": (
+        "the runner for other engines, on all cases",
+        ["-n", "auto", "tests/golden/test_conformance.py"],
+    ),
     "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
 }
 

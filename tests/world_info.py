@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conform import load_defaults
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_world
@@ -13,18 +14,7 @@ from lorewell.model.activated import SillyTavernResponse
 from lorewell.model.parse import parse_model
 
 # Every field of a new entry that matters to a scan, with its default.
-TEMPLATE: Mapping[str, Any] = {
-    "key": [], "keysecondary": [], "comment": "", "content": "", "constant": False,
-    "vectorized": False, "selective": True, "selectiveLogic": 0, "addMemo": False, "order": 100,
-    "position": 0, "disable": False, "ignoreBudget": False, "excludeRecursion": False,
-    "preventRecursion": False, "matchPersonaDescription": False,
-    "matchCharacterDescription": False, "matchCharacterPersonality": False,
-    "matchCharacterDepthPrompt": False, "matchScenario": False, "matchCreatorNotes": False,
-    "delayUntilRecursion": 0, "probability": 100, "useProbability": True, "depth": 4,
-    "outletName": "", "group": "", "groupOverride": False, "groupWeight": 100, "scanDepth": None,
-    "caseSensitive": None, "matchWholeWords": None, "useGroupScoring": None, "automationId": "",
-    "role": 0, "sticky": None, "cooldown": None, "delay": None, "triggers": [],
-}  # fmt: skip
+TEMPLATE: Mapping[str, Any] = load_defaults()["entry"]
 
 Entries = Mapping[str, Mapping[str, Any]]
 

@@ -11,7 +11,9 @@
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook, Diagnostic
 from lorewell.engine.native import SnapshotLimits, VectorRanks, select
-from lorewell.formats import ImportedBook, import_file, load_book
+from lorewell.engine.sillytavern.sources import Attached, Library
+from lorewell.engine.sillytavern.turns import activate
+from lorewell.formats import ImportedBook, import_file, load_book, load_world
 from lorewell.model import (
     Block,
     BookCreate,
@@ -27,28 +29,76 @@ from lorewell.model import (
     SelectResponse,
     SnapshotItem,
 )
+from lorewell.model.activate import (
+    AttachedBook,
+    AuthorsNote,
+    ChatLine,
+    ForcedEntry,
+    InjectedPrompt,
+    MacroValues,
+    Mending,
+    ScanTexts,
+    SelectedCharacter,
+    SillyTavernRequest,
+    SillyTavernSettings,
+)
+from lorewell.model.activated import (
+    ActivatedEntry,
+    BudgetFigures,
+    DepthGroup,
+    Event,
+    ExampleEntry,
+    Hit,
+    Loop,
+    SillyTavernResponse,
+    Verdict,
+)
 
 __all__ = [
+    "ActivatedEntry",
+    "Attached",
+    "AttachedBook",
+    "AuthorsNote",
     "Block",
     "BookCreate",
     "BookRef",
+    "BudgetFigures",
+    "ChatLine",
     "CompiledBook",
     "Condition",
     "Decision",
+    "DepthGroup",
     "Diagnostic",
     "Entry",
+    "Event",
+    "ExampleEntry",
     "Facts",
+    "ForcedEntry",
+    "Hit",
     "ImportReport",
     "ImportedBook",
+    "InjectedPrompt",
+    "Library",
+    "Loop",
+    "MacroValues",
+    "Mending",
     "Message",
     "PlacementCapabilities",
+    "ScanTexts",
     "SelectRequest",
     "SelectResponse",
+    "SelectedCharacter",
+    "SillyTavernRequest",
+    "SillyTavernResponse",
+    "SillyTavernSettings",
     "SnapshotItem",
     "SnapshotLimits",
     "VectorRanks",
+    "Verdict",
+    "activate",
     "compile_book",
     "import_file",
     "load_book",
+    "load_world",
     "select",
 ]

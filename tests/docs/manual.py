@@ -15,11 +15,14 @@ MANUALS = (
     *READMES,
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "conformance/README.md",
     "docs/api.md",
     "docs/dependencies.md",
     "docs/operations.md",
+    "docs/sillytavern.md",
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"`([^`\s]+\.jsonl?)`[^`]*\n\n```jsonl?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([^`]+)`", re.MULTILINE)
 
 
@@ -36,6 +39,11 @@ def read(name: str) -> str:
 
 def code_blocks(name: str) -> list[CodeBlock]:
     return [CodeBlock(*found) for found in _BLOCK.findall(read(name))]
+
+
+def named_files(name: str) -> dict[str, str]:
+    """Return the files that a manual tells to save, by the name before each block."""
+    return dict(_FILE.findall(read(name)))
 
 
 def section(name: str, *headings: str) -> str:

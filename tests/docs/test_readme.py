@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.manual import MANUALS, READMES, ROOT, code_blocks, read, run_python
+from docs.manual import MANUALS, READMES, ROOT, code_blocks, named_files, read, run_python
 
 PROMPT = "$ python3 dev.py run "
 CLI = "from lorewell.cli.main import main; main()"
@@ -29,8 +29,10 @@ def test_python_programs_print_what_the_manual_says(name: str, tmp_path: Path) -
 def test_command_prints_what_the_readme_says(name: str, tmp_path: Path) -> None:
     blocks = code_blocks(name)
     assert {"python", "json", "console"} <= {block.language for block in blocks}
-    book = next(block for block in blocks if block.language == "json")
-    (tmp_path / "low-ferry.json").write_text(book.text, encoding="utf-8")
+    files = named_files(name)
+    assert len(files) == 3
+    for file, text in files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
     for session in blocks:
         if session.language == "console":
             command, _, output = session.text.partition("\n")
@@ -53,6 +55,10 @@ def test_links_lead_somewhere(name: str) -> None:
 @pytest.mark.parametrize("name", MANUALS)
 def test_named_files_exist(name: str) -> None:
     named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", read(name))) - {"first.py"}
-    places = (ROOT, ROOT / "src" / "lorewell", ROOT / "src" / "lorewell" / "engine")
+    package = ROOT / "src" / "lorewell"
+    places = (
+        *(ROOT, ROOT / "conformance"),
+        *(package, package / "engine", package / "engine" / "sillytavern"),
+    )
     missing = [path for path in named if not any((place / path).exists() for place in places)]
     assert missing == []

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from golden.cases import HERE, load_cases
-from golden.test_sillytavern import library_of, request_of
+from conform import CASES, load_cases, load_defaults, steps_of
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.model.activate import Mending
+from lorewell_engine import library_of, request_of
 from world_info import names, reasons, scan
 
 
 def play(case_id: str, mending: Mending) -> list[list[str]]:
     """Return what is active after each step of a golden case."""
-    feature = case_id.rpartition("-")[0]
-    cases = load_cases(HERE / "sillytavern" / f"{feature}.json")
-    case = next(each for each in cases if each["id"] == case_id)
-    library, state, active = library_of(case), case["timedState"], []
-    for step in case["steps"]:
-        request = request_of(case, step, state, [])
-        answer = activate(library, request.model_copy(update={"mending": mending}))
+    case = next(each for each in load_cases(CASES) if each["id"] == case_id)
+    state, active = case["timedState"], []
+    for asked, _ in steps_of(case, load_defaults()):
+        request = request_of({**asked, "timedState": state})
+        mended = request.model_copy(update={"mending": mending})
+        answer = activate(library_of(asked), mended)
         state = answer.timed_state
         active.append(names(answer))
     return active

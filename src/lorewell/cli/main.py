@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli import books, convert, keys, reading, service
+from lorewell.cli import books, convert, keys, reading, service, sillytavern
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
@@ -40,6 +40,7 @@ app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
+app.add_typer(sillytavern.app, name="sillytavern")
 
 
 def main() -> None:

@@ -3,5 +3,6 @@
 from lorewell.formats.foreign import import_file
 from lorewell.formats.imported import ImportedBook
 from lorewell.formats.loading import load_book, open_book
+from lorewell.formats.worlds import load_world
 
-__all__ = ["ImportedBook", "import_file", "load_book", "open_book"]
+__all__ = ["ImportedBook", "import_file", "load_book", "load_world", "open_book"]

@@ -1,0 +1,170 @@
+"""Lorewell as an engine of the runner: answers each line of JSON on stdin with one on stdout.
+
+Also an example of what an adapter does: from the runner's terms to one's own, and back.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from lorewell import Attached, Library, SillyTavernRequest, SillyTavernResponse, activate
+from lorewell.engine.sillytavern.world import compile_world, world_entries
+from lorewell.errors import LorewellError
+from lorewell.model.activate import BookSource
+from lorewell.model.activated import Event, Loop
+from lorewell.model.parse import parse_model
+
+Object = dict[str, Any]
+
+STATES = {"stop": 0, "initial": 1, "recursion": 2, "min_activations": 3}
+TEXTS = {
+    "personaDescription": "persona_description",
+    "characterDescription": "character_description",
+    "characterPersonality": "character_personality",
+    "characterDepthPrompt": "character_depth_prompt",
+    "scenario": "scenario",
+    "creatorNotes": "creator_notes",
+}
+# What each kind of event lists after its kind; ours know more.
+LISTED = {
+    "loop": ("number",),
+    "primary": ("entry", "key"),
+    "primary_then_secondary": ("entry", "key"),
+    "and_any": ("entry", "key"),
+    "not_all": ("entry", "key"),
+    "group_already_active": ("group",),
+    "group_lost": ("entry",),
+    "group_cooldown_removed": ("group", "entry"),
+    "group_lost_to_sticky": ("entry", "group"),
+    "group_lost_score": ("entry", "group"),
+    "group_prio_winner": ("entry", "group"),
+    "group_roll_winner": ("entry", "group"),
+    "budget_overflow": ("limit", "number"),
+    "min_activations_advance": ("number",),
+    "min_activations_out_of_depth": (),
+    "next_delay_level": ("number",),
+    "max_recursion_steps": (),
+    "timed_removed": ("timer", "why"),
+}
+OURS = ("budget_refused", "group_taken", "group_mistaken", "regex_timeout", "regex_unsupported")
+
+
+class Table:
+    """Counts what SillyTavern counted; any other text is a fault."""
+
+    name = "table"
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        """Take the counts of all texts."""
+        self._counts = counts
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text, or raise KeyError."""
+        return self._counts[text]
+
+
+def library_of(asked: Object) -> Library:
+    """Return the books with what they are bound to."""
+    attach = asked["attach"]
+    character = attach["character"] or {}
+    bound: list[tuple[BookSource, str | None]] = [
+        *(("global", name) for name in attach["global"]),
+        ("chat", attach["chat"]),
+        ("persona", attach["persona"]),
+        ("character", character.get("world")),
+        *(("character", name) for name in character.get("extra", [])),
+    ]
+    worlds = {
+        name: compile_world(name, world_entries(book["entries"]))
+        for name, book in asked["books"].items()
+    }
+    return Library(
+        Attached(source, worlds[name]) for source, name in bound if name and name in worlds
+    )
+
+
+def request_of(asked: Object) -> SillyTavernRequest:
+    """Return the turn in our own terms."""
+    attach, given = asked["attach"], asked["globalScanData"]
+    avatar = (attach["character"] or {}).get("avatar")
+    document = {
+        "settings": asked["settings"],
+        "chat": [{"content": text} for text in reversed(asked["chat"])],
+        "scan_texts": {ours: given[theirs] for theirs, ours in TEXTS.items()},
+        "macros": {**asked["names"], **asked["card"]},
+        "character": avatar and {"avatar": avatar, "tags": attach["tagMap"].get(avatar, [])},
+        "trigger": given["trigger"],
+        "prompts": asked["extensionPrompts"],
+        "authors_note": asked["authorsNote"],
+        "context_tokens": asked["maxContext"],
+        "draws": asked["rng"],
+        "timed_state": asked["timedState"] or {},
+        "forced": asked["force"],
+        "dry_run": asked["dryRun"],
+    }
+    return parse_model(SillyTavernRequest, document)
+
+
+def as_asked(answer: SillyTavernResponse) -> Object:
+    """Return our answer in the runner's terms."""
+    return {
+        "activated": [entry.id for entry in answer.activated],
+        "worldInfoBefore": answer.world_info_before,
+        "worldInfoAfter": answer.world_info_after,
+        "EMEntries": [each._asdict() for each in answer.examples],
+        "WIDepthEntries": [
+            {**({"depth": g.depth} if g.has_depth else {}), "role": g.role, "entries": [*g.entries]}
+            for g in answer.depth_groups
+        ],
+        "ANBeforeEntries": list(answer.authors_note_top),
+        "ANAfterEntries": list(answer.authors_note_bottom),
+        "outletEntries": {name: list(texts) for name, texts in answer.outlets.items()},
+        "authorsNote": answer.authors_note,
+        "timedState": answer.timed_state,
+        "budget": answer.budget.limit,
+        "overflowed": answer.budget.overflowed,
+        "drawsUsed": answer.draws_used,
+        "loops": [_loop(loop) for loop in answer.loops],
+        "events": [_event(event) for event in answer.events if event.kind not in OURS],
+    }
+
+
+def _loop(loop: Loop) -> Object:
+    return {
+        "state": STATES[loop.state],
+        "next": STATES[loop.next],
+        "candidates": list(loop.candidates),
+        "successful": list(loop.successful),
+        "activatedTotal": loop.active,
+        "overflowed": loop.overflowed,
+        "delayLevel": loop.level,
+    }
+
+
+def _event(event: Event) -> list[Any]:
+    return [event.kind, *(getattr(event, name) for name in LISTED.get(event.kind, ("entry",)))]
+
+
+def answer_to(asked: Object) -> Object:
+    """Return the answer to a request, or why there is none."""
+    try:
+        counter = Table(asked["tokenCounts"])
+        return as_asked(activate(library_of(asked), request_of(asked), counter=counter))
+    except LorewellError as error:
+        return {"error": str(error)}
+    except KeyError as error:
+        return {"error": f"a text was counted that SillyTavern did not count: {error}"}
+
+
+def main() -> None:
+    """Answer until there are no more questions."""
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer_to(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""What the options and files of `lorewell sillytavern run` say, as a library and a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from lorewell.engine.sillytavern.sources import Library
+from lorewell.errors import ValidationFailedError
+from lorewell.formats import load_world, open_book
+from lorewell.formats.card_texts import CardTexts, load_card_texts
+from lorewell.formats.chat_file import ChatFile, load_chat
+from lorewell.formats.faults import naming
+from lorewell.formats.files import load_json
+from lorewell.formats.json_text import storable
+from lorewell.model.activate import BookSource, SillyTavernRequest, SillyTavernSettings
+from lorewell.model.parse import parse_model
+
+# The member of SillyTavern's own settings.json that holds those of its world info.
+_WORLD_INFO = "world_info_settings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanOptions:
+    """What was asked for; None where an option was not given.
+
+    Attributes:
+        books: files, by what they are bound to.
+        card: a character card; its book, its texts and its file's name count.
+        chat: SillyTavern's chat file.
+        settings: a file with settings; those of `overrides` win.
+        overrides: settings by their names in the contract.
+        user, char: names, instead of those of the chat.
+        persona: the description of the user's persona.
+        context_tokens: size of the context.
+        seed: what chance is drawn from.
+        trigger: kind of generation.
+        fresh: leave out the timed state of the chat file.
+    """
+
+    books: Mapping[BookSource, Sequence[Path]]
+    card: Path | None
+    chat: Path
+    settings: Path | None
+    overrides: Mapping[str, object | None] = field(default_factory=dict)
+    user: str | None
+    char: str | None
+    persona: str | None
+    context_tokens: int
+    seed: str | None
+    trigger: str
+    fresh: bool
+
+
+class LoadedScan(NamedTuple):
+    """All that a scan needs, and the chat that it came from."""
+
+    library: Library
+    request: SillyTavernRequest
+    chat: ChatFile
+
+
+def load_scan(options: ScanOptions) -> LoadedScan:
+    """Return library and request that the options ask for.
+
+    Raises:
+        ValidationFailedError: there is no book, or settings or texts break their schema.
+        ImportInvalidError, FileTooLargeError, OSError: a file can't be used.
+    """
+    chat = load_chat(options.chat)
+    texts = None if options.card is None else load_card_texts(options.card)
+    files = [(source, path) for source, paths in options.books.items() for path in paths]
+    books = [load_world(path, source=source) for source, path in files]
+    if options.card is not None and open_book(options.card).holds_book:
+        books.append(load_world(options.card, source="character"))
+    if not books:
+        raise ValidationFailedError("Give a book with --book, or a card that holds one.")
+    return LoadedScan(Library(books), _request(options, chat, texts), chat)
+
+
+def _request(options: ScanOptions, chat: ChatFile, card: CardTexts | None) -> SillyTavernRequest:
+    names = {
+        "user": options.user or chat.user,
+        "char": options.char or (card.name if card else "") or chat.char,
+        "persona": options.persona or "",
+    }
+    document: dict[str, object] = {
+        "settings": _settings(options),
+        "chat": [{"name": each.name or None, "content": each.content} for each in chat.messages],
+        "macros": {**names, **_macro_texts(card)},
+        "scan_texts": {"persona_description": names["persona"], **_scan_texts(card)},
+        "character": options.card and {"avatar": storable(options.card.name)},
+        "trigger": options.trigger,
+        "context_tokens": options.context_tokens,
+        "timed_state": {} if options.fresh else chat.timed_state,
+    }
+    if options.seed is not None:
+        document["seed"] = options.seed
+    try:
+        return parse_model(SillyTavernRequest, document)
+    except ValidationFailedError as error:
+        raise naming(error, f"{options.chat.name} can't be scanned with these options") from error
+
+
+def _macro_texts(card: CardTexts | None) -> Mapping[str, str]:
+    if card is None:
+        return {}
+    return {
+        "description": card.description,
+        "personality": card.personality,
+        "scenario": card.scenario,
+    }
+
+
+def _scan_texts(card: CardTexts | None) -> Mapping[str, str]:
+    if card is None:
+        return {}
+    return {
+        "character_description": card.description,
+        "character_personality": card.personality,
+        "character_depth_prompt": card.depth_prompt,
+        "scenario": card.scenario,
+        "creator_notes": card.creator_notes,
+    }
+
+
+def _settings(options: ScanOptions) -> object:
+    """Return the settings of the file, with those of options over them."""
+    document = {} if options.settings is None else load_json(options.settings)
+    if isinstance(document, dict):
+        whole = document.get(_WORLD_INFO)
+        if isinstance(whole, dict):  # SillyTavern's own file, which holds much else
+            known = SillyTavernSettings.model_fields
+            document = {name: value for name, value in whole.items() if name in known}
+        given = {name: value for name, value in options.overrides.items() if value is not None}
+        document = {**document, **given}
+    return document

@@ -1,0 +1,96 @@
+"""Turns of a chat: one with the books at hand, or all of them one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lorewell.engine.sillytavern.activate import activate as run_turn
+from lorewell.engine.sillytavern.sources import Attached, Library
+from lorewell.engine.sillytavern.world import compile_world, world_entries
+from lorewell.engine.tokens import TokenCounter
+from lorewell.errors import BookNotFoundError
+from lorewell.model.activate import AttachedBook, SillyTavernRequest
+from lorewell.model.activated import SillyTavernResponse
+
+
+def activate(
+    books: Library | Iterable[Attached],
+    request: SillyTavernRequest,
+    *,
+    counter: TokenCounter | None = None,
+) -> SillyTavernResponse:
+    """Return what SillyTavern 1.18.0 does with these books in this turn, and why.
+
+    Pure: no clock, no I/O; chance comes from the request's seed or draws. Who asks again and again
+    makes one `Library` of the books and passes that, so that their order is worked out once.
+
+    Args:
+        books: compiled books, in the order in which they were selected or bound.
+        request: the turn; books that it holds inline are compiled and come after the others.
+        counter: counts tokens; `cl100k_base` if not given.
+
+    Raises:
+        BookNotFoundError: the request names a stored book, which only the service has.
+        ValidationFailedError: the request's draws are used up before the scan ends.
+
+    Source: spec/sillytavern.md.
+
+    >>> entry = {"uid": 0, "key": ["灯塔"], "content": "灯塔由{{char}}看守。", "position": 0}
+    >>> turn = {"chat": [{"content": "他走进灯塔大门"}], "macros": {"char": "哑女"}}
+    >>> book = {"name": "雾隐渡", "entries": {"0": entry}}
+    >>> request = SillyTavernRequest.model_validate({**turn, "books": [book], "context_tokens": 99})
+    >>> answer = activate([], request)
+    >>> answer.world_info_before, answer.activated[0].key
+    ('灯塔由哑女看守。', '灯塔')
+    """
+    given = books.books if isinstance(books, Library) else books
+    inline = [attach(book) for book in request.books]
+    library = books if isinstance(books, Library) and not inline else Library([*given, *inline])
+    return run_turn(library, request, counter=counter)
+
+
+def attach(book: AttachedBook) -> Attached:
+    """Return a book that a request holds inline, ready to be scanned.
+
+    Raises:
+        BookNotFoundError: it names a stored book.
+    """
+    if book.entries is None or book.name is None:
+        raise BookNotFoundError(
+            f"The request names the stored book {book.book_id}, which is not given here.",
+            book_id=book.book_id,
+        )
+    return Attached(book.source, compile_world(book.name, world_entries(book.entries)))
+
+
+def replay(
+    library: Library, request: SillyTavernRequest, *, counter: TokenCounter | None = None
+) -> Iterator[SillyTavernResponse]:
+    """Yield the answer after each message of the chat, from the first one on.
+
+    Timed state and what stays forced go from turn to turn, as in a chat that was written with
+    these books from its beginning. A chat without messages has no turn.
+
+    Args:
+        library: the books.
+        request: its `chat` is the whole chat, `timed_state` and `forced` are what the first turn
+            begins with. Given draws are used up turn after turn; without them each turn draws from
+            the seed and its own number, so that a roll is not the same in every turn.
+        counter: counts tokens; `cl100k_base` if not given.
+
+    Raises:
+        ValidationFailedError: the draws are used up before the last turn ends.
+    """
+    state, forced, draws = request.timed_state, request.forced, request.draws
+    for number in range(1, len(request.chat) + 1):
+        change = {
+            "chat": request.chat[:number],
+            "timed_state": state,
+            "forced": forced,
+            "draws": draws,
+            "seed": f"{request.seed}/{number}",
+        }
+        answer = run_turn(library, request.model_copy(update=change), counter=counter)
+        yield answer
+        state, forced = {**answer.timed_state}, answer.forced
+        draws = None if draws is None else draws[answer.draws_used :]

@@ -1,0 +1,79 @@
+"""Opening a file for the policy `sillytavern`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lorewell.engine.sillytavern.sources import Attached
+from lorewell.engine.sillytavern.world import compile_stored, compile_world, world_entries
+from lorewell.errors import ImportInvalidError, MalformedJsonError
+from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.files import MAX_FILE_BYTES, read_bytes
+from lorewell.formats.json_text import storable
+from lorewell.formats.loading import open_bytes
+from lorewell.formats.native import is_native
+from lorewell.model.activate import BookSource
+from lorewell.model.parse import parse_json
+from lorewell.model.text import check_object
+
+
+def load_world(
+    path: str | os.PathLike[str], *, source: BookSource = "global", name: str | None = None
+) -> Attached:
+    """Return the book in a file, ready for `activate`.
+
+    World info is taken object by object as the file has it, which also gives every entry the hash
+    that SillyTavern's own timed effects know it by. Any other file, and world info that has to be
+    mended, is read as `load_book` does; what was mended is not said here.
+
+    Args:
+        path: the file; at most 16 MiB.
+        source: what the book is bound to.
+        name: what SillyTavern calls the book. Without it, world info is called after its file, as
+            in SillyTavern, and any other book by its own name.
+
+    Raises:
+        FileTooLargeError: the file is larger than 16 MiB.
+        ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
+            read, or holds no book; `details` hold the file's name as `file`.
+        ValidationFailedError: the book breaks its schema; `faults` name every place.
+        OSError: the file can't be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "雾隐渡.json")
+    ...     _ = file.write_text('{"entries": {"4": {"uid": 4, "content": "A lamp."}}}')
+    ...     book = load_world(file, source="chat")
+    >>> book.source, book.world.name, book.world.entries[0].id
+    ('chat', '雾隐渡', '雾隐渡.4')
+    """
+    data, file_name = read_bytes(path), Path(path).name
+    entries = _raw_entries(data)
+    if entries is not None:
+        called = storable(Path(path).stem) if name is None else name
+        return Attached(source, compile_world(called, world_entries(entries)))
+    found = open_bytes(data, name=file_name)
+    if not found.holds_book:
+        raise ImportInvalidError(f"{file_name} is a card that holds no lorebook.", file=file_name)
+    return Attached(source, compile_stored(found.book, name=name))
+
+
+def _raw_entries(data: bytes) -> Mapping[str, Mapping[str, Any]] | None:
+    """Return the entries of sound world info; None for any other file."""
+    try:
+        document = parse_json(data)
+    except MalformedJsonError:
+        return None
+    if find_kind(document) is not Kind.ST_WORLD or is_native(document):
+        return None
+    entries = document["entries"]
+    if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
+        return None
+    try:
+        check_object(entries, kib=2 * MAX_FILE_BYTES // 1024)
+    except ValueError:  # text that can't be stored: reading it as an import mends that
+        return None
+    return entries
