@@ -53,6 +53,7 @@ def test_links_lead_somewhere(name: str) -> None:
 @pytest.mark.parametrize("name", MANUALS)
 def test_named_files_exist(name: str) -> None:
     named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", read(name))) - {"first.py"}
-    places = (ROOT, ROOT / "src" / "lorewell", ROOT / "src" / "lorewell" / "engine")
+    package = ROOT / "src" / "lorewell"
+    places = (ROOT, package, package / "engine", package / "engine" / "sillytavern")
     missing = [path for path in named if not any((place / path).exists() for place in places)]
     assert missing == []
