@@ -315,6 +315,17 @@ def test_draws_that_are_used_up_are_told(tenant: Tenant) -> None:
     assert (answer["draws_used"], len(answer["activated"])) == (1, 1)
 
 
+def test_numbers_of_any_size_come_back(tenant: Tenant) -> None:
+    huge = 10**30
+    forced = [{"entry": {"world": "W", "uid": huge, "content": "x"}}]
+    waiting = told(tenant, [], forced=forced)["forced"]
+    assert [each["entry"] for each in waiting] == [each["entry"] for each in forced]
+    entry = {**LAMP, "uid": huge, "order": huge, "depth": huge, "position": 4, "sticky": huge}
+    answer = told(tenant, ["灯"], books=[{"name": "W", "entries": {"0": entry}}])
+    assert active(answer) == [("W.1e+30", "primary")]
+    assert answer["timed_state"]["sticky"]["W.1e+30"]["end"] == 1e30  # as JavaScript counts
+
+
 # --- previews -----------------------------------------------------------------------------------
 
 
@@ -461,3 +472,16 @@ def test_book_is_compiled_once(api: Api) -> None:
     assert told(api, FIRST, **PROMPT) == first
     assert told(api, FIRST, books=[{"book_id": first["snapshot"][0]["book_id"]}]) == first
     assert counts.misses == misses
+
+
+def test_book_that_is_given_again_is_compiled_once(api: Api) -> None:
+    counts = api.app.state.shared.services.cache.counts
+    book = {"name": "W", "entries": {"0": LAMP}}
+    first = told(api, FIRST, books=[book])
+    misses = counts.misses
+    assert told(api, FIRST, books=[book]) == first
+    assert counts.misses == misses
+    other = {"name": "W", "entries": {"0": {**LAMP, "content": "Another."}}}
+    assert told(api, FIRST, books=[other])["world_info_before"] == "Another."
+    renamed = told(api, FIRST, books=[{**book, "name": "V"}])
+    assert active(renamed) == [("V.0", "primary")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,14 +42,6 @@ class LoadedWorld:
     row: RevisionRow | None = None
     world: World | None = None
     content: bytes | None = None
-
-    @property
-    def key(self) -> CacheKey[World] | None:
-        """What its compiled form is held under; None if it is made for one request alone."""
-        if self.row is None or not isinstance(self.item, AttachedBook):
-            return None
-        row = self.row
-        return CacheKey(World, (self.item.name, row.book_id, row.revision, row.content_hash))
 
 
 def load_worlds(
@@ -93,21 +87,25 @@ def _load(
     item: AttachedBook | AttachedChanges,
     index: int,
 ) -> LoadedWorld:
-    key = LoadedWorld(item=item, index=index, row=row).key
-    world = None if key is None else cache.find(key)
+    world = cache.find(_stored_key(item, row)) if isinstance(item, AttachedBook) else None
     content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
     return LoadedWorld(item=item, index=index, row=row, world=world, content=content)
 
 
 def compile_library(services: Services, loaded: Sequence[LoadedWorld]) -> Library:
-    """Return the books ready to be scanned; those that are stored, and their order, are kept.
+    """Return the books ready to be scanned, from the cache as far as they are in it.
+
+    Books in our own format that are given or changed are compiled for one request alone.
 
     Raises:
         ValidationFailedError: a change does not fit to its book.
         SnapshotTooLargeError: the books hold too much together.
     """
-    attached = [Attached(each.item.source, _world(services.cache, each)) for each in loaded]
-    keys = [each.key for each in loaded]
+    keys = [_key(each) for each in loaded]
+    attached = [
+        Attached(each.item.source, _world(services.cache, key, each))
+        for key, each in zip(keys, loaded, strict=True)
+    ]
     if None in keys:
         return _library(services, attached)
     sources = tuple(each.source for each in attached)
@@ -131,10 +129,25 @@ def _library(services: Services, attached: Sequence[Attached]) -> Library:
     return Library(attached)
 
 
-def _world(cache: BookCache, loaded: LoadedWorld) -> World:
+def _key(loaded: LoadedWorld) -> CacheKey[World] | None:
+    """Return what the compiled form is held under; None if it is made for one request alone."""
+    item, row = loaded.item, loaded.row
+    if not isinstance(item, AttachedBook):
+        return None
+    if row is not None:
+        return _stored_key(item, row)
+    # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
+    written = json.dumps(item.entries, ensure_ascii=False, separators=(",", ":"))
+    return CacheKey(World, (item.name, hashlib.sha256(written.encode()).digest()))
+
+
+def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:
+    return CacheKey(World, (item.name, row.book_id, row.revision, row.content_hash))
+
+
+def _world(cache: BookCache, key: CacheKey[World] | None, loaded: LoadedWorld) -> World:
     if loaded.world is not None:
         return loaded.world
-    key = loaded.key
     return _compile(loaded) if key is None else cache.get(key, lambda: _compile(loaded))
 
 

@@ -343,5 +343,5 @@ def _encode(value: object) -> object:
     if isinstance(value, ExampleEntry | ReplayedEntry):
         return value._asdict()
     if isinstance(value, ForcedEntry):
-        return value.model_dump()
+        return orjson.Fragment(value.model_dump_json())  # it may hold integers of any size
     raise TypeError
