@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from lorewell.app.ports import (
+    ConversationRow,
     Head,
     KeptRequest,
     KeyRow,
     Remembered,
     RevisionRow,
+    StateMark,
     StoredBindings,
     Transaction,
 )
@@ -36,6 +38,8 @@ class State:
     bindings: dict[tuple[str, str], StoredBindings] = field(default_factory=dict)
     keys: dict[str, KeyRow] = field(default_factory=dict)
     requests: dict[tuple[str, str], KeptRequest] = field(default_factory=dict)
+    conversations: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    states: dict[tuple[str, str, str], tuple[StateMark, bytes]] = field(default_factory=dict)
 
     def copy(self) -> State:
         return State(**{each.name: dict(getattr(self, each.name)) for each in fields(self)})
@@ -234,6 +238,75 @@ class MemoryTransaction:
         for key in expired:
             del requests[key]
         return len(expired)
+
+    # Conversations
+    def keep_state(
+        self, tenant_id: str, conversation_id: str, mark: StateMark, state: bytes, *, most: int
+    ) -> None:
+        name, states = (tenant_id, conversation_id), self._writable.states
+        self._state.conversations.setdefault(name, mark.kept_at)
+        states[*name, mark.messages_hash] = (mark, state)
+        for old in self.list_marks(*name)[most:]:
+            del states[*name, old.messages_hash]
+
+    def find_conversation(self, tenant_id: str, conversation_id: str) -> ConversationRow | None:
+        created_at = self._state.conversations.get((tenant_id, conversation_id))
+        if created_at is None:
+            return None
+        marks = self.list_marks(tenant_id, conversation_id)
+        return ConversationRow(
+            tenant_id=tenant_id,
+            conversation_id=conversation_id,
+            state_count=len(marks),
+            created_at=created_at,
+            updated_at=marks[0].kept_at,
+        )
+
+    def list_conversations(
+        self, tenant_id: str, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[ConversationRow]:
+        def place(time: datetime, conversation_id: str) -> tuple[float, str]:
+            return -time.timestamp(), conversation_id
+
+        found = [
+            row
+            for name in self._state.conversations
+            if name[0] == tenant_id and (row := self.find_conversation(*name)) is not None
+            if after is None or place(row.updated_at, row.conversation_id) > place(*after)
+        ]
+        return sorted(found, key=lambda row: place(row.updated_at, row.conversation_id))[:limit]
+
+    def list_marks(self, tenant_id: str, conversation_id: str) -> Sequence[StateMark]:
+        marks = [
+            mark
+            for name, (mark, _) in self._state.states.items()
+            if name[:2] == (tenant_id, conversation_id)
+        ]
+        return sorted(
+            marks,
+            key=lambda mark: (-mark.kept_at.timestamp(), -mark.message_count, mark.messages_hash),
+        )
+
+    def list_states(
+        self, tenant_id: str, conversation_id: str
+    ) -> Sequence[tuple[StateMark, bytes]]:
+        return [
+            (mark, self.get_state(tenant_id, conversation_id, mark.messages_hash))
+            for mark in self.list_marks(tenant_id, conversation_id)
+        ]
+
+    def get_state(self, tenant_id: str, conversation_id: str, messages_hash: str) -> bytes:
+        found = self._state.states.get((tenant_id, conversation_id, messages_hash))
+        if found is None:
+            raise LorewellError("The state is not there.")
+        return found[1]
+
+    def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
+        for name in [
+            name for name in self._state.states if name[:2] == (tenant_id, conversation_id)
+        ]:
+            del self._writable.states[name]
+        return self._writable.conversations.pop((tenant_id, conversation_id), None) is not None
 
 
 class MemoryStore:

@@ -58,6 +58,7 @@ def build_services(settings: Settings) -> Services:
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
         ),
         auth=settings.auth,
+        max_conversation_states=settings.max_conversation_states,
     )
 
 

@@ -199,6 +199,12 @@ class BindingInvalidError(ConflictError):
     code = "binding_invalid"
 
 
+class PolicyMismatchError(ConflictError):
+    """The prompt's books run under another policy; `details` say which."""
+
+    code = "policy_mismatch"
+
+
 class VectorDisabledError(ConflictError):
     """There are no vectors here."""
 

@@ -100,6 +100,12 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices(_LEDGER_KEEP, "ledger_keep_s"),
         description="Seconds for which a selection's ledger can be opened later; 0 is off.",
     )
+    max_conversation_states: int = Field(
+        200,
+        ge=1,
+        le=1_000,
+        description="Timed states kept of one conversation at most; the oldest go first.",
+    )
     body_timeout_s: float = Field(
         30.0,
         gt=0,
@@ -174,7 +180,13 @@ class SettingInfo:
     help: str
 
 
-_UNITS = {"_bytes": "bytes", "_s": "seconds", "_chars": "characters", "_entries": "entries"}
+_UNITS = {
+    "_bytes": "bytes",
+    "_s": "seconds",
+    "_chars": "characters",
+    "_entries": "entries",
+    "_states": "states",
+}
 
 
 def env_name(name: str) -> str:

@@ -12,7 +12,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
 from contract.harness import Harness, opened
-from contract.rows import add_book, head, uuid
+from contract.rows import START, add_book, head, uuid
+from lorewell.app.ports import StateMark
 from lorewell.errors import StorageUnavailableError
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
@@ -117,7 +118,7 @@ def test_other_version_is_not_ready(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError) as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0001"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0002"}))
     assert db.run(db.store.check()) is None
 
 
@@ -152,3 +153,23 @@ def test_stores_of_one_process_migrate_side_by_side(
     for thread in threads:
         thread.join()
     assert ready == [None] * 3
+
+
+def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
+    """Only what the first schema has is there before, and all of it is there afterwards."""
+    with opened(open_store(empty_url)) as db:
+        db.write(add_book(1, content=b'{"name":"\xe9\x9b\xbe"}'))
+
+        def go_back(connection: Connection) -> None:
+            for table in ("conversation_states", "conversations"):
+                connection.execute(text(f"DROP TABLE {table}"))
+            connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+
+        run_sql(db, go_back)
+        assert db.run(db.store.check()) == "migrations"
+    with opened(open_store(empty_url)) as db:  # migrates
+        assert db.run(db.store.check()) is None
+        assert db.read(lambda tx: tx.find_head("a", uuid(1))) == head(1)
+        kept = StateMark(messages_hash="h", message_count=1, kept_at=START)
+        db.write(lambda tx: tx.keep_state("a", "c", kept, b"{}", most=1))
+        assert db.read(lambda tx: tx.list_states("a", "c")) == [(kept, b"{}")]

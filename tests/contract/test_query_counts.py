@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import event
 
 from contract.harness import Harness, opened
-from contract.rows import add_book, binding, digest, kept, revision, uuid
-from lorewell.app.ports import StoredBindings, Transaction
+from contract.rows import START, add_book, binding, digest, kept, revision, uuid
+from lorewell.app.bindings import find_bound
+from lorewell.app.ports import StateMark, StoredBindings, Transaction
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
 from lorewell.store.sqlite import SqliteStore
@@ -65,8 +66,16 @@ def list_page(tx: Transaction) -> None:
     assert tx.list_revisions("a", uuid(1), limit=9, before=None)
 
 
+def turn(tx: Transaction) -> None:
+    """Set and bindings, heads, each revision, and which states there are of the conversation."""
+    _, rows = find_bound(tx, "a", "p")
+    assert len(rows) == 2
+    assert tx.list_marks("a", "c") == []
+
+
 @pytest.mark.parametrize(
-    ("work", "count"), [(select_path, 2), (get_content, 1), (resolve, 3), (list_page, 2)]
+    ("work", "count"),
+    [(select_path, 2), (get_content, 1), (resolve, 3), (list_page, 2), (turn, 6)],
 )
 def test_reads(db: Harness, work: Callable[[Transaction], None], count: int) -> None:
     with counted(db) as sent:
@@ -98,8 +107,15 @@ def keep(tx: Transaction) -> None:
     tx.keep_request(kept())
 
 
+def keep_state(tx: Transaction) -> None:
+    """The conversation, the state, and what is too old."""
+    mark = StateMark(messages_hash="h", message_count=1, kept_at=START)
+    tx.keep_state("a", "c", mark, b"{}", most=9)
+
+
 @pytest.mark.parametrize(
-    ("work", "count"), [(publish, 5), (publish_again, 2), (once, 2), (bind, 3), (keep, 1)]
+    ("work", "count"),
+    [(publish, 5), (publish_again, 2), (once, 2), (bind, 3), (keep, 1), (keep_state, 3)],
 )
 def test_writes(db: Harness, work: Callable[[Transaction], None], count: int) -> None:
     with counted(db) as sent:

@@ -25,7 +25,8 @@ from process import environment, free_port
 
 CLI = "from lorewell.cli.main import main; main()"
 ADDRESS = "http://127.0.0.1:8876"
-HEADINGS = ("The service in 60 seconds", "60 秒跑起服务")
+SERVICE = ("The service in 60 seconds", "60 秒跑起服务")
+SILLYTAVERN = ("SillyTavern's rules over HTTP", "通过 HTTP 使用 SillyTavern 的规则")
 READY_S = 60
 # Read by curl from the folder that CURL_HOME names.
 CURLRC = 'silent\nshow-error\nnoproxy = "*"\nwrite-out = "\\n%{http_code}"\n'
@@ -151,13 +152,16 @@ def check_shown(shown: Any, found: Any) -> None:
 
 
 @pytest.mark.parametrize("name", READMES)
-def test_curl_lines_give_what_the_readme_says(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("headings", "counts"), [(SERVICE, (5, 2)), (SILLYTAVERN, (2, 1))])
+def test_curl_lines_give_what_the_readme_says(
+    name: str, headings: tuple[str, ...], counts: tuple[int, int], tmp_path: Path
+) -> None:
     book = next(block.text for block in code_blocks(name) if block.language == "json")
     (tmp_path / "low-ferry.json").write_text(book, encoding="utf-8")
     send, last = curl(), Answer(0, None)
     sent = shown = 0
     with serving(tmp_path) as url:
-        for language, text in _BLOCK.findall(section(name, *HEADINGS)):
+        for language, text in _BLOCK.findall(section(name, *headings)):
             if language == "json":
                 check_shown(loads(text), last.body)
                 shown += 1
@@ -172,7 +176,7 @@ def test_curl_lines_give_what_the_readme_says(name: str, tmp_path: Path) -> None
                 assert again.status == 200, again.body
                 assert not is_new or again.body == {**last.body, "replayed": True}
                 sent += 1
-    assert (sent, shown) == (5, 2)
+    assert (sent, shown) == counts
 
 
 def test_the_lines_that_the_service_prints_work(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ READ = {
     "select_for_turn",
     "preview_for_turn",
     "get_selection",
+    "activate_for_turn",  # and `write` too, if it is to keep anything
+    "preview_activation",
+    "replay_chat",
+    "list_conversations",
+    "get_conversation",
     "count_tokens",
     "search_books",
     "get_bindings",

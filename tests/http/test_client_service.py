@@ -25,6 +25,7 @@ from lorewell.errors import (
     IdempotencyConflictError,
     ImportInvalidError,
     NotFoundError,
+    PolicyMismatchError,
     RevisionConflictError,
     RevisionNotFoundError,
     UnauthenticatedError,
@@ -33,6 +34,8 @@ from lorewell.errors import (
     VectorDisabledError,
 )
 from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
     Binding,
     BindingsPut,
     BookCreate,
@@ -42,10 +45,14 @@ from lorewell.model import (
     InlineBook,
     KeyRequest,
     PreviewRequest,
+    ReplayRequest,
     SearchRequest,
     SelectRequest,
     content_hash,
 )
+from lorewell.model.activate import AttachedBook, ChatLine
+from lorewell.model.activated import Hit
+from lorewell.model.conversation import AttachedNative
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
 
@@ -105,6 +112,7 @@ def test_every_route_works(client: Client) -> None:
     book_id = write_books(client)
     import_books(client)
     select(client, book_id)
+    activate(client, book_id)
     bind(client, book_id)
     administer(client, book_id)
     client.check_health()
@@ -166,6 +174,40 @@ def select(client: Client, book_id: str) -> None:
     assert client.get_index(book_id, revision=1).status == "absent"
     with pytest.raises(VectorDisabledError):
         client.build_index(book_id, 1)
+
+
+def activate(client: Client, book_id: str) -> None:
+    put = BindingsPut(bindings=(Binding(book_id=book_id, revision=1),), policy="sillytavern")
+    client.put_bindings("场景 2", put)
+    chat = (ChatLine(name="Ann", content="灯?"), ChatLine(content="A lamp!"))
+    turn = ActivateRequest(
+        prompt_id="场景 2", conversation_id="对话 1?", chat=chat, context_tokens=8000
+    )
+    answer = client.activate_for_turn(turn)
+    (entry,) = answer.activated
+    assert (entry.content, entry.reason, entry.key) == ("A lamp.", "primary", "lamp")
+    assert entry.hit == Hit("message", 1, (2, 6))
+    assert [(event.kind, event.key) for event in answer.events][1:2] == [("primary", "lamp")]
+    assert answer.snapshot[0].book_id == book_id
+    given = AttachedNative(book=MOLE, source="chat")
+    preview = ActivatePreview(books=(given,), chat=chat, context_tokens=8000)
+    assert [verdict.reason for verdict in client.preview_activation(preview).verdicts] == [
+        "not_triggered"
+    ]
+    chosen = AttachedBook(book_id=book_id, revision=1)
+    replay = ReplayRequest(books=(chosen,), chat=chat, context_tokens=8000)
+    turns = client.replay_chat(replay).turns
+    assert [[each.key for each in turn.activated] for turn in turns] == [[], ["lamp"]]
+    assert "对话 1?" in {each.conversation_id for each in client.list_conversations().conversations}
+    assert client.get_conversation("对话 1?").states[0].message_count == 2
+    client.delete_conversation("对话 1?")
+    with pytest.raises(NotFoundError):
+        client.get_conversation("对话 1?")
+    client.put_bindings("场景 2", BindingsPut(bindings=put.bindings))
+    with pytest.raises(PolicyMismatchError) as other:
+        client.activate_for_turn(turn)
+    assert other.value.details["policy"] == "native"
+    client.put_bindings("场景 2", BindingsPut(bindings=()))
 
 
 def bind(client: Client, book_id: str) -> None:

@@ -7,7 +7,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from lorewell.http.examples import SCENE
 from service import BOOK, WORLD_INFO, Api, Json
+
+# An entry at each position, and one that wakes another.
+PLACED = {
+    str(uid): {
+        "uid": uid,
+        "key": ["lamp"],
+        "content": f"A {uid} lamp.",
+        "position": uid,
+        "order": uid,
+        "outletName": "o",
+        "sticky": 2,
+        "group": "g" if uid < 2 else "",
+        "probability": 50,
+        "useProbability": uid == 3,
+    }
+    for uid in range(8)
+}
+FORCED = [{"ref": "W.1"}]
 
 
 def walk(node: Json) -> Iterator[Json]:
@@ -94,6 +113,12 @@ def answers(api: Api) -> Iterator[tuple[str, Json]]:
     yield "SearchResponse", api("POST", "/v1/search", json=turn).json()
     yield "RevisionPage", api("GET", f"/v1/books/{book_id}/revisions").json()
     yield "BookPage", api("GET", "/v1/books").json()
+    for form in (SCENE, {**SCENE, "prompts": [], "authors_note": {"value": "x"}, "forced": FORCED}):
+        scene = {**form, "books": [{"name": "W", "entries": PLACED}], "conversation_id": "c"}
+        yield "SillyTavernResponse", api("POST", "/v1/sillytavern/activate", json=scene).json()
+    yield "ReplayResponse", api("POST", "/v1/sillytavern/replay", json=SCENE).json()
+    yield "Conversation", api("GET", "/v1/conversations/c").json()
+    yield "ConversationPage", api("GET", "/v1/conversations").json()
     file = [("file", ("w.json", WORLD_INFO))]
     yield "ImportPreview", api("POST", "/v1/imports/preview", files=file).json()
     yield "Problem", api("GET", "/v1/books/nothing").json()

@@ -27,6 +27,7 @@ OTHERS = {
     "max_snapshot_chars": 5,
     "cache_bytes": 6,
     "ledger_keep_s": 0,
+    "max_conversation_states": 8,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
     "log_format": "json",
@@ -50,7 +51,7 @@ def test_every_setting_has_a_default_a_variable_and_a_help() -> None:
     for each in known:
         assert each.help.endswith(".")
         assert each.env.startswith("LOREWELL_")
-        if each.name.endswith(("_bytes", "_s", "_chars", "_entries")):
+        if each.name.endswith(("_bytes", "_s", "_chars", "_entries", "_states")):
             assert each.unit
     assert env_name("ledger_keep_s") == "LOREWELL_LEDGER_KEEP"
 

@@ -19,6 +19,9 @@ from lorewell.client import (
     routes,
 )
 from lorewell.client.problems import CLASSES
+from lorewell.engine.sillytavern.activate import activate
+from lorewell.engine.sillytavern.sources import Attached, Library
+from lorewell.engine.sillytavern.world import compile_world, world_entries
 from lorewell.errors import (
     BookNotFoundError,
     ConflictError,
@@ -34,6 +37,8 @@ from lorewell.errors import (
 )
 from lorewell.http.problems import problem_of, status_of
 from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
     BindingsPut,
     BookCreate,
     BookRef,
@@ -41,9 +46,11 @@ from lorewell.model import (
     InlineBook,
     KeyRequest,
     PreviewRequest,
+    ReplayRequest,
     SearchRequest,
     SelectRequest,
 )
+from lorewell.model.activate import ChatLine, ForcedEntry
 from support import BOOK_ID, ask, compiled, entry
 
 PROMPTLY = Retry(attempts=3, first_pause_s=0.0, longest_pause_s=0.0)
@@ -98,6 +105,29 @@ KEY = {
 }
 MADE = ask(compiled([entry("kiln", "kiln"), entry("moat", "moat")]), "the kiln")
 SELECTION = json.loads(MADE.to_json())
+CHAT = (ChatLine(content="the kiln 🔥"),)
+SCENE_BODY = {"context_tokens": 8, "chat": [{"content": "the kiln 🔥"}]}
+TURN = ActivateRequest(context_tokens=8, chat=CHAT, conversation_id="灯 1")
+BAKED = {"0": {"uid": 0, "key": ["kiln"], "content": "A kiln.", "sticky": 2, "position": 5}}
+ACTIVATION = json.loads(
+    activate(
+        Library([Attached("global", compile_world("W", world_entries(BAKED)))]),
+        TURN.model_copy(update={"context_tokens": 8000, "forced": (ForcedEntry(ref="W.9"),)}),
+    ).to_json()
+)
+REPLAY = {
+    "turns": [],
+    "rest_from": 2,
+    "snapshot": [],
+    "policy_version": ACTIVATION["policy_version"],
+}
+CONVERSATION = {
+    "conversation_id": "灯 1",
+    "tenant_id": "demo",
+    "state_count": 0,
+    "created_at": HEAD["created_at"],
+    "updated_at": HEAD["updated_at"],
+}
 FILE = b'{"entries": {}}'
 DEMO = {"tenant_id": "demo"}
 
@@ -283,6 +313,52 @@ CASES = [
         {"tokenizer": "cl100k_base", "counts": [1, 1]},
     ),
     Case(
+        "activate_for_turn",
+        (TURN,),
+        {},
+        "POST /v1/sillytavern/activate",
+        DEMO,
+        {**SCENE_BODY, "conversation_id": "灯 1"},
+        ACTIVATION,
+    ),
+    Case(
+        "preview_activation",
+        (ActivatePreview(context_tokens=8, chat=CHAT),),
+        {},
+        "POST /v1/sillytavern/preview",
+        DEMO,
+        SCENE_BODY,
+        ACTIVATION,
+    ),
+    Case(
+        "replay_chat",
+        (ReplayRequest(context_tokens=8, chat=CHAT),),
+        {},
+        "POST /v1/sillytavern/replay",
+        DEMO,
+        SCENE_BODY,
+        REPLAY,
+    ),
+    Case(
+        "list_conversations",
+        (),
+        {"limit": 2, "cursor": "c"},
+        "GET /v1/conversations",
+        DEMO | {"limit": "2", "cursor": "c"},
+        None,
+        {"conversations": [CONVERSATION], "next_cursor": None},
+    ),
+    Case(
+        "get_conversation",
+        ("灯 1",),
+        {},
+        "GET /v1/conversations/灯 1",
+        DEMO,
+        None,
+        {**CONVERSATION, "states": []},
+    ),
+    Case("delete_conversation", ("c",), {}, "DELETE /v1/conversations/c", DEMO, None, None),
+    Case(
         "search_books",
         (SearchRequest(books=(BookRef(book_id=BOOK_ID),), query="kiln"),),
         {},
@@ -397,8 +473,8 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer is SELECTION:
-        assert json.loads(found.to_json()) == SELECTION
+    elif case.answer in (SELECTION, ACTIVATION, REPLAY):
+        assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer
     else:
@@ -633,7 +709,7 @@ PURE = [
     for case in CASES
     if (
         case.target.startswith("GET /v1")
-        or case.name.startswith(("select", "preview", "count", "sea"))
+        or case.name.startswith(("select", "preview", "count", "sea", "activate", "replay"))
     )
 ]
 KEYED = [case for case in CASES if case.answer in (CREATED, PUBLISHED)]
@@ -644,6 +720,7 @@ def test_every_route_has_a_rule() -> None:
     assert {case.name for case in WRITES} == {
         "delete_book",
         "restore_book",
+        "delete_conversation",
         "build_index",
         "put_bindings",
         "create_key",

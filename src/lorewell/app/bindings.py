@@ -68,30 +68,38 @@ async def resolve(services: Services, tenant_id: str, prompt_id: str) -> Resolve
     Raises:
         BindingInvalidError: an enabled binding names a book or revision that is gone.
     """
-
-    def load(tx: Transaction) -> tuple[StoredBindings, Sequence[RevisionRow]]:
-        stored = tx.find_bindings(tenant_id, prompt_id) or NONE
-        used = [binding for binding in stored.bindings if binding.enabled]
-        used.sort(key=lambda binding: binding.position)
-        heads = tx.find_heads(tenant_id, [binding.book_id for binding in used])
-        rows = [_find(tx, heads.get(binding.book_id), binding) for binding in used]
-        gone = [
-            {"book_id": binding.book_id, "revision": binding.revision}
-            for binding, row in zip(used, rows, strict=True)
-            if row is None
-        ]
-        if gone:
-            message = "A binding names a book or revision that is gone."
-            raise BindingInvalidError(message, bindings=gone)
-        return stored, [row for row in rows if row is not None]
-
-    stored, rows = await services.store.read(load)
+    policy, rows = await services.store.read(lambda tx: find_bound(tx, tenant_id, prompt_id))
     return ResolvedBindings(
         tenant_id=tenant_id,
         prompt_id=prompt_id,
-        policy=_policy(stored, rows),
+        policy=policy,
         books=tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows),
     )
+
+
+def find_bound(
+    tx: Transaction, tenant_id: str, prompt_id: str
+) -> tuple[Policy, Sequence[RevisionRow]]:
+    """Return the policy of a prompt and the revisions that it uses now, in order.
+
+    Raises:
+        BindingInvalidError: an enabled binding names a book or revision that is gone.
+    """
+    stored = tx.find_bindings(tenant_id, prompt_id) or NONE
+    used = [binding for binding in stored.bindings if binding.enabled]
+    used.sort(key=lambda binding: binding.position)
+    heads = tx.find_heads(tenant_id, [binding.book_id for binding in used])
+    rows = [_find(tx, heads.get(binding.book_id), binding) for binding in used]
+    gone = [
+        {"book_id": binding.book_id, "revision": binding.revision}
+        for binding, row in zip(used, rows, strict=True)
+        if row is None
+    ]
+    if gone:
+        message = "A binding names a book or revision that is gone."
+        raise BindingInvalidError(message, bindings=gone)
+    found = [row for row in rows if row is not None]
+    return _policy(stored, found), found
 
 
 def _find(tx: Transaction, head: Head | None, binding: Binding) -> RevisionRow | None:

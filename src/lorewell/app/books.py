@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from lorewell.app.documents import Prepared, load_document, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
+from lorewell.app.pages import Page, cursor_of, parse_cursor, parse_number
 from lorewell.app.ports import Head, RevisionRow, Transaction
 from lorewell.app.services import Services, stamp
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,
-    Fault,
     RevisionConflictError,
     RevisionNotFoundError,
-    ValidationFailedError,
 )
 from lorewell.formats.export import export_book
 from lorewell.model import (
@@ -42,14 +39,6 @@ from lorewell.model.parse import parse_model
 from lorewell.model.select import is_uuid
 
 _BOOK_FIELDS = ("name", "description", "metadata")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Which part of a list: at most `limit`, from where `cursor` says."""
-
-    limit: int
-    cursor: str | None = None
 
 
 def head_of(head: Head) -> BookHead:
@@ -314,7 +303,7 @@ async def list_books(
     Raises:
         ValidationFailedError: the cursor is none of ours.
     """
-    after = None if page.cursor is None else _parse_cursor(page.cursor)
+    after = None if page.cursor is None else _after(page.cursor)
     heads = await services.store.read(
         lambda tx: tx.list_heads(
             tenant_id,
@@ -332,6 +321,15 @@ async def list_books(
     )
 
 
+def _cursor(head: Head) -> str:
+    return cursor_of(head.updated_at, head.book_id, head.tenant_id)
+
+
+def _after(cursor: str) -> tuple[datetime, str, str]:
+    time, (book_id, tenant_id) = parse_cursor(cursor, names=2)
+    return time, book_id, tenant_id
+
+
 async def list_tenants(services: Services) -> TenantList:
     """Return all tenants that have a book, deleted ones included, in alphabetical order."""
     tenants = await services.store.read(lambda tx: tx.list_tenants())
@@ -347,7 +345,7 @@ async def list_revisions(
         BookNotFoundError: there is no such book.
         ValidationFailedError: the cursor is none of ours.
     """
-    before = None if page.cursor is None else _parse_number(page.cursor)
+    before = None if page.cursor is None else parse_number(page.cursor)
 
     def load(tx: Transaction) -> Sequence[RevisionRow]:
         head = get_head(tx, tenant_id, book_id)
@@ -458,30 +456,3 @@ async def restore_book(services: Services, tenant_id: str, book_id: str) -> Book
         return replace(head, deleted_at=None, updated_at=now)
 
     return head_of(await services.store.write(work))
-
-
-def _cursor(head: Head) -> str:
-    text = json.dumps([head.updated_at.isoformat(), head.book_id, head.tenant_id])
-    return base64.urlsafe_b64encode(text.encode()).decode()
-
-
-def _parse_cursor(cursor: str) -> tuple[datetime, str, str]:
-    try:
-        updated_at, book_id, tenant_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        time = datetime.fromisoformat(updated_at)
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise _bad_cursor() from error
-    if time.tzinfo is None or not (isinstance(book_id, str) and isinstance(tenant_id, str)):
-        raise _bad_cursor()
-    return time, book_id, tenant_id
-
-
-def _parse_number(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < len(str(2**31))):
-        raise _bad_cursor()
-    return int(cursor)
-
-
-def _bad_cursor() -> ValidationFailedError:
-    fault = Fault("", "is no cursor of this list", parameter="cursor")
-    return ValidationFailedError.at(fault)

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.sillytavern.sources import Library
+from lorewell.engine.sillytavern.world import World
+
+Held = TypeVar("Held", CompiledBook, World, Library)
 
 # What an entry costs compiled beside its texts, measured: keys, automaton, decision, containers.
 _BYTES_PER_ENTRY = 8_000
 _BYTES_PER_CHARACTER = 2
+_BYTES_PER_LORE = 6_000
+_BYTES_PER_PLACE = 300  # of an entry in a library's order, with its verdict
 
 
-class CacheKey(NamedTuple):
-    """What names a compiled book: it never changes, so it is only ever evicted.
+class CacheKey(NamedTuple, Generic[Held]):
+    """What names something compiled: it never changes, so it is only ever evicted.
 
-    The hash alone would not do: the full id stands in every block, so tokens depend on it.
+    Attributes:
+        kind: what it is.
+        name: of a book its id, revision and content hash, and what else it was compiled with. The
+            hash alone would not do: the full id stands in every block, so tokens depend on it.
     """
 
-    book_id: str
-    revision: int
-    content_hash: str
+    kind: type[Held]
+    name: Hashable
 
 
 @dataclass(slots=True)
@@ -52,8 +60,8 @@ class BookCache:
         self.counts = CacheCounts()
         self._limit = limit_bytes
         self._lock = threading.Lock()
-        self._books: OrderedDict[CacheKey, tuple[CompiledBook, int]] = OrderedDict()
-        self._pending: dict[CacheKey, Future[CompiledBook]] = {}
+        self._books: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self._pending: dict[Hashable, Future[object]] = {}
         self._bytes = 0
 
     @property
@@ -61,7 +69,7 @@ class BookCache:
         """About how many bytes the held books take."""
         return self._bytes
 
-    def find(self, key: CacheKey) -> CompiledBook | None:
+    def find(self, key: CacheKey[Held]) -> Held | None:
         """Return the book if it is held."""
         with self._lock:
             held = self._books.get(key)
@@ -69,16 +77,16 @@ class BookCache:
                 return None
             self._books.move_to_end(key)
             self.counts.hits += 1
-            return held[0]
+            return cast("Held", held[0])  # what a key names is of its kind
 
-    def get(self, key: CacheKey, compiled: Callable[[], CompiledBook]) -> CompiledBook:
+    def get(self, key: CacheKey[Held], compiled: Callable[[], Held]) -> Held:
         """Return the book, compiled once however many ask for it at the same time."""
         with self._lock:
             held = self._books.get(key)
             if held is not None:
                 self._books.move_to_end(key)
                 self.counts.hits += 1
-                return held[0]
+                return cast("Held", held[0])
             self.counts.misses += 1
             pending = self._pending.get(key)
             mine = pending is None
@@ -86,10 +94,10 @@ class BookCache:
                 pending = self._pending[key] = Future()
         if mine:
             self._fill(key, compiled, pending)
-        return pending.result()
+        return cast("Held", pending.result())
 
     def _fill(
-        self, key: CacheKey, compiled: Callable[[], CompiledBook], pending: Future[CompiledBook]
+        self, key: CacheKey[Held], compiled: Callable[[], Held], pending: Future[object]
     ) -> None:
         begin = perf_counter()
         try:
@@ -102,11 +110,10 @@ class BookCache:
         with self._lock:
             del self._pending[key]
             self.counts.compile_s += perf_counter() - begin
-            self._hold(key, book)
+            self._hold(key, book, size_of(book))
         pending.set_result(book)
 
-    def _hold(self, key: CacheKey, book: CompiledBook) -> None:
-        size = size_of(book)
+    def _hold(self, key: Hashable, book: object, size: int) -> None:
         if size > self._limit:
             return
         self._books[key] = (book, size)
@@ -117,8 +124,18 @@ class BookCache:
             self.counts.evictions += 1
 
 
-def size_of(book: CompiledBook) -> int:
-    """Return about how many bytes a compiled book takes, with its lexical index."""
-    keys = sum(len(key) for entry in book.entries for key in entry.spec.keys)
-    texts = book.content_chars + keys
-    return book.entry_count * _BYTES_PER_ENTRY + texts * _BYTES_PER_CHARACTER
+def size_of(book: CompiledBook | World | Library) -> int:
+    """Return about how many bytes a compiled book takes, with its lexical index.
+
+    A library is its order alone: its worlds are held under names of their own.
+    """
+    match book:
+        case CompiledBook():
+            keys = sum(len(key) for entry in book.entries for key in entry.spec.keys)
+            texts = book.content_chars + keys
+            return book.entry_count * _BYTES_PER_ENTRY + texts * _BYTES_PER_CHARACTER
+        case World():
+            texts = sum(len(entry.content) for entry in book.entries)
+            return len(book.entries) * _BYTES_PER_LORE + texts * _BYTES_PER_CHARACTER
+        case Library():
+            return sum(len(each.world.entries) for each in book.books) * _BYTES_PER_PLACE

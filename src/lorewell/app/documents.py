@@ -13,9 +13,8 @@ from lorewell.engine.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
 from lorewell.model.text import canonical_json
 
-_SILLYTAVERN_FORMATS = frozenset(
-    {"st_world", "character_book", "chara_card_v2", "chara_card_v3", "lorebook_v3"}
-)
+_SILLYTAVERN_FORMATS = frozenset({"st_world", "character_book", "lorebook_v3"})
+_CARD = "chara_card_v"  # of any version
 _REPLICA_FORMAT = "replica"
 
 Report = ImportReport | NativeReport
@@ -103,7 +102,7 @@ def load_model(content: bytes) -> BookCreate:
 def _origin(book: BookCreate) -> str:
     named = (entry.source.get("format") for entry in book.entries)
     formats = {each for each in named if isinstance(each, str)}
-    if formats & _SILLYTAVERN_FORMATS:
+    if formats & _SILLYTAVERN_FORMATS or any(each.startswith(_CARD) for each in formats):
         return "sillytavern"
     return "replica" if _REPLICA_FORMAT in formats else "native"
 

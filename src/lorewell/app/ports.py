@@ -93,6 +93,26 @@ class KeptRequest:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRow:
+    """A conversation, and how many states are kept of it."""
+
+    tenant_id: str
+    conversation_id: str
+    state_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMark:
+    """Which messages a kept state comes after, and since when it is kept."""
+
+    messages_hash: str
+    message_count: int
+    kept_at: datetime
+
+
 class Transaction(Protocol):
     """One transaction. Everything is seen, and in a write done, as a whole or not at all.
 
@@ -210,6 +230,40 @@ class Transaction(Protocol):
 
     def drop_requests(self, expired_by: datetime) -> int:
         """Forget the requests that expired by then; return how many."""
+
+    # Conversations
+    def keep_state(
+        self, tenant_id: str, conversation_id: str, mark: StateMark, state: bytes, *, most: int
+    ) -> None:
+        """Keep a state, in place of one after the same messages; of more than `most` the newest.
+
+        The conversation is made with its first state.
+        """
+
+    def find_conversation(self, tenant_id: str, conversation_id: str) -> ConversationRow | None:
+        """Return a conversation."""
+
+    def list_conversations(
+        self, tenant_id: str, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[ConversationRow]:
+        """Return conversations by `updated_at` descending, then id ascending.
+
+        `after` is (updated_at, conversation_id) of the last one seen.
+        """
+
+    def list_marks(self, tenant_id: str, conversation_id: str) -> Sequence[StateMark]:
+        """Return which states are kept of a conversation, newest first, then longest first."""
+
+    def list_states(
+        self, tenant_id: str, conversation_id: str
+    ) -> Sequence[tuple[StateMark, bytes]]:
+        """Return the states that are kept of a conversation, in the order of their marks."""
+
+    def get_state(self, tenant_id: str, conversation_id: str, messages_hash: str) -> bytes:
+        """Return a state that is kept."""
+
+    def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
+        """Forget a conversation and all its states; return whether it was there."""
 
 
 class Store(Protocol):

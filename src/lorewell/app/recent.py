@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from lorewell.app.cache import CacheKey
+from lorewell.engine.compiled import CompiledBook
 
 SHORT_MS = 2.0
 # A thread has to wait for the interpreter again and again, 5 ms at a time; asking for its CPU time
@@ -23,7 +24,7 @@ _MOST = 500
 @dataclass(slots=True)
 class _Turn:
     mark: Hashable
-    keys: Sequence[CacheKey]
+    keys: Sequence[CacheKey[CompiledBook]]
     is_short: bool = False
 
 
@@ -34,7 +35,7 @@ class Recent:
         """Begin with nothing."""
         self._turns: OrderedDict[Hashable, _Turn] = OrderedDict()
 
-    def find(self, name: Hashable, mark: Hashable | None) -> Sequence[CacheKey]:
+    def find(self, name: Hashable, mark: Hashable | None) -> Sequence[CacheKey[CompiledBook]]:
         """Return the keys of a short turn's books if nothing was written since, else nothing."""
         turn = self._turns.get(name)
         if turn is None or mark is None or not turn.is_short:
@@ -44,7 +45,9 @@ class Recent:
             return ()
         return turn.keys
 
-    def keep(self, name: Hashable, mark: Hashable | None, keys: Sequence[CacheKey]) -> None:
+    def keep(
+        self, name: Hashable, mark: Hashable | None, keys: Sequence[CacheKey[CompiledBook]]
+    ) -> None:
         """Remember a turn; `mark` was taken before its books were looked up."""
         if mark is None:
             return

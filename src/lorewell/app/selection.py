@@ -76,8 +76,8 @@ def _load(tx: Transaction, cache: BookCache, row: RevisionRow) -> Loaded:
     return Loaded(row, book, content)
 
 
-def _key(row: RevisionRow) -> CacheKey:
-    return CacheKey(row.book_id, row.revision, row.content_hash)
+def _key(row: RevisionRow) -> CacheKey[CompiledBook]:
+    return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
 
 
 def compiled(cache: BookCache, counter: TokenCounter, loaded: Loaded) -> CompiledBook:
@@ -134,7 +134,7 @@ async def _select(services: Services, tenant_id: str, request: SelectRequest) ->
         recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
         return response
 
-    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey], SelectResponse]:
+    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey[CompiledBook]], SelectResponse]:
         keys = [_key(each.row) for each in loaded]
         books = [compiled(cache, services.counter, each) for each in loaded]
         return keys, _timed(services, books, request)
@@ -218,12 +218,21 @@ def _preview_book(
     if isinstance(item, BookRef):
         return compiled(services.cache, services.counter, loaded)
     row = loaded.row
-    book = _changed(load_model(loaded.content or b""), item, index)
+    book = changed(load_model(loaded.content or b""), item, index)
     return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
 
 
-def _changed(book: BookCreate, item: ChangedBook, index: int) -> BookCreate:
-    """Return the book with entries replaced, added at the end, or left out."""
+def changed(book: BookCreate, item: ChangedBook, index: int) -> BookCreate:
+    """Return the book with entries replaced, added at the end, or left out.
+
+    Args:
+        book: the stored revision.
+        item: the changes.
+        index: of the item among the request's books.
+
+    Raises:
+        ValidationFailedError: a change does not fit to the book.
+    """
     entries: dict[str, Entry] = {entry.id: entry for entry in book.entries}
     faults = [
         Fault(pointer("books", index, "removed", at), f"there is no entry {name!r} in this book")

@@ -28,6 +28,7 @@ class Services:
         counter: counts tokens.
         limits: how much the books of one selection may hold together.
         auth: whether API keys are asked for.
+        max_conversation_states: timed states that are kept of a conversation at most.
     """
 
     store: Store
@@ -39,6 +40,7 @@ class Services:
     counter: TokenCounter
     limits: SnapshotLimits
     auth: bool
+    max_conversation_states: int
 
 
 def stamp(time: datetime) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from lorewell.app import access, bindings as prompts, books as shelf
-from lorewell.app.books import Page
+from lorewell.app.pages import Page
 from lorewell.app.services import Services
 from lorewell.bootstrap import build_services, start, stop
 from lorewell.errors import Fault, ValidationFailedError

@@ -7,12 +7,14 @@ from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
-from lorewell.model import SelectResponse
+from lorewell.model import ReplayResponse, SelectResponse, SillyTavernResponse
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _DOCUMENT = TypeAdapter(dict[str, object])
 _SELECTION = TypeAdapter(SelectResponse)
+_ACTIVATION = TypeAdapter(SillyTavernResponse)
+_REPLAY = TypeAdapter(ReplayResponse)
 
 
 def model(kind: type[Model]) -> Callable[[bytes], Model]:
@@ -27,6 +29,24 @@ def selection(body: bytes) -> SelectResponse:
         ValueError: it is none.
     """
     return _SELECTION.validate_json(body)
+
+
+def activation(body: bytes) -> SillyTavernResponse:
+    """Return the answer of the policy `sillytavern` in a body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _ACTIVATION.validate_json(body)
+
+
+def replayed(body: bytes) -> ReplayResponse:
+    """Return the replay in a body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _REPLAY.validate_json(body)
 
 
 def document(body: bytes) -> dict[str, object]:

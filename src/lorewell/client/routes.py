@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from lorewell.client.answers import document, model, nothing, selection, text
+from lorewell.client.answers import (
+    activation,
+    document,
+    model,
+    nothing,
+    replayed,
+    selection,
+    text,
+)
 from lorewell.client.calls import (
     Ask,
     Call,
@@ -23,12 +31,16 @@ from lorewell.client.calls import (
     segment,
 )
 from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
     BindingSet,
     BindingsPut,
     BookCreate,
     BookDiff,
     BookHead,
     BookPage,
+    Conversation,
+    ConversationPage,
     CreatedKey,
     CreateResult,
     ImportBatch,
@@ -38,6 +50,8 @@ from lorewell.model import (
     PreviewRequest,
     Published,
     PublishRequest,
+    ReplayRequest,
+    ReplayResponse,
     ResolvedBindings,
     RestoreRequest,
     RevisionPage,
@@ -45,6 +59,7 @@ from lorewell.model import (
     SearchResponse,
     SelectRequest,
     SelectResponse,
+    SillyTavernResponse,
     StoredBook,
     TenantList,
     TokenCountRequest,
@@ -57,6 +72,8 @@ from lorewell.model.text import text_flaw
 
 BOOKS = "/v1/books"
 BINDINGS = "/v1/prompt-bindings"
+CONVERSATIONS = "/v1/conversations"
+SILLYTAVERN = "/v1/sillytavern"
 ADMIN = "/v1/admin"
 
 
@@ -282,6 +299,61 @@ def get_selection(
     """Return a selection of a while ago, by its fingerprint, with its whole ledger."""
     path = f"/v1/selections/{segment(selection_id)}"
     return session.call(Ask(method="GET", path=path, kind=Kind.READ), selection, options)
+
+
+def activate_for_turn(
+    session: Session, request: ActivateRequest, **options: Unpack[TenantOptions]
+) -> Call[SillyTavernResponse]:
+    """Return what SillyTavern does with these books in this turn, and why.
+
+    With a `conversation_id` timed state is kept; asked twice, it is the same.
+    """
+    ask = Ask(method="POST", path=f"{SILLYTAVERN}/activate", kind=Kind.READ, body=request)
+    return session.call(ask, activation, options)
+
+
+def preview_activation(
+    session: Session, request: ActivatePreview, **options: Unpack[TenantOptions]
+) -> Call[SillyTavernResponse]:
+    """Activate from books that are changed or not stored at all; nothing is kept."""
+    ask = Ask(method="POST", path=f"{SILLYTAVERN}/preview", kind=Kind.READ, body=request)
+    return session.call(ask, activation, options)
+
+
+def replay_chat(
+    session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
+) -> Call[ReplayResponse]:
+    """Run a whole chat turn after turn: active entries, timed state and budget of each."""
+    ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
+    return session.call(ask, replayed, options)
+
+
+def list_conversations(
+    session: Session,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[ConversationPage]:
+    """Return a page of conversations, last used first."""
+    ask = Ask(method="GET", path=CONVERSATIONS, kind=Kind.READ, query=_page(limit, cursor))
+    return session.call(ask, model(ConversationPage), options)
+
+
+def get_conversation(
+    session: Session, conversation_id: str, **options: Unpack[TenantOptions]
+) -> Call[Conversation]:
+    """Return a conversation with all states that are kept of it, newest first."""
+    path = f"{CONVERSATIONS}/{segment(conversation_id)}"
+    return session.call(Ask(method="GET", path=path, kind=Kind.READ), model(Conversation), options)
+
+
+def delete_conversation(
+    session: Session, conversation_id: str, **options: Unpack[TenantOptions]
+) -> Call[None]:
+    """Forget a conversation and all that is kept of it."""
+    path = f"{CONVERSATIONS}/{segment(conversation_id)}"
+    return session.call(Ask(method="DELETE", path=path, kind=Kind.WRITE), nothing, options)
 
 
 def count_tokens(

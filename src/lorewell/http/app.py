@@ -34,18 +34,23 @@ from lorewell.http.routes import (
     bindings,
     books,
     context,
+    conversations,
     health,
     imports,
     index,
     revisions,
     search,
+    sillytavern,
     tokens,
 )
 from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
 # Routes are tried in this order, so what is asked most stands first.
-_MODULES = (context, bindings, search, tokens, books, revisions, imports, index, admin, health)
+_MODULES = (
+    *(context, sillytavern, bindings, search, tokens, books, revisions, imports, conversations),
+    *(index, admin, health),
+)
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405
 

@@ -19,10 +19,18 @@ from lorewell.http.bodies import read_model
 from lorewell.http.metrics import Metrics
 from lorewell.http.multipart import read_files
 from lorewell.http.parameters import TenantId
-from lorewell.model import CreateResult, Scope, SelectResponse
+from lorewell.model import (
+    CreateResult,
+    ReplayResponse,
+    Scope,
+    SelectResponse,
+    SillyTavernResponse,
+)
 from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
+
+Written = SelectResponse | SillyTavernResponse | ReplayResponse
 
 JSON = "application/json"
 OK, CREATED, NO_CONTENT = 200, 201, 204
@@ -56,6 +64,10 @@ class Call:
     def services(self) -> Services:
         """What the use cases work with."""
         return self.shared.services
+
+    async def need(self, scope: Scope) -> None:
+        """Refuse the request unless it may do this too."""
+        await _allowed(self.request, scope, self.tenant_id)
 
     async def body(self, model: type[Model]) -> Model:
         """Return the JSON body as a model."""
@@ -127,6 +139,11 @@ def answer_created(result: CreateResult) -> Response:
 async def answer_selection(call: Call, response: SelectResponse) -> Response:
     """Return a selection, encoded straight from its values."""
     call.shared.metrics.selected(response)
-    if len(response.decisions) > _LARGE_LEDGER:
+    return await answer_written(response, parts=len(response.decisions))
+
+
+async def answer_written(response: Written, *, parts: int) -> Response:
+    """Return what is encoded straight from its values: where it has many parts, in a thread."""
+    if parts > _LARGE_LEDGER:
         return answer_json(await asyncio.to_thread(response.to_json))
     return answer_json(response.to_json())

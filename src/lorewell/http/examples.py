@@ -26,3 +26,23 @@ SELECT: Mapping[str, Any] = {
 }
 PREVIEW: Mapping[str, Any] = {**SELECT, "books": [{"book": BOOK}]}
 SEARCH: Mapping[str, Any] = {"books": [{"book_id": BOOK_ID}], "query": "green lamp"}
+CONVERSATION_ID = "mira-1"
+_LAMP: Mapping[str, Any] = {
+    "uid": 0,
+    "key": ["lamp"],
+    "content": "{{char}} keeps the lamp burning for {{user}}.",
+    "sticky": 3,
+}
+_WORLD: Mapping[str, Any] = {"source": "chat", "name": "Harbour", "entries": {"0": _LAMP}}
+SCENE: Mapping[str, Any] = {
+    "books": [_WORLD],
+    "chat": [
+        {"name": "Mira", "content": "Night falls over the harbour."},
+        {"name": "Ann", "content": "Who lit the lamp?"},
+    ],
+    "macros": {"user": "Ann", "char": "Mira"},
+    "context_tokens": 8192,
+}
+ACTIVATE: Mapping[str, Any] = {**SCENE, "conversation_id": CONVERSATION_ID}
+ACTIVATE_PREVIEW: Mapping[str, Any] = {**SCENE, "books": [_WORLD, {"book": BOOK}]}
+REPLAY: Mapping[str, Any] = {**SCENE, "turns_after": "user_messages"}

@@ -6,12 +6,12 @@ may be left out on the way in, and are always there on the way out) has two: `En
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, cast, get_type_hints
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import TypeAdapter, create_model
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
 from lorewell.errors import (
@@ -30,6 +30,8 @@ from lorewell.errors import (
 from lorewell.http import multipart, problems
 from lorewell.http.problems import status_of
 from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
     ApiKey,
     BindingSet,
     BindingsPut,
@@ -37,6 +39,8 @@ from lorewell.model import (
     BookDiff,
     BookHead,
     BookPage,
+    Conversation,
+    ConversationPage,
     CreatedKey,
     CreateResult,
     Facts,
@@ -47,6 +51,8 @@ from lorewell.model import (
     PreviewRequest,
     Published,
     PublishRequest,
+    ReplayRequest,
+    ReplayResponse,
     ResolvedBindings,
     RestoreRequest,
     RevisionPage,
@@ -54,11 +60,13 @@ from lorewell.model import (
     SearchResponse,
     SelectRequest,
     SelectResponse,
+    SillyTavernResponse,
     StoredBook,
     TenantList,
     TokenCountRequest,
     TokenCounts,
 )
+from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
 from lorewell.model.index import IndexRequest, IndexState
 
 Document = dict[str, Any]
@@ -67,6 +75,8 @@ Link = tuple[str, Mapping[str, str]]
 
 _PREFIX = "#/components/schemas/"
 _TAKEN: tuple[type, ...] = (
+    ActivatePreview,
+    ActivateRequest,
     BindingsPut,
     BookCreate,
     ImportBatch,
@@ -74,6 +84,7 @@ _TAKEN: tuple[type, ...] = (
     KeyRequest,
     PreviewRequest,
     PublishRequest,
+    ReplayRequest,
     RestoreRequest,
     SearchRequest,
     SelectRequest,
@@ -85,6 +96,8 @@ _GIVEN: tuple[type, ...] = (
     BookDiff,
     BookHead,
     BookPage,
+    Conversation,
+    ConversationPage,
     CreateResult,
     CreatedKey,
     ImportPreview,
@@ -92,10 +105,12 @@ _GIVEN: tuple[type, ...] = (
     KeyList,
     problems.Problem,
     Published,
+    ReplayResponse,
     ResolvedBindings,
     RevisionPage,
     SearchResponse,
     SelectResponse,
+    SillyTavernResponse,
     StoredBook,
     TenantList,
     TokenCounts,
@@ -124,7 +139,9 @@ def _make_schemas() -> tuple[Mapping[type, str], Document]:
         _named(name): {**_cleaned(schema), "title": _named(name)}  # generators go by titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
     }
-    schemas["Facts"] = _facts_schema()
+    for kind in (Facts, Event, Hit, ExampleEntry, ReplayedEntry):
+        name, nulls = kind.__name__, kind in (ExampleEntry, ReplayedEntry)
+        schemas[name] = _as_object(schemas[name], kind._fields, nulls=nulls)
     return names, schemas
 
 
@@ -146,16 +163,25 @@ def _cleaned(schema: Any) -> Any:  # noqa: ANN401  JSON
     return cleaned
 
 
-def _facts_schema() -> Document:
-    """Return the schema of facts: a named tuple that is written as an object, without nulls."""
-    fields: Any = {name: (hint, None) for name, hint in get_type_hints(Facts).items()}
-    schema: Document = TypeAdapter(create_model("Facts", **fields)).json_schema()
-    for name, member in schema["properties"].items():
-        (schema["properties"][name],) = (
-            each for each in member["anyOf"] if each.get("type") != "null"
-        )
-    schema["additionalProperties"] = False
-    return schema
+def _as_object(schema: Document, names: Sequence[str], *, nulls: bool) -> Document:
+    """Return the schema of a named tuple, which is written as an object, with or without nulls."""
+    properties = dict(zip(names, schema["prefixItems"], strict=True))
+    required = list(names)
+    if not nulls:
+        required = [name for name in names if not _may_be_null(properties[name])]
+        properties = {name: _not_null(member) for name, member in properties.items()}
+    made = {"type": "object", "title": schema["title"], "properties": properties}
+    return {**made, "additionalProperties": False} | ({"required": required} if required else {})
+
+
+def _may_be_null(schema: Document) -> bool:
+    return any(each.get("type") == "null" for each in schema.get("anyOf", ()))
+
+
+def _not_null(schema: Document) -> Document:
+    """Return the schema without null, if it is one of a value that may be null."""
+    kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    return kinds[0] if _may_be_null(schema) and len(kinds) == 1 else schema
 
 
 _NAMES, SCHEMAS = _make_schemas()

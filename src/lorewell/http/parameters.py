@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from lorewell.app.once import MAX_KEY_CHARS
 from lorewell.model.access import TENANT_PATTERN
+from lorewell.model.conversation import CONVERSATION_PATTERN
 from lorewell.model.imports import ExportFormat
 
 MAX_REVISION = 2**31 - 1  # what every client's and database's integer holds
@@ -68,6 +69,9 @@ AnyPromptId = Annotated[
     ),
 ]
 BookId = Annotated[str, Path(description="A book's id, a UUID.")]
+ConversationPath = Annotated[
+    str, Path(pattern=CONVERSATION_PATTERN, description="A conversation, by the caller's own name.")
+]
 RevisionPath = Annotated[_Number, Path(description="A revision.")]
 Revision = Annotated[
     _Number | None,

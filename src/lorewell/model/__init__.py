@@ -1,9 +1,19 @@
 """The contract: what books, requests and answers look like. Shared by every surface."""
 
 from lorewell.model.access import ApiKey, CreatedKey, KeyList, KeyRequest, Scope, TenantList
+from lorewell.model.activated import ReplayResponse, SillyTavernResponse
 from lorewell.model.binding import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.book import BookCreate, content_hash
 from lorewell.model.condition import Condition
+from lorewell.model.conversation import (
+    ActivatePreview,
+    ActivateRequest,
+    Conversation,
+    ConversationInfo,
+    ConversationPage,
+    KeptState,
+    ReplayRequest,
+)
 from lorewell.model.decision import Block, Decision, Facts, Reason, SelectResponse, SnapshotItem
 from lorewell.model.entry import POSITIONS, Entry, Position
 from lorewell.model.imports import ImportReport
@@ -38,6 +48,8 @@ from lorewell.model.sillytavern import SillyTavernBlock
 
 __all__ = [
     "POSITIONS",
+    "ActivatePreview",
+    "ActivateRequest",
     "ApiKey",
     "Binding",
     "BindingSet",
@@ -51,6 +63,9 @@ __all__ = [
     "ChangedBook",
     "ChangedEntry",
     "Condition",
+    "Conversation",
+    "ConversationInfo",
+    "ConversationPage",
     "CreateResult",
     "CreatedBook",
     "CreatedKey",
@@ -61,6 +76,7 @@ __all__ = [
     "ImportPreview",
     "ImportReport",
     "InlineBook",
+    "KeptState",
     "KeyList",
     "KeyRequest",
     "Message",
@@ -72,6 +88,8 @@ __all__ = [
     "PublishRequest",
     "Published",
     "Reason",
+    "ReplayRequest",
+    "ReplayResponse",
     "ResolvedBindings",
     "RestoreRequest",
     "Revision",
@@ -84,6 +102,7 @@ __all__ = [
     "SelectRequest",
     "SelectResponse",
     "SillyTavernBlock",
+    "SillyTavernResponse",
     "SnapshotItem",
     "StoredBook",
     "TenantList",

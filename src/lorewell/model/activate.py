@@ -193,8 +193,8 @@ class Mending(Contract):
     blank_keys: Flag = False
 
 
-class SillyTavernRequest(Contract):
-    """One turn as SillyTavern scans it.
+class SillyTavernScene(Contract):
+    """What SillyTavern looks at in a turn, whichever turn it is.
 
     Attributes:
         books: in the order in which they were selected or bound.
@@ -202,11 +202,8 @@ class SillyTavernRequest(Contract):
         context_tokens: the size of the model's context, of which the budget is a part.
         message_tokens: what a counted text costs on top of its tokens, as SillyTavern counts it
             for chat completions (6 there, 0 for text completions).
-        draws: the random numbers of this scan, in [0, 1), in order. Without them they are made
-            from `seed`.
+        seed: the random numbers are made from it.
         timed_state: what the last turn of this chat answered; invalid parts are dropped.
-        forced: activated from outside; a later one replaces one of the same entry.
-        dry_run: neither reads nor changes sticky and cooldown.
     """
 
     settings: SillyTavernSettings = SillyTavernSettings()
@@ -221,9 +218,21 @@ class SillyTavernRequest(Contract):
     context_tokens: Count
     message_tokens: Count = 0
     seed: Annotated[Text, Field(max_length=200)] = "0"
-    draws: Annotated[tuple[Draw, ...], Field(max_length=100_000)] | None = None
     timed_state: StateObject = Field(default_factory=dict)
+    mending: Mending = Mending()
+
+
+class SillyTavernRequest(SillyTavernScene):
+    """One turn as SillyTavern scans it.
+
+    Attributes:
+        draws: the random numbers of this scan, in [0, 1), in order. Without them they are made
+            from `seed`.
+        forced: activated from outside; a later one replaces one of the same entry.
+        dry_run: neither reads nor changes sticky and cooldown.
+    """
+
+    draws: Annotated[tuple[Draw, ...], Field(max_length=100_000)] | None = None
     forced: Annotated[tuple[ForcedEntry, ...], Field(max_length=1_000)] = ()
     dry_run: Flag = False
-    mending: Mending = Mending()
     explain: Explain = "full"

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from lorewell.model.activate import ForcedEntry
+from lorewell.model.decision import SnapshotItem
 
 State = Literal["stop", "initial", "recursion", "min_activations"]
 
@@ -233,6 +234,20 @@ class BudgetFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """Which timed state a turn of a conversation began with.
+
+    Attributes:
+        state: the request's own, one that was kept, or none.
+        kept_after: how many messages the chat had when the kept one was made.
+    """
+
+    conversation_id: str
+    state: Literal["given", "kept", "none"]
+    kept_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SillyTavernResponse:
     """The answer to a SillyTavernRequest.
 
@@ -243,6 +258,8 @@ class SillyTavernResponse:
         forced: what stays queued for the next scan.
         draws_used: how many random numbers were drawn.
         loops, events, verdicts: the ledger; under `explain: "full"` alone.
+        snapshot: the stored revisions that were used, for callers to fill in.
+        conversation: for callers that keep timed state to fill in.
     """
 
     activated: tuple[ActivatedEntry, ...]
@@ -261,6 +278,57 @@ class SillyTavernResponse:
     loops: tuple[Loop, ...] = ()
     events: tuple[Event, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    snapshot: tuple[SnapshotItem, ...] = ()
+    conversation: Continued | None = None
+    policy_version: str = "sillytavern/1.18.0"
+
+    def to_json(self) -> bytes:
+        """Return the response as compact JSON in UTF-8."""
+        return orjson.dumps(self, default=_encode)
+
+
+class ReplayedEntry(NamedTuple):
+    """An active entry of a replayed turn; its members are those of `ActivatedEntry`."""
+
+    id: str
+    reason: Activation
+    key: str | None
+    hit: Hit | None
+    loop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedTurn:
+    """One turn of a replay. With its messages, seed and the state before, it can be asked again.
+
+    Attributes:
+        messages: how many messages of the chat there were.
+        seed: what its random numbers were made from.
+        activated: in the order of activation.
+        timed_state: after it.
+    """
+
+    messages: int
+    seed: str
+    activated: tuple[ReplayedEntry, ...]
+    timed_state: Mapping[str, Mapping[str, Mapping[str, object]]]
+    budget: BudgetFigures
+    draws_used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayResponse:
+    """The answer to a ReplayRequest.
+
+    Attributes:
+        turns: oldest first.
+        rest_from: where the answer ends before the chat does: the `from_messages` with which to
+            ask for the rest, beginning with the last turn's `timed_state`.
+    """
+
+    turns: tuple[ReplayedTurn, ...]
+    rest_from: int | None
+    snapshot: tuple[SnapshotItem, ...]
     policy_version: str = "sillytavern/1.18.0"
 
     def to_json(self) -> bytes:
@@ -272,8 +340,8 @@ def _encode(value: object) -> object:
     if isinstance(value, Event | Hit):
         named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
-    if isinstance(value, ExampleEntry):
+    if isinstance(value, ExampleEntry | ReplayedEntry):
         return value._asdict()
     if isinstance(value, ForcedEntry):
-        return value.model_dump()
+        return orjson.Fragment(value.model_dump_json())  # it may hold integers of any size
     raise TypeError

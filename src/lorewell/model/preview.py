@@ -33,7 +33,8 @@ class ChangedBook(Contract):
     removed: Annotated[tuple[EntryId, ...], Field(max_length=MAX_ENTRIES)] = ()
 
 
-def _kind_of(item: Any) -> str:  # noqa: ANN401  whatever was sent
+def kind_of(item: Any) -> str:  # noqa: ANN401  whatever was sent
+    """Return the tag of a book in a preview, by what it names."""
     names = item if isinstance(item, dict) else getattr(item, "model_fields_set", ())
     if "book" in names:
         return "[inline]"
@@ -44,7 +45,7 @@ PreviewBook = Annotated[
     Annotated[BookRef, Tag("[stored]")]
     | Annotated[InlineBook, Tag("[inline]")]
     | Annotated[ChangedBook, Tag("[changed]")],
-    Discriminator(_kind_of),
+    Discriminator(kind_of),
 ]
 
 

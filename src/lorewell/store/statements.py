@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -92,10 +92,11 @@ class Statements(ABC):
         statement = self._insert(table).on_conflict_do_nothing(index_elements=[*table.primary_key])
         return self._change(statement, **row) == 1
 
-    def _put(self, table: Table, row: Mapping[str, object]) -> None:
-        """Add a row, or give the row that has its key all of these values."""
+    def _put(self, table: Table, row: Mapping[str, object], *, once: Collection[str] = ()) -> None:
+        """Add a row, or give the row that has its key all of these values but those `once` set."""
         insert = self._insert(table)
-        changed = {name: insert.excluded[name] for name in row if not table.c[name].primary_key}
+        kept = {*table.primary_key.columns.keys(), *once}
+        changed = {name: insert.excluded[name] for name in row if name not in kept}
         self._change(
             insert.on_conflict_do_update(index_elements=[*table.primary_key], set_=changed), **row
         )

@@ -189,3 +189,36 @@ kept_requests = Table(
     PrimaryKeyConstraint("tenant_id", "selection_id"),
 )
 Index(None, kept_requests.c.expires_at)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("conversation_id", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "conversation_id"),
+)
+Index(
+    None,
+    conversations.c.tenant_id,
+    conversations.c.updated_at.desc(),
+    conversations.c.conversation_id,
+)
+
+conversation_states = Table(
+    "conversation_states",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("conversation_id", String, nullable=False),
+    Column("messages_hash", String, nullable=False),
+    Column("message_count", BigInteger, nullable=False),
+    Column("state", LargeBinary, nullable=False),
+    Column("kept_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "conversation_id", "messages_hash"),
+    ForeignKeyConstraint(
+        ["tenant_id", "conversation_id"],
+        ["conversations.tenant_id", "conversations.conversation_id"],
+        ondelete="CASCADE",
+    ),
+)

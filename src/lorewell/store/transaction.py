@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RootTransaction
 from lorewell.app.ports import Transaction
 from lorewell.store.bindings import Bindings
 from lorewell.store.books import Books
+from lorewell.store.conversations import Conversations
 from lorewell.store.files import Files
 from lorewell.store.idempotency import Idempotency
 from lorewell.store.keys import Keys
@@ -21,7 +22,7 @@ Result = TypeVar("Result")
 Unit = Callable[[Connection], Result]
 
 
-class SqlTransaction(Books, Revisions, Files, Idempotency, Bindings, Keys, Requests):
+class SqlTransaction(Books, Revisions, Files, Idempotency, Bindings, Keys, Requests, Conversations):
     """One transaction on a SQL database."""
 
     @classmethod

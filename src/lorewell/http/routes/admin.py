@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from lorewell.app.access import create_key as create, list_keys as list_all, revoke_key as revoke
-from lorewell.app.books import Page, list_books, list_tenants as list_all_tenants, read_book
+from lorewell.app.books import list_books, list_tenants as list_all_tenants, read_book
+from lorewell.app.pages import Page
 from lorewell.errors import BookNotFoundError, NotFoundError, RevisionNotFoundError
 from lorewell.http.calls import CREATED, NO_CONTENT, OK, Administering, answer, answer_json
 from lorewell.http.openapi import json_body, told

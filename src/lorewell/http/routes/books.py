@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from lorewell.app.books import (
-    Page,
     create_books,
     delete_book as delete,
     export,
@@ -13,6 +12,7 @@ from lorewell.app.books import (
     read_book,
     restore_book as restore,
 )
+from lorewell.app.pages import Page
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,

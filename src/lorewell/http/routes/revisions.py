@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from lorewell.app.books import (
-    Page,
     diff,
     list_revisions as list_page,
     publish,
     restore_revision as restore,
 )
+from lorewell.app.pages import Page
 from lorewell.errors import (
     BookNotFoundError,
     IdempotencyConflictError,

@@ -1,0 +1,115 @@
+"""Turns under the policy `sillytavern`: one, a preview of one, and those of a whole chat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from time import perf_counter
+
+from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
+from lorewell.app.ports import Transaction
+from lorewell.app.services import Services
+from lorewell.app.worlds import LoadedWorld, compile_library, load_worlds, snapshot_of
+from lorewell.engine.sillytavern.activate import activate
+from lorewell.insight.replay import replay, turns_of
+from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
+    ReplayRequest,
+    ReplayResponse,
+    SillyTavernResponse,
+)
+from lorewell.model.activated import ReplayedTurn
+
+# What one answer of a replay holds at most; the first turn is always in it.
+MAX_TURNS = 1_000
+MAX_FOUND = 100_000  # active entries and timed effects, of all turns together
+MAX_SECONDS = 20.0
+
+
+async def activate_turn(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> SillyTavernResponse:
+    """Return what SillyTavern does with these books in this turn.
+
+    A turn of a conversation keeps its timed state, unless it is a dry run.
+
+    Raises:
+        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        PolicyMismatchError: the prompt's books run under another policy.
+        BookNotFoundError, RevisionNotFoundError: a book is not there.
+        SnapshotTooLargeError: the books hold too much together.
+        ValidationFailedError: the draws given are used up before the scan ends.
+    """
+    hashes = await hash_beginnings(request)
+    response = await _activate(services, tenant_id, request, hashes)
+    if request.conversation_id is not None and not request.dry_run:
+        await keep(services, (tenant_id, request.conversation_id), hashes, response.timed_state)
+    return response
+
+
+async def preview_turn(
+    services: Services, tenant_id: str, request: ActivatePreview
+) -> SillyTavernResponse:
+    """Return what a turn would give with books that are changed or not stored at all.
+
+    The same code and the same bytes as `activate_turn`; nothing is kept.
+
+    Raises:
+        LorewellError: as `activate_turn`.
+        ValidationFailedError: a change does not fit to its book.
+    """
+    return await _activate(services, tenant_id, request, await hash_beginnings(request))
+
+
+async def _activate(
+    services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
+) -> SillyTavernResponse:
+    def load(tx: Transaction) -> tuple[list[LoadedWorld], Beginning | None]:
+        loaded = load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
+        return loaded, find_beginning(tx, tenant_id, request, hashes)
+
+    def answer(found: tuple[list[LoadedWorld], Beginning | None]) -> SillyTavernResponse:
+        loaded, beginning = found
+        turn = request if beginning is None else beginning.of(request)
+        library = compile_library(services, loaded)
+        return replace(
+            activate(library, turn, counter=services.counter),
+            snapshot=snapshot_of(loaded),
+            conversation=None if beginning is None else beginning.told,
+        )
+
+    return await services.store.read_then(load, answer)
+
+
+async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest) -> ReplayResponse:
+    """Return what SillyTavern would have done in each turn of a chat; nothing is kept.
+
+    A long replay is cut off; the answer says where the rest begins.
+
+    Raises:
+        LorewellError: as `activate_turn`.
+    """
+
+    def load(tx: Transaction) -> list[LoadedWorld]:
+        return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
+
+    def answer(loaded: list[LoadedWorld]) -> ReplayResponse:
+        library = compile_library(services, loaded)
+        turns = tuple(_bounded(replay(library, request, counter=services.counter)))
+        rest = turns_of(request)[len(turns) :]
+        return ReplayResponse(
+            turns=turns, rest_from=rest[0] if rest else None, snapshot=snapshot_of(loaded)
+        )
+
+    return await services.store.read_then(load, answer)
+
+
+def _bounded(turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
+    """Yield turns until they are enough for one answer."""
+    begin, found = perf_counter(), 0
+    for number, turn in enumerate(turns, 1):
+        yield turn
+        found += len(turn.activated) + sum(map(len, turn.timed_state.values()))
+        if number == MAX_TURNS or found > MAX_FOUND or perf_counter() - begin > MAX_SECONDS:
+            return

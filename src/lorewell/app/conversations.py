@@ -1,0 +1,178 @@
+"""Conversations: timed state that is kept from turn to turn (design.md §5, State is a value).
+
+The state after a turn is kept under the hash of all messages that the turn saw. The next turn
+begins with the state of the longest chat that its own goes on from. So a swipe, which sees the same
+messages again, begins as the first time; a chat that was edited or branches off begins with what
+was true before that place. Nothing has to be locked, and a turn that is asked twice changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lorewell.app.pages import Page, cursor_of, parse_cursor
+from lorewell.app.ports import ConversationRow, StateMark, Transaction
+from lorewell.app.services import Services, stamp
+from lorewell.errors import NotFoundError
+from lorewell.model import (
+    ActivateRequest,
+    Conversation,
+    ConversationInfo,
+    ConversationPage,
+    KeptState,
+)
+from lorewell.model.activate import ChatLine
+from lorewell.model.activated import Continued
+from lorewell.model.text import canonical_json
+
+TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """The timed state that a turn of a conversation begins with, and what the answer says of it."""
+
+    timed_state: dict[str, Any]
+    told: Continued
+
+    def of(self, request: ActivateRequest) -> ActivateRequest:
+        """Return the request with this state."""
+        return request.model_copy(update={"timed_state": self.timed_state})
+
+
+async def hash_beginnings(request: ActivateRequest) -> list[str]:
+    """Return the hash of the first 0, 1, 2, … messages of a conversation's chat, at last of all."""
+    if request.conversation_id is None:
+        return []
+    return await asyncio.to_thread(_hash_beginnings, request.chat)
+
+
+def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
+    running = hashlib.sha256()
+    hashes = [running.hexdigest()]
+    for line in chat:
+        running.update(canonical_json([line.name, line.content]))
+        hashes.append(running.hexdigest())
+    return hashes
+
+
+def find_beginning(
+    tx: Transaction, tenant_id: str, request: ActivateRequest, hashes: Sequence[str]
+) -> Beginning | None:
+    """Return what a turn of a conversation begins with; None if it is of none.
+
+    What the request says goes before what is kept.
+    """
+    name = request.conversation_id
+    if name is None:
+        return None
+    if "timed_state" in request.model_fields_set:
+        told = Continued(conversation_id=name, state="given")
+        return Beginning(timed_state=request.timed_state, told=told)
+    before = {
+        mark.message_count: mark
+        for mark in tx.list_marks(tenant_id, name)
+        if mark.message_count < len(request.chat)
+        and hashes[mark.message_count] == mark.messages_hash
+    }
+    if not before:
+        return Beginning(timed_state={}, told=Continued(conversation_id=name, state="none"))
+    longest = max(before)
+    state = tx.get_state(tenant_id, name, before[longest].messages_hash)
+    told = Continued(conversation_id=name, state="kept", kept_after=longest)
+    return Beginning(timed_state=json.loads(state), told=told)
+
+
+async def keep(
+    services: Services, name: tuple[str, str], hashes: Sequence[str], state: TimedState
+) -> None:
+    """Keep the state after a turn; of a conversation's states the newest ones stay."""
+    mark = StateMark(
+        messages_hash=hashes[-1], message_count=len(hashes) - 1, kept_at=services.clock.now()
+    )
+    body = json.dumps(state).encode()
+    most = services.max_conversation_states
+    await services.store.write(lambda tx: tx.keep_state(*name, mark, body, most=most))
+
+
+async def list_conversations(services: Services, tenant_id: str, page: Page) -> ConversationPage:
+    """Return a page of conversations, last used first.
+
+    Raises:
+        ValidationFailedError: the cursor is none of ours.
+    """
+    after = None
+    if page.cursor is not None:
+        time, (name,) = parse_cursor(page.cursor, names=1)
+        after = (time, name)
+    rows = await services.store.read(
+        lambda tx: tx.list_conversations(tenant_id, limit=page.limit + 1, after=after)
+    )
+    shown = rows[: page.limit]
+    more = len(rows) > page.limit
+    return ConversationPage(
+        conversations=tuple(ConversationInfo(**_info(row)) for row in shown),
+        next_cursor=cursor_of(shown[-1].updated_at, shown[-1].conversation_id) if more else None,
+    )
+
+
+async def get_conversation(
+    services: Services, tenant_id: str, conversation_id: str
+) -> Conversation:
+    """Return a conversation with all states that are kept of it, newest first.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+
+    def load(tx: Transaction) -> tuple[ConversationRow, Sequence[tuple[StateMark, bytes]]]:
+        row = tx.find_conversation(tenant_id, conversation_id)
+        if row is None:
+            raise _no_conversation(conversation_id)
+        return row, tx.list_states(tenant_id, conversation_id)
+
+    row, states = await services.store.read(load)
+    return Conversation(
+        **_info(row),
+        states=tuple(
+            KeptState(
+                message_count=mark.message_count,
+                messages_hash=mark.messages_hash,
+                timed_state=json.loads(state),
+                kept_at=stamp(mark.kept_at),
+            )
+            for mark, state in states
+        ),
+    )
+
+
+async def delete_conversation(services: Services, tenant_id: str, conversation_id: str) -> None:
+    """Forget a conversation and all that is kept of it.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    if not await services.store.write(
+        lambda tx: tx.delete_conversation(tenant_id, conversation_id)
+    ):
+        raise _no_conversation(conversation_id)
+
+
+def _no_conversation(conversation_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no conversation {conversation_id!r}.")
+
+
+def _info(row: ConversationRow) -> dict[str, Any]:
+    return {
+        "conversation_id": row.conversation_id,
+        "tenant_id": row.tenant_id,
+        "state_count": row.state_count,
+        "created_at": stamp(row.created_at),
+        "updated_at": stamp(row.updated_at),
+    }

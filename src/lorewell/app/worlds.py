@@ -1,0 +1,177 @@
+"""The books of a turn under the policy `sillytavern`: bound, named or given, and compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lorewell.app.bindings import find_bound
+from lorewell.app.books import get_head, get_revision
+from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.documents import load_model
+from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.selection import changed
+from lorewell.app.services import Services
+from lorewell.engine.sillytavern.sources import Attached, Library
+from lorewell.engine.sillytavern.world import World, compile_stored, compile_world, world_entries
+from lorewell.errors import PolicyMismatchError, SnapshotTooLargeError
+from lorewell.model import SnapshotItem
+from lorewell.model.activate import AttachedBook
+from lorewell.model.conversation import AttachedChanges, AttachedNative
+
+Item = AttachedBook | AttachedNative | AttachedChanges
+POLICY = "sillytavern"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedWorld:
+    """A book of a turn, as far as the database knows it.
+
+    Attributes:
+        item: how it was named or given; of a bound one, how it would have been named.
+        index: its place in the request; -1 for a bound one.
+        row: its revision, if it is stored.
+        world: what it was compiled to before.
+        content: of its revision, where that is still to be compiled.
+    """
+
+    item: Item
+    index: int
+    row: RevisionRow | None = None
+    world: World | None = None
+    content: bytes | None = None
+
+
+def load_worlds(
+    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str | None, items: Sequence[Item]
+) -> list[LoadedWorld]:
+    """Return the books of a prompt, then those that are named, in one snapshot.
+
+    Raises:
+        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        PolicyMismatchError: the prompt's books run under another policy.
+        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
+    """
+    named = {item.book_id for item in items if not isinstance(item, AttachedNative)}
+    loaded = [] if prompt_id is None else _load_bound(tx, cache, tenant_id, prompt_id, named)
+    for index, item in enumerate(items):
+        if isinstance(item, AttachedNative) or item.book_id is None:
+            loaded.append(LoadedWorld(item=item, index=index))
+        else:
+            head = get_head(tx, tenant_id, item.book_id)
+            row = get_revision(tx, head, item.revision)
+            loaded.append(_load(tx, cache, row, item, index))
+    return loaded
+
+
+def _load_bound(
+    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str, named: set[str | None]
+) -> list[LoadedWorld]:
+    policy, rows = find_bound(tx, tenant_id, prompt_id)
+    if rows and policy != POLICY:
+        message = f"The books of the prompt {prompt_id!r} run under the policy {policy}."
+        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=policy)
+    return [
+        _load(tx, cache, row, AttachedBook(book_id=row.book_id, revision=row.revision), -1)
+        for row in rows
+        if row.book_id not in named
+    ]
+
+
+def _load(
+    tx: Transaction,
+    cache: BookCache,
+    row: RevisionRow,
+    item: AttachedBook | AttachedChanges,
+    index: int,
+) -> LoadedWorld:
+    world = cache.find(_stored_key(item, row)) if isinstance(item, AttachedBook) else None
+    content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
+    return LoadedWorld(item=item, index=index, row=row, world=world, content=content)
+
+
+def compile_library(services: Services, loaded: Sequence[LoadedWorld]) -> Library:
+    """Return the books ready to be scanned, from the cache as far as they are in it.
+
+    Books in our own format that are given or changed are compiled for one request alone.
+
+    Raises:
+        ValidationFailedError: a change does not fit to its book.
+        SnapshotTooLargeError: the books hold too much together.
+    """
+    keys = [_key(each) for each in loaded]
+    attached = [
+        Attached(each.item.source, _world(services.cache, key, each))
+        for key, each in zip(keys, loaded, strict=True)
+    ]
+    if None in keys:
+        return _library(services, attached)
+    sources = tuple(each.source for each in attached)
+    name = CacheKey(Library, (sources, tuple(keys)))
+    return services.cache.get(name, lambda: _library(services, attached))
+
+
+def _library(services: Services, attached: Sequence[Attached]) -> Library:
+    limits, worlds = services.limits, [each.world for each in attached]
+    entries = sum(len(world.entries) for world in worlds)
+    chars = sum(len(lore.content) for world in worlds for lore in world.entries)
+    if entries > limits.entries or chars > limits.content_chars:
+        message = f"The books hold {entries} entries and {chars} characters together."
+        raise SnapshotTooLargeError(
+            message,
+            entries=entries,
+            max_entries=limits.entries,
+            content_chars=chars,
+            max_content_chars=limits.content_chars,
+        )
+    return Library(attached)
+
+
+def _key(loaded: LoadedWorld) -> CacheKey[World] | None:
+    """Return what the compiled form is held under; None if it is made for one request alone."""
+    item, row = loaded.item, loaded.row
+    if not isinstance(item, AttachedBook):
+        return None
+    if row is not None:
+        return _stored_key(item, row)
+    # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
+    written = json.dumps(item.entries, ensure_ascii=False, separators=(",", ":"))
+    return CacheKey(World, (item.name, hashlib.sha256(written.encode()).digest()))
+
+
+def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:
+    return CacheKey(World, (item.name, row.book_id, row.revision, row.content_hash))
+
+
+def _world(cache: BookCache, key: CacheKey[World] | None, loaded: LoadedWorld) -> World:
+    if loaded.world is not None:
+        return loaded.world
+    return _compile(loaded) if key is None else cache.get(key, lambda: _compile(loaded))
+
+
+def _compile(loaded: LoadedWorld) -> World:
+    item = loaded.item
+    if isinstance(item, AttachedNative):
+        return compile_stored(item.book, name=item.name)
+    if isinstance(item, AttachedBook) and item.entries is not None:
+        return compile_world(item.name or "", world_entries(item.entries))
+    book = load_model(loaded.content or b"")
+    if isinstance(item, AttachedChanges):
+        book = changed(book, item, loaded.index)
+    return compile_stored(book, name=item.name)
+
+
+def snapshot_of(loaded: Sequence[LoadedWorld]) -> tuple[SnapshotItem, ...]:
+    """Return which stored revisions were used, in order."""
+    return tuple(
+        SnapshotItem(
+            book_id=row.book_id,
+            revision=row.revision,
+            content_hash=row.content_hash,
+            entry_count=row.entry_count,
+        )
+        for each in loaded
+        if (row := each.row) is not None
+    )

@@ -1,0 +1,43 @@
+"""Conversations: the timed state that is kept from turn to turn."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.conversations import (
+    delete_conversation as delete,
+    get_conversation as get,
+    list_conversations as list_page,
+)
+from lorewell.app.pages import Page
+from lorewell.errors import NotFoundError
+from lorewell.http.calls import NO_CONTENT, OK, Reading, Writing, answer
+from lorewell.http.openapi import told
+from lorewell.http.parameters import ConversationPath, Cursor, Limit
+from lorewell.model import Conversation, ConversationPage
+
+TAG = "conversations"
+
+router = APIRouter()
+
+
+@router.get("/v1/conversations", **told(gives={OK: ConversationPage}))
+async def list_conversations(call: Reading, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Return a page of conversations, last used first."""
+    page = Page(limit=limit, cursor=cursor)
+    return answer(await list_page(call.services, call.tenant_id, page))
+
+
+@router.get("/v1/conversations/{conversation_id}", **told(NotFoundError, gives={OK: Conversation}))
+async def get_conversation(call: Reading, conversation_id: ConversationPath) -> Response:
+    """Return a conversation with all states that are kept of it, newest first."""
+    return answer(await get(call.services, call.tenant_id, conversation_id))
+
+
+@router.delete(
+    "/v1/conversations/{conversation_id}", **told(NotFoundError, gives={NO_CONTENT: None})
+)
+async def delete_conversation(call: Writing, conversation_id: ConversationPath) -> Response:
+    """Forget a conversation and all that is kept of it."""
+    await delete(call.services, call.tenant_id, conversation_id)
+    return Response(status_code=NO_CONTENT)

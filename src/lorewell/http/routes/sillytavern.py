@@ -1,0 +1,91 @@
+"""SillyTavern's rules: one turn, a preview of one, and a whole chat."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.app.activation import activate_turn, preview_turn, replay_chat as replay
+from lorewell.errors import (
+    BindingInvalidError,
+    BookNotFoundError,
+    PolicyMismatchError,
+    RevisionNotFoundError,
+    SnapshotTooLargeError,
+)
+from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
+from lorewell.http.openapi import json_body, told
+from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
+    ReplayRequest,
+    ReplayResponse,
+    SillyTavernResponse,
+)
+
+TAG = "sillytavern"
+_PROBLEMS = (
+    BindingInvalidError,
+    PolicyMismatchError,
+    BookNotFoundError,
+    RevisionNotFoundError,
+    SnapshotTooLargeError,
+)
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/sillytavern/activate",
+    **told(
+        *_PROBLEMS,
+        gives={OK: SillyTavernResponse},
+        takes=json_body(ActivateRequest, ACTIVATE),
+        leads_to={
+            "conversation": (
+                "get_conversation",
+                {"conversation_id": "$request.body#/conversation_id"},
+            )
+        },
+    ),
+)
+async def activate_for_turn(call: Reading) -> Response:
+    """Return what SillyTavern does with these books in this turn, and why.
+
+    With a `conversation_id` timed state is kept from turn to turn, which takes the scope `write`.
+    """
+    request = await call.body(ActivateRequest)
+    if request.conversation_id is not None:
+        await call.need("write")
+    found = await activate_turn(call.services, call.tenant_id, request)
+    return await answer_written(found, parts=len(found.verdicts))
+
+
+@router.post(
+    "/v1/sillytavern/preview",
+    **told(
+        *_PROBLEMS,
+        gives={OK: SillyTavernResponse},
+        takes=json_body(ActivatePreview, ACTIVATE_PREVIEW),
+    ),
+)
+async def preview_activation(call: Reading) -> Response:
+    """Activate from books that are changed or not stored at all; nothing is kept."""
+    request = await call.body(ActivatePreview)
+    found = await preview_turn(call.services, call.tenant_id, request)
+    return await answer_written(found, parts=len(found.verdicts))
+
+
+@router.post(
+    "/v1/sillytavern/replay",
+    **told(
+        *_PROBLEMS,
+        gives={OK: ReplayResponse},
+        takes=json_body(ReplayRequest, REPLAY),
+    ),
+)
+async def replay_chat(call: Reading) -> Response:
+    """Run a whole chat turn after turn: active entries, timed state and budget of each."""
+    request = await call.body(ReplayRequest)
+    found = await replay(call.services, call.tenant_id, request)
+    return await answer_written(found, parts=sum(len(turn.activated) for turn in found.turns))

@@ -1,0 +1,61 @@
+"""A whole chat, run turn after turn as SillyTavern would have run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lorewell.engine.sillytavern.activate import activate
+from lorewell.engine.sillytavern.sources import Library
+from lorewell.engine.tokens import TokenCounter
+from lorewell.model.activate import SillyTavernRequest, SillyTavernScene
+from lorewell.model.activated import ReplayedEntry, ReplayedTurn, SillyTavernResponse
+from lorewell.model.conversation import ReplayRequest
+
+_SCENE = tuple(SillyTavernScene.model_fields)
+
+
+def turns_of(request: ReplayRequest) -> list[int]:
+    """Return how many messages there are at each turn, in order."""
+    user = request.macros.user
+    only_users = request.turns_after == "user_messages"
+    return [
+        number
+        for number, line in enumerate(request.chat, 1)
+        if number >= request.from_messages and (not only_users or line.name == user)
+    ]
+
+
+def replay(
+    library: Library, request: ReplayRequest, *, counter: TokenCounter | None = None
+) -> Iterator[ReplayedTurn]:
+    """Yield the turns of a chat, oldest first, each beginning with the timed state of the last.
+
+    Args:
+        library: the books that the request names.
+        request: the chat.
+        counter: counts tokens; `cl100k_base` if not given.
+    """
+    turn = SillyTavernRequest.model_construct(
+        **{name: getattr(request, name) for name in _SCENE}, explain="none"
+    )
+    state = request.timed_state
+    for messages in turns_of(request):
+        seed = f"{request.seed}:{messages}"
+        now = {"chat": request.chat[:messages], "seed": seed, "timed_state": state}
+        answer = activate(library, turn.model_copy(update=now), counter=counter)
+        state = dict(answer.timed_state)
+        yield _turn(messages, seed, answer)
+
+
+def _turn(messages: int, seed: str, answer: SillyTavernResponse) -> ReplayedTurn:
+    return ReplayedTurn(
+        messages=messages,
+        seed=seed,
+        activated=tuple(
+            ReplayedEntry(each.id, each.reason, each.key, each.hit, each.loop)
+            for each in answer.activated
+        ),
+        timed_state=answer.timed_state,
+        budget=answer.budget,
+        draws_used=answer.draws_used,
+    )

@@ -1,0 +1,121 @@
+"""Conversations: the timed state after each of their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Select, and_, bindparam, delete, func, or_, select
+
+from lorewell.app.ports import ConversationRow, StateMark
+from lorewell.errors import LorewellError
+from lorewell.store.statements import Statements
+from lorewell.store.tables import conversation_states as states, conversations
+
+_OF_CONVERSATION = (states.c.tenant_id == bindparam("tenant")) & (
+    states.c.conversation_id == bindparam("conversation")
+)
+_IS_CONVERSATION = (conversations.c.tenant_id == bindparam("tenant")) & (
+    conversations.c.conversation_id == bindparam("conversation")
+)
+_NEWEST_FIRST = (states.c.kept_at.desc(), states.c.message_count.desc(), states.c.messages_hash)
+_COUNT = (
+    select(func.count())
+    .where(
+        states.c.tenant_id == conversations.c.tenant_id,
+        states.c.conversation_id == conversations.c.conversation_id,
+    )
+    .correlate(conversations)
+    .scalar_subquery()
+)
+_ROWS = select(conversations, _COUNT.label("state_count"))
+_FIND = _ROWS.where(_IS_CONVERSATION)
+_MARK = ("messages_hash", "message_count", "kept_at")
+_MARKS = (
+    select(*(states.c[name] for name in _MARK)).where(_OF_CONVERSATION).order_by(*_NEWEST_FIRST)
+)
+_STATES = _MARKS.add_columns(states.c.state)
+_STATE = select(states.c.state).where(
+    _OF_CONVERSATION, states.c.messages_hash == bindparam("messages")
+)
+_OLD = (
+    select(states.c.messages_hash)
+    .where(_OF_CONVERSATION)
+    .order_by(*_NEWEST_FIRST)
+    .offset(bindparam("most"))
+)
+_DROP = delete(states).where(_OF_CONVERSATION, states.c.messages_hash.in_(_OLD))
+_DELETE = delete(conversations).where(_IS_CONVERSATION)
+
+
+class Conversations(Statements):
+    """What a transaction does with conversations."""
+
+    def keep_state(
+        self, tenant_id: str, conversation_id: str, mark: StateMark, state: bytes, *, most: int
+    ) -> None:
+        """Keep a state, in place of one after the same messages; of more than `most` the newest."""
+        name = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        # First the conversation's own row: whoever keeps a state of the same one waits for it.
+        times = {"created_at": mark.kept_at, "updated_at": mark.kept_at}
+        self._put(conversations, {**name, **times}, once=("created_at",))
+        kept = {
+            "messages_hash": mark.messages_hash,
+            "message_count": mark.message_count,
+            "state": self._pack(state),
+            "kept_at": mark.kept_at,
+        }
+        self._put(states, {**name, **kept})
+        self._change(_DROP, tenant=tenant_id, conversation=conversation_id, most=most)
+
+    def find_conversation(self, tenant_id: str, conversation_id: str) -> ConversationRow | None:
+        """Return a conversation."""
+        found = self._row(_FIND, tenant=tenant_id, conversation=conversation_id)
+        return None if found is None else ConversationRow(**found)
+
+    def list_conversations(
+        self, tenant_id: str, *, limit: int, after: tuple[datetime, str] | None
+    ) -> Sequence[ConversationRow]:
+        """Return conversations by `updated_at` descending, then id ascending."""
+        statement: Select[tuple[object, ...]] = _ROWS
+        statement = statement.where(conversations.c.tenant_id == tenant_id)
+        if after is not None:
+            time, name = after
+            is_later = conversations.c.conversation_id > name
+            statement = statement.where(
+                conversations.c.updated_at <= time,  # implied by the rest; an index can use it
+                or_(
+                    conversations.c.updated_at < time,
+                    and_(conversations.c.updated_at == time, is_later),
+                ),
+            )
+        order = (conversations.c.updated_at.desc(), conversations.c.conversation_id)
+        found = self._rows(statement.order_by(*order).limit(limit))
+        return [ConversationRow(**row) for row in found]
+
+    def list_marks(self, tenant_id: str, conversation_id: str) -> Sequence[StateMark]:
+        """Return which states are kept of a conversation, newest first, then longest first."""
+        found = self._rows(_MARKS, tenant=tenant_id, conversation=conversation_id)
+        return [StateMark(**row) for row in found]
+
+    def list_states(
+        self, tenant_id: str, conversation_id: str
+    ) -> Sequence[tuple[StateMark, bytes]]:
+        """Return the states that are kept of a conversation, in the order of their marks."""
+        found = self._rows(_STATES, tenant=tenant_id, conversation=conversation_id)
+        return [
+            (StateMark(**{name: row[name] for name in _MARK}), self._unpack(row["state"]))
+            for row in found
+        ]
+
+    def get_state(self, tenant_id: str, conversation_id: str, messages_hash: str) -> bytes:
+        """Return a state that is kept."""
+        named = {"tenant": tenant_id, "conversation": conversation_id, "messages": messages_hash}
+        found = self._row(_STATE, **named)
+        if found is None:
+            raise LorewellError("A kept state is not there.", messages_hash=messages_hash)
+        return self._unpack(found["state"])
+
+    def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
+        """Forget a conversation and, by the database's own rule, all its states."""
+        return self._change(_DELETE, tenant=tenant_id, conversation=conversation_id) == 1
