@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.sources import Library
+from lorewell.engine.sillytavern.turns import replay as run_turns, seed_of
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.activate import SillyTavernRequest, SillyTavernScene
 from lorewell.model.activated import ReplayedEntry, ReplayedTurn, SillyTavernResponse
 from lorewell.model.conversation import ReplayRequest
-
-_SCENE = tuple(SillyTavernScene.model_fields)
 
 
 def turns_of(request: ReplayRequest) -> list[int]:
@@ -35,16 +33,12 @@ def replay(
         request: the chat.
         counter: counts tokens; `cl100k_base` if not given.
     """
-    turn = SillyTavernRequest.model_construct(
-        **{name: getattr(request, name) for name in _SCENE}, explain="none"
-    )
-    state = request.timed_state
-    for messages in turns_of(request):
-        seed = f"{request.seed}:{messages}"
-        now = {"chat": request.chat[:messages], "seed": seed, "timed_state": state}
-        answer = activate(library, turn.model_copy(update=now), counter=counter)
-        state = dict(answer.timed_state)
-        yield _turn(messages, seed, answer)
+    scene = {name: getattr(request, name) for name in SillyTavernScene.model_fields}
+    turn = SillyTavernRequest.model_construct(**scene, explain="none")
+    turns = turns_of(request)
+    answers = run_turns(library, turn, turns=turns, counter=counter)
+    for messages, answer in zip(turns, answers, strict=True):
+        yield _turn(messages, seed_of(request.seed, messages), answer)
 
 
 def _turn(messages: int, seed: str, answer: SillyTavernResponse) -> ReplayedTurn:

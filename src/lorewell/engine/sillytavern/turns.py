@@ -63,10 +63,19 @@ def attach(book: AttachedBook) -> Attached:
     return Attached(book.source, compile_world(book.name, world_entries(book.entries)))
 
 
+def seed_of(seed: str, messages: int) -> str:
+    """Return what the turn after so many messages draws from: no roll is the same every turn."""
+    return f"{seed}:{messages}"
+
+
 def replay(
-    library: Library, request: SillyTavernRequest, *, counter: TokenCounter | None = None
+    library: Library,
+    request: SillyTavernRequest,
+    *,
+    turns: Iterable[int] | None = None,
+    counter: TokenCounter | None = None,
 ) -> Iterator[SillyTavernResponse]:
-    """Yield the answer after each message of the chat, from the first one on.
+    """Yield the answers of a chat's turns, oldest first.
 
     Timed state and what stays forced go from turn to turn, as in a chat that was written with
     these books from its beginning. A chat without messages has no turn.
@@ -75,20 +84,22 @@ def replay(
         library: the books.
         request: its `chat` is the whole chat, `timed_state` and `forced` are what the first turn
             begins with. Given draws are used up turn after turn; without them each turn draws from
-            the seed and its own number, so that a roll is not the same in every turn.
+            its `seed_of`.
+        turns: how many messages there are at each turn, ascending; after each message, if not
+            given.
         counter: counts tokens; `cl100k_base` if not given.
 
     Raises:
         ValidationFailedError: the draws are used up before the last turn ends.
     """
     state, forced, draws = request.timed_state, request.forced, request.draws
-    for number in range(1, len(request.chat) + 1):
+    for number in range(1, len(request.chat) + 1) if turns is None else turns:
         change = {
             "chat": request.chat[:number],
             "timed_state": state,
             "forced": forced,
             "draws": draws,
-            "seed": f"{request.seed}/{number}",
+            "seed": seed_of(request.seed, number),
         }
         answer = run_turn(library, request.model_copy(update=change), counter=counter)
         yield answer
