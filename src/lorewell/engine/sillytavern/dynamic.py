@@ -32,6 +32,10 @@ _SIGN_PATTERNS = {
     requirement: re.compile("|".join(map(re.escape, signs)))
     for requirement, signs in _SIGNS.items()
 }
+# Most texts, and nearly all keys, hold none of the characters without which there is no sign: of
+# each sign the last one that is no part of a word, and those of macros, handlers and pages.
+_MARKS = {re.sub(r"\w", "", sign)[-1] for signs in _SIGNS.values() for sign in signs} | set("<{")
+_MARK = re.compile(f"[{re.escape(''.join(sorted(_MARKS)))}]")
 # Two readings of a tag: with quoted values, which may hold angle brackets, and without, as a
 # stray apostrophe opens no value. Possessive: what was taken is never given back.
 _TAGS = (
@@ -164,6 +168,8 @@ def _macros(text: str) -> Iterator[Span]:
 
 
 def _spans_in(text: str) -> Iterator[tuple[str, Span]]:
+    if _MARK.search(text) is None:
+        return
     lowered = lowered_alike(text)
     for requirement, signs in _SIGNS.items():
         if any(sign in lowered for sign in signs):

@@ -14,7 +14,7 @@ from lorewell.engine.sillytavern.hashing import hash_all
 from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
 from lorewell.engine.sillytavern.lore import Lore, Object, read_lore
 from lorewell.engine.sillytavern.table import TABLE
-from lorewell.engine.sillytavern.view import sillytavern_view
+from lorewell.engine.sillytavern.view import file_view, sillytavern_view
 from lorewell.model import BookCreate, Entry
 
 # What an entry means that was not written for SillyTavern and does not say otherwise.
@@ -166,7 +166,8 @@ def compile_stored(book: BookCreate, *, name: str | None = None) -> World:
     """Return a stored book ready to be scanned.
 
     Args:
-        book: its revision; entries are scanned as `sillytavern_view` shows them.
+        book: its revision; entries are scanned as `file_view` shows those of world-info
+            files, and `sillytavern_view` all others.
         name: what SillyTavern calls it; its own name if not given.
     """
     name = book.name if name is None else name
@@ -180,10 +181,9 @@ def compile_stored(book: BookCreate, *, name: str | None = None) -> World:
 
 
 def _view(entry: Entry) -> Object:
-    """Return the entry's object; one from a world-info file lacks what that file lacks."""
-    view = sillytavern_view(entry)
-    from_world = entry.source.get("format") == "st_world" and "raw" in entry.source
-    return view if from_world else {**_DEFAULTS, **view}
+    """Return the entry's object: from a world-info file as it is read there, else in full."""
+    view = file_view(entry)
+    return {**_DEFAULTS, **sillytavern_view(entry)} if view is None else view
 
 
 def _ignored_rules(entry: Entry) -> tuple[str, ...]:
