@@ -195,6 +195,8 @@ def books(draw: st.DrawFn, theme: str) -> Case:
         if draw(one_in(10)):
             for entry in listed.values():
                 entry.pop("order", None)
+        if listed and draw(one_in(8)):
+            listed["again"] = next(iter(listed.values()))
         found[name] = {"entries": listed, "raw": True}
     return found
 

@@ -54,7 +54,7 @@ class World:
 
     Attributes:
         entries: in object order of the book.
-        by_hash: the index of each entry by its hash.
+        by_hash: the indexes of the entries of each hash: several if they are alike in all.
         by_id: the indexes of the entries of each id.
         always: indexes of the entries that may be candidates without a plain key: flags, or a key
             that no automaton finds.
@@ -67,7 +67,7 @@ class World:
 
     name: str
     entries: tuple[Lore, ...]
-    by_hash: Mapping[object, int]
+    by_hash: Mapping[object, Sequence[int]]
     by_id: Mapping[str, Sequence[int]]
     always: tuple[int, ...]
     barred: tuple[int, ...]
@@ -93,12 +93,14 @@ def compile_world(
     hashes = hash_all([json_text(fields) for fields in objects])
     lore = tuple(read_lore(o, digest=digest) for o, digest in zip(objects, hashes, strict=True))
     by_id: dict[str, list[int]] = {}
+    by_hash: dict[object, list[int]] = {}
     for index, each in enumerate(lore):
         by_id.setdefault(each.id, []).append(index)
+        by_hash.setdefault(each.hash, []).append(index)
     return World(
         name=name,
         entries=lore,
-        by_hash={each.hash: index for index, each in enumerate(lore)},
+        by_hash=by_hash,
         by_id=by_id,
         always=tuple(index for index, each in enumerate(lore) if _needs_no_sight(each)),
         barred=tuple(index for index, each in enumerate(lore) if _may_be_barred(each)),
