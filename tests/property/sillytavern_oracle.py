@@ -95,11 +95,14 @@ class Scan(Turn):
                 if not is_in(entry, sticky):
                     self.say("group_lost_to_sticky", name_of(entry), name)
                     self.remove(candidates, entry)
-        for kind in ("cooldown", "delay"):
-            for entry in members:
-                if self.is_running(kind, entry):
-                    self.say("group_cooldown_removed", name, name_of(entry))
-                    self.remove(candidates, entry)
+        for entry in members:
+            if self.is_running("cooldown", entry):
+                self.say("group_cooldown_removed", name, name_of(entry))
+                self.remove(candidates, entry)
+        for entry in members:
+            if self.is_running("delay", entry):
+                self.say("delay", name_of(entry))
+                self.remove(candidates, entry)
         return bool(sticky)
 
     def score_pass(self, candidates: list[Lore], name: str, members: list[Lore]) -> None:

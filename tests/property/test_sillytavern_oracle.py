@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from golden.cases import load_cases
 from golden.test_sillytavern import FOLDER, Table, as_expected, library_of, listed, request_of
@@ -21,6 +21,7 @@ from property.sillytavern_oracle import play
 
 DEEP = settings.get_current_profile_name() == "deep"
 EXAMPLES = 5_000 if DEEP else 125  # for each theme
+LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a case is a book and a chat
 
 
 class Quarters:
@@ -83,7 +84,7 @@ def differences(case: Case, count: TokenCounter) -> list[tuple[str, Any, Any]]:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, suppress_health_check=LARGE)
 @given(data=st.data())
 def test_the_engine_agrees_with_the_oracle(theme: str, data: st.DataObject) -> None:
     """Order, buckets, timed state, budget, draws, loops and reasons, over all turns of a chat."""
