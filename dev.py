@@ -31,8 +31,13 @@ CHECKS = [
     ["codespell"],
 ]
 
+ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
-    "properties": ("thousands of examples a property", ["-n", "auto", "tests/property"]),
+    "properties": (
+        "thousands of examples a property",
+        ["-n", "auto", "tests/property", f"--ignore={ORACLE}"],
+    ),
+    "oracle": ("20,000 random chats by SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
     "fuzz": (
         "requests made up from the OpenAPI document",
         ["-n", "auto", "tests/http/test_schemathesis.py"],

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import speed
+from bench import sillytavern, speed
 from bench.growth import growing
 from bench.importing import importing
 from bench.inputs import FOLDER, ready
@@ -30,6 +30,9 @@ def sections(plan: Plan) -> list[Section]:
         growing(small.case, plan),
         speed.ranking(large, plan),
         speed.regexes(small, plan),
+        sillytavern.turns(small, plan),
+        sillytavern.turns(large, plan),
+        sillytavern.growing(small.case, plan),
         importing(plan),
         memory(plan),
         *profiles(large, plan),

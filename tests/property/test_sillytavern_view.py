@@ -17,6 +17,7 @@ from lorewell.engine.sillytavern import (
 )
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, find_value
 from lorewell.engine.sillytavern.table import TABLE
+from lorewell.engine.sillytavern.view import file_view
 from lorewell.model import Entry, SillyTavernBlock
 from lorewell.model.parse import parse_model
 from property.foreign import FORMS, block_changes, core_changes, raw_entries
@@ -183,6 +184,28 @@ def test_every_change_of_the_block_is_shown(
         told["inherit"] = tuple(each for each in told["inherit"] if not core[each])
         new["inherit"] = tuple(each for each in new["inherit"] if not core[each])
     assert told[name] == new[name]
+
+
+@given(raw_entries())
+def test_a_scan_sees_an_untouched_entry_of_a_world_file_as_it_stands_there(raw: Document) -> None:
+    assume(form_of(raw, "world_info") == "world_info" and raw.get("uid") is not None)
+    entry_id = str(raw["uid"])
+    assume(entry_id and entry_id.isprintable())
+    assert json.dumps(file_view(imported(raw, "world_info", entry_id))) == json.dumps(raw)
+
+
+@given(raw_entries(), core_changes([n for n in CORE if n in KNOWN - {"conflict_key", "priority"}]))
+def test_a_scan_sees_every_change_under_sillytaverns_own_names(
+    raw: Document, change: tuple[str, Any]
+) -> None:
+    name, value = change
+    assume(form_of(raw, "world_info") == "world_info")
+    before = imported(raw, "world_info")
+    after = changed_core(before, name, value)
+    assume(getattr(after, name) != getattr(before, name))
+    view = file_view(after) or {}
+    own = {field.world: view[field.world] for field in TABLE if field.world in view}
+    assert read_entry(own, form="world_info").core[name] == getattr(after, name)
 
 
 @given(document=entries("灯塔", []), keep=st.booleans())

@@ -35,7 +35,7 @@ LOWEST_RATIO = 20  # a tenth of the target: a busy machine is no failure
 def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return the modules of the benchmark, which lies beside the package and is not installed."""
     monkeypatch.syspath_prepend(str(ROOT))
-    names = ("generate", "importing", "inputs", "plan", "report", "speed")
+    names = ("generate", "importing", "inputs", "plan", "report", "sillytavern", "speed")
     modules = {name: import_module(f"bench.{name}") for name in names}
     return SimpleNamespace(**modules, command=import_module("bench.__main__"))
 
@@ -103,6 +103,11 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
     }
     assert samples_in(figures["regex"]) == {"with", "without"}
     assert figures["regex"]["keys"] == 300
+    for size in SIZES:
+        found = figures[f"sillytavern_{size}"]
+        assert samples_in(found) == {*MODES, "fair", "compile"}
+        assert all(found["right"].values())
+    assert samples_in(figures["sillytavern_growth"]) == set(GROWN)
     shapes = ("small", "large", "rich")
     assert samples_in(figures["import"]) == {*shapes, *(f"{shape}_json" for shape in shapes)}
     assert set(figures["import"]["ratios"]) == set(shapes)
@@ -123,13 +128,14 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
 def test_engine_is_far_ahead_of_the_naive_scan(quick_run: tuple[str, dict[str, Any]]) -> None:
     _, figures = quick_run
     assert figures["select_5000"]["ratios"]["selected"]["fair"] > LOWEST_RATIO
+    assert figures["sillytavern_5000"]["best_ratio"] > LOWEST_RATIO
 
 
 def test_report_sets_each_target_beside_what_was_found(
     quick_run: tuple[str, dict[str, Any]],
 ) -> None:
     text, figures = quick_run
-    assert len(figures["targets"]) == 5
+    assert len(figures["targets"]) == 7
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
         line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "
@@ -147,6 +153,12 @@ def test_engine_and_naive_scan_agree(bench: SimpleNamespace, size: int) -> None:
     case, _ = bench.inputs.load_case(size)
     assert bench.speed.selected(case, bench.inputs.compile_case(case)) == case.expected
     assert set(bench.speed.naive_call(case, "fair")()) == case.expected
+
+
+def test_the_policy_sillytavern_activates_what_sillytavern_did(bench: SimpleNamespace) -> None:
+    case, _ = bench.inputs.load_case(1_000)
+    library = bench.sillytavern.library_of([bench.sillytavern.imported(case)])
+    assert set(bench.sillytavern.activated(case, library)) == case.expected
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -221,4 +221,4 @@ def test_texts_without_a_character_in_question_are_passed_over_safely() -> None:
         if any(each.match(character) for each in (*looked_for, quarantine._SELECTORS)):
             assert quarantine._UNSEEN.match(character), hex(code)
     signs = [*dynamic._PAGES, *(sign for signs in dynamic._SIGNS.values() for sign in signs)]
-    assert all(dynamic._IN_SIGNS.search(sign) for sign in signs)
+    assert all(dynamic._MARK.search(sign) for sign in signs)

@@ -316,6 +316,24 @@ def test_orders_that_are_none_equal_every_other() -> None:
     assert [entry.order for entry in answer.activated] == [1, None, 2]
 
 
+def test_a_forced_copy_of_a_delayed_entry_leaves_its_group() -> None:
+    late = {"uid": 1, "key": ["灯"], "group": "a", "delay": 9}
+    book = [expand(late), expand({**late, "delay": None})]
+    library_of_two = Library([Attached("global", compile_world("b", book))])
+    answer = activate(library_of_two, request(["灯"], forced=[{"ref": "b.1"}]))
+    assert [event.kind for event in answer.events] == ["loop", "delay", "external", "delay"]
+    assert names(answer) == []
+
+
+def test_entries_alike_in_everything_are_sticky_together() -> None:
+    lamp = {"uid": 1, "key": ["灯"], "content": "An oil lamp.", "sticky": 3}
+    book = Library([Attached("global", compile_world("b", [expand(lamp), expand(lamp)]))])
+    first = activate(book, request(["灯"]))
+    answer = activate(book, request(["灯", "…"], timed_state=first.timed_state))
+    assert answer.loops[0].candidates == ("b.1", "b.1")
+    assert names(answer) == ["1"]
+
+
 def test_stored_effects_that_make_no_sense_end() -> None:
     state = {"sticky": {"b.0": {"hash": ["x"], "start": "y"}, "7": {}}, "cooldown": []}
     answer = scan({"0": {"key": ["a"]}}, ["b"], timed_state=state)

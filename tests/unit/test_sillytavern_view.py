@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lorewell.engine.sillytavern import Form, import_entry, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.view import file_view
 from lorewell.model import Entry, SillyTavernBlock
 from lorewell.model.parse import parse_model
 
@@ -239,6 +240,39 @@ def test_world_entries_in_a_cards_words_are_shown_under_their_own_names() -> Non
     view = sillytavern_view(imported(raw | {"enabled": True}))
     assert list(view.items())[: len(raw)] == [*(raw | {"comment": "塔"}).items()]
     assert (view["key"], view["disable"]) == (["灯"], True)
+
+
+def test_a_scan_sees_a_world_entry_as_its_file_has_it() -> None:
+    raw = {"uid": 3, "key": ["灯"], "case_sensitive": False, "keys": ["塔"]}
+    entry = imported(raw)
+    assert sillytavern_view(entry)["caseSensitive"] is False  # the words of both programs count
+    assert file_view(entry) == raw  # in SillyTavern one of them
+    assert file_view(imported(raw, entry_id="3-2")) == raw
+
+
+def test_a_scan_sees_a_change_under_sillytaverns_name() -> None:
+    raw = {"uid": 3, "key": ["灯"], "case_sensitive": False, "keys": ["塔"]}
+    after = changed(imported(raw), case_sensitive=True, keys=["塔楼"])
+    assert file_view(after) == {
+        "uid": 3,
+        "key": ["塔楼"],
+        "case_sensitive": True,
+        "keys": ["塔楼"],
+        "caseSensitive": True,
+    }
+
+
+def test_a_world_entry_without_a_uid_gets_one() -> None:
+    assert file_view(imported({"key": ["灯"]}, entry_id="entry-4")) == {
+        "uid": "entry-4",
+        "key": ["灯"],
+    }
+
+
+def test_entries_of_other_files_and_dialects_are_converted_for_a_scan() -> None:
+    assert file_view(imported(CARD, "card")) is None
+    assert file_view(imported({"keys": ["灯"], "insertion_order": 5})) is None
+    assert file_view(Entry(id="lamp", content="")) is None
 
 
 @pytest.mark.parametrize("container", FORMATS)

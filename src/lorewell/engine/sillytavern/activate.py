@@ -43,9 +43,9 @@ def activate(
     tally = Tally(counter or token_counter(), request.message_tokens)
     ledger = Ledger(kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
-    timed = TimedEffects.of(request.timed_state, len(request.chat))
+    timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
     if not request.dry_run:
-        timed.check(entries, ledger)
+        timed.check(ledger)
     forced = queue(request.forced, entries)
     scan = Scan(entries, request, timed=timed, forced=forced, tally=tally, ledger=ledger)
     if entries.entries:

@@ -32,6 +32,10 @@ _SIGN_PATTERNS = {
     requirement: re.compile("|".join(map(re.escape, signs)))
     for requirement, signs in _SIGNS.items()
 }
+# Most texts, and nearly all keys, hold none of the characters without which there is no sign: of
+# each sign the last one that is no part of a word, and those of macros, handlers and pages.
+_MARKS = {re.sub(r"\w", "", sign)[-1] for signs in _SIGNS.values() for sign in signs} | set("<{")
+_MARK = re.compile(f"[{re.escape(''.join(sorted(_MARKS)))}]")
 # Two readings of a tag: with quoted values, which may hold angle brackets, and without, as a
 # stray apostrophe opens no value. Possessive: what was taken is never given back.
 _TAGS = (
@@ -42,7 +46,6 @@ _HANDLER = re.compile(r"""[\s"'/]on[a-z]++\s*+=""")
 _FENCES = ("```", "~~~")
 _PAGES = ("<html", "<!doctype")
 _DECORATORS = re.compile(rf"[{BLANK}]*((?:@@[^\n]*\n?)+)")
-_IN_SIGNS = re.compile(r"[<%@(\[{:]")  # every sign above has one of these
 _CHARINFO = "charinfo"
 _TAIL_CHARS = 100  # enough to tell a content from its entry's other texts
 _MAX_STEP_CHARS = 200
@@ -171,7 +174,7 @@ def _macros(text: str) -> Iterator[Span]:
 
 
 def _spans_in(text: str) -> Iterator[tuple[str, Span]]:
-    if not _IN_SIGNS.search(text):
+    if _MARK.search(text) is None:
         return
     lowered = lowered_alike(text)
     for requirement, signs in _SIGNS.items():

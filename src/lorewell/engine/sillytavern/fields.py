@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.dynamic import Sign
@@ -112,16 +112,52 @@ class Values(NamedTuple):
     written: dict[str, Name]
 
 
+class _Row(NamedTuple):
+    """A field as one form has it.
+
+    Attributes:
+        default: what an entry without it means.
+        first: where it is looked for first; `is_member` if that is a member of the entry itself.
+        usual: how most entries write the default; `LACKING` where that would be noted.
+    """
+
+    field: Field
+    default: Any
+    first: Name
+    is_member: bool
+    usual: Any
+
+
+def _row(field: Field, form: Form) -> _Row:
+    default, first = field.default_in(form), field.names[form][0]
+    codec, notes = first.codec or field.codec, Notes()
+    try:
+        usual = codec.write(default)
+        is_plain = codec.read(usual, notes) == default and not notes.repairs
+    except MisfitError:
+        is_plain = False
+    return _Row(field, default, first, "/" not in first.path, usual if is_plain else LACKING)
+
+
+_ROWS: Mapping[Form, tuple[_Row, ...]] = {
+    form: tuple(_row(field, form) for field in TABLE) for form in get_args(Form)
+}
+
+
 def read_values(raw: Mapping[str, Any], form: Form, notes: Notes) -> Values:
     """Return what the entry means, field for field."""
     found, names = {}, {}
-    for field in TABLE:
-        found[field.name] = field.default_in(form)
-        written = find_value(raw, field, form)
-        if written is None:
-            continue
-        name, value = written
+    for field, default, first, is_member, usual in _ROWS[form]:
+        found[field.name] = default
+        name, value = first, raw.get(first.path) if is_member else None
+        if value is None or value == "":  # it may stand elsewhere, as most fields do not
+            written = find_value(raw, field, form)
+            if written is None:
+                continue
+            name, value = written
         names[field.name] = name
+        if name is first and type(value) is type(usual) and value == usual:
+            continue
         notes.at = f"/{name.path}"
         try:
             found[field.name] = (name.codec or field.codec).read(value, notes)
@@ -193,6 +229,14 @@ def join(core: ByName, block: ByName) -> dict[str, Any]:
     return found
 
 
+def needs_of(found: ByName) -> list[tuple[str, str]]:
+    """Return what the fields ask for that the native policy lacks, each with the field's name."""
+    needs = [(word, name) for name, word in _ASKING.items() if found[name]]
+    if found["position"] == "outlet" and not found["outlet_name"]:
+        needs.append(("outlet_name", "position"))
+    return needs
+
+
 def _group_warning(group: str) -> tuple[str, str]:
     if len(group_names(group)) != 1:
         return "several_groups", f"{shown(group)} is no single group: none counts."
@@ -250,12 +294,9 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
     _warn_of_null(raw, notes)
     _warn_of_values(values, notes)
     core, block = split(found)
-    needs = [(word, name) for name, word in _ASKING.items() if found[name]]
-    if found["position"] == "outlet" and not found["outlet_name"]:
-        needs.append(("outlet_name", "position"))
     return ReadEntry(
         core=core,
         block={name: value for name, value in block.items() if value != DEFAULT_BLOCK[name]},
-        needs=tuple(Sign(word, f"/{values.written[name].path}") for word, name in needs),
+        needs=tuple(Sign(word, f"/{values.written[name].path}") for word, name in needs_of(found)),
         repairs=tuple(notes.repairs),
     )

@@ -70,10 +70,7 @@ class GroupFilter:
             self._ledger.add("group_mistaken", victim.id, winner=item.id)
 
     def _apply_timers(self, name: str, members: list[Item]) -> bool:
-        """Remove what timed effects decide against; return whether a sticky entry settles it.
-
-        Delayed entries are no candidates, so there are none to be removed.
-        """
+        """Remove what timed effects decide against; return whether a sticky entry settles it."""
         settled = any(self._timed.is_sticky(item.lore) for item in members)
         if settled:
             for item in members:
@@ -84,6 +81,10 @@ class GroupFilter:
             is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.lore)
             if self._timed.is_cooling(item.lore) and not is_kept:
                 self._ledger.add("group_cooldown_removed", item.id, group=name)
+                self._remove(item)
+        for item in members:
+            if self._timed.is_held_back(item.lore):
+                self._ledger.add("delay", item.id, group=name)
                 self._remove(item)
         return settled
 

@@ -20,7 +20,9 @@ _EXACT = 2**53
 _INDEX = re.compile("0|[1-9][0-9]{0,9}")
 _LAST_INDEX = 2**32 - 2
 _NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SAME = {str, bool, type(None), float}  # as_parsed leaves them as they are
+_ALIKE = {str, bool, type(None), int}  # JavaScript writes them as Python does
 SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_PLAIN_DIGITS, _MOST_ZEROS = 21, 6  # beyond them a number has an exponent
 
@@ -30,13 +32,18 @@ _T = TypeVar("_T")
 def as_parsed(value: Any) -> Any:  # noqa: ANN401  any JSON value
     """Return a JSON value with its numbers as JavaScript has them: none is exact beyond 2**53."""
     match value:
+        case bool():
+            return value
         case int() if not -_EXACT <= value <= _EXACT:
             try:
                 return float(value)
             except OverflowError:
                 return math.inf if value > 0 else -math.inf
         case Mapping():
-            return {name: as_parsed(member) for name, member in value.items()}
+            return {
+                name: member if type(member) in _SAME else as_parsed(member)
+                for name, member in value.items()
+            }
         case list() | tuple():
             return [as_parsed(member) for member in value]
     return value
@@ -49,9 +56,9 @@ def trim(text: str) -> str:
 
 def is_true(value: object) -> bool:
     """Return whether a JSON value, or `MISSING`, is truthy: lists and objects always are."""
-    if value is MISSING:
-        return False
-    if isinstance(value, float) and math.isnan(value):
+    if isinstance(value, bool | int | str):
+        return bool(value)
+    if value is MISSING or (isinstance(value, float) and math.isnan(value)):
         return False
     return isinstance(value, list | tuple | Mapping) or bool(value)
 
@@ -154,11 +161,16 @@ def in_object_order(names: Iterable[str]) -> list[str]:
     return [*indexes, *(name for name in listed if not is_index(name))]
 
 
-def _quoted(text: str) -> str:
-    quoted = _ENCODER.encode(text)
+def _quoted(value: object) -> str:
+    quoted = _ENCODER.encode(value)
     if quoted.isascii():
         return quoted
     return SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", quoted)
+
+
+def _is_alike(value: object) -> bool:
+    """Return whether our encoder writes a member of an object as JavaScript does."""
+    return type(value) in _ALIKE or (type(value) is list and {*map(type, value)} <= _ALIKE)
 
 
 _name = lru_cache(_quoted)
@@ -166,18 +178,20 @@ _name = lru_cache(_quoted)
 
 def json_text(value: object) -> str:
     """Return the text that JSON.stringify makes of a JSON value. Source: spec §4."""
-    match value:
-        case str():
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, bool) or value is None:
+        return as_text(value)
+    if isinstance(value, int | float):
+        return number_text(value) if math.isfinite(value) else "null"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(json_text, value))}]"
+    if isinstance(value, Mapping):
+        names = in_object_order(value)
+        if names == list(value) and all(map(_is_alike, value.values())):
             return _quoted(value)
-        case bool() | None:
-            return as_text(value)
-        case int() | float():
-            return number_text(value) if math.isfinite(value) else "null"
-        case list() | tuple():
-            return f"[{','.join(map(json_text, value))}]"
-        case Mapping():
-            members = (f"{_name(k)}:{json_text(value[k])}" for k in in_object_order(value))
-            return f"{{{','.join(members)}}}"
+        members = [f"{_name(name)}:{json_text(value[name])}" for name in names]
+        return f"{{{','.join(members)}}}"
     raise TypeError(type(value))
 
 

@@ -14,11 +14,11 @@ from lorewell.engine.sillytavern.dynamic import (
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.fields import read_entry, unread, with_ways
-from lorewell.engine.sillytavern.table import TABLE, Form
+from lorewell.engine.sillytavern.fields import needs_of, read_entry, unread, with_ways
+from lorewell.engine.sillytavern.table import TABLE, ByName, Form
 from lorewell.engine.sillytavern.values import Repair
 
-__all__ = ["Form", "Imported", "Repair", "import_entry"]
+__all__ = ["Form", "Imported", "Repair", "import_entry", "requirements_of"]
 
 _KNOWN = with_ways(
     ["uid", "id", "use_regex", *(name.path for field in TABLE for name in field.names["card"])]
@@ -77,3 +77,15 @@ def import_entry(
         repairs=read.repairs,
         unread=tuple(unread(raw, _KNOWN)),
     )
+
+
+def requirements_of(raw: Mapping[str, Any], found: ByName) -> tuple[str, ...]:
+    """Return the `runtime_requirements` that an import gives a raw entry, and nothing else of it.
+
+    Args:
+        raw: the entry as its file has it.
+        found: what its fields say; see `read_values`.
+    """
+    signs = find_signs(found["content"], found["title"], tuple(texts_of(raw)))
+    words = [word for word, _ in needs_of(found)]
+    return in_table_order([*words, *(sign.requirement for sign in signs)])

@@ -58,11 +58,11 @@ class EntryList:
         return next((self.entries[place] for place, _ in self.with_hash(digest)), None)
 
     def with_hash(self, digest: object) -> Iterator[Spot]:
-        """Yield where entries of a hash are: several only if a book is there several times."""
+        """Yield where entries of a hash are: several if a book or an entry is there twice."""
         if isinstance(digest, int | float):
             for book, world in enumerate(self.worlds):
-                if digest in world.by_hash:
-                    yield Spot(self.places[book][world.by_hash[digest]], book)
+                for index in world.by_hash.get(digest, ()):
+                    yield Spot(self.places[book][index], book)
 
     def with_id(self, entry: str) -> Iterator[Spot]:
         """Yield where the entries of an id are."""

@@ -52,12 +52,13 @@ class TimedEffects:
 
     length: int
     state: dict[str, dict[str, Effect]]
+    _entries: EntryList
     _active: dict[Timer, set[object]]
 
     @classmethod
-    def of(cls, state: Mapping[str, object], length: int) -> TimedEffects:
-        """Take the state of the last turn; nothing is active before `check`."""
-        return cls(length, _clean(state), {"sticky": set(), "cooldown": set()})
+    def of(cls, state: Mapping[str, object], length: int, entries: EntryList) -> TimedEffects:
+        """Take the state of the last turn; nothing but delays is active before `check`."""
+        return cls(length, _clean(state), entries, {"sticky": set(), "cooldown": set()})
 
     def is_sticky(self, lore: Lore) -> bool:
         """Return whether an entry is kept active."""
@@ -76,11 +77,20 @@ class TimedEffects:
         """Return whether the chat is too short for an entry."""
         return lore.delay is not None and self.length < lore.delay
 
-    def check(self, entries: EntryList, ledger: Ledger) -> None:
+    def is_held_back(self, lore: Lore) -> bool:
+        """Return whether a candidate is delayed all the same.
+
+        Delayed entries are no candidates. But what is forced may be a copy of one of them and have
+        come in under the id that it shares with another; its hash tells whose copy it is.
+        """
+        own = self._entries.find(lore.hash)
+        return own is not None and self.is_delayed(own)
+
+    def check(self, ledger: Ledger) -> None:
         """End what is over, and find out what is active."""
         for timer in TIMERS:
             for name, effect in list(self.state[timer].items()):
-                lore = entries.find(effect.get("hash"))
+                lore = self._entries.find(effect.get("hash"))
                 why = self._end_of(timer, effect, lore)
                 if why is None:
                     if lore is not None:

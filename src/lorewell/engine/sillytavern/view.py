@@ -8,10 +8,11 @@ Source: spec/formats.md §0.2, §2.2 to §2.4; spec/native.md §11.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from lorewell.engine.sillytavern.card_decorators import read_decorators
+from lorewell.engine.sillytavern.dynamic import kind_of
 from lorewell.engine.sillytavern.fields import (
     DEFAULT_BLOCK,
     LACKING,
@@ -22,7 +23,7 @@ from lorewell.engine.sillytavern.fields import (
     read_values,
     split,
 )
-from lorewell.engine.sillytavern.reading import import_entry
+from lorewell.engine.sillytavern.reading import requirements_of
 from lorewell.engine.sillytavern.table import TABLE, Field, Form, form_of
 from lorewell.engine.sillytavern.values import MisfitError, Notes
 from lorewell.model import Entry
@@ -30,6 +31,8 @@ from lorewell.model import Entry
 _IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
 _CARD_FORMAT = re.compile(r"character_book|lorebook_v3|chara_card_v[0-9]{1,9}")
 _CONTENT = next(field for field in TABLE if field.name == "content")
+_MADE_ID = re.compile(r"entry-[0-9]+(-[0-9]+)?")
+_SUFFIX = re.compile(r"(-[0-9]+)?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
 # Fields that the rows of the table say, and those that say where the rest comes from.
 _SAID = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
@@ -76,35 +79,49 @@ def _write(result: dict[str, Any], field: Field, form: Form, value: object) -> N
         _put(result, name.path, (name.codec or field.codec).write(value))
 
 
-def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form) -> None:
+def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form, meant: _Meant) -> set[str]:
+    """Write the fields that changed; return their names."""
     block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
     now = join(dict(iter(entry)), block)  # a dict of the entry itself would take its `keys`
-    written, was = _meant(result, form)
+    changed = set()
     decorated = read_decorators(_content_of(result, form))
     if decorated.lines:
         content = decorated.lines + now["content"]
         again = read_decorators(content)
-        is_edited = was["content"] != now["content"]
+        is_edited = meant.entry["content"] != now["content"]
         fits = (again.values, again.content) == (decorated.values, now["content"])
-        if any(was[name] != now[name] for name in decorated.values) or (is_edited and not fits):
+        if any(meant.entry[name] != now[name] for name in decorated.values) or (
+            is_edited and not fits
+        ):
             # From here on the fields say what the decorators said.
             _write(result, _CONTENT, form, decorated.content)
-            written, was = _meant(result, form)
+            meant = _meant(result, form)
+            changed.add("content")
         elif is_edited:
             _write(result, _CONTENT, form, content)
-            was["content"] = now["content"]
+            meant.entry["content"] = now["content"]
+            changed.add("content")
     for field in TABLE:
         name = field.name
-        # A probability that was switched off counts again: it must be the one of the core.
-        shows = name == "probability" and now["use_probability"] and written[name] != now[name]
-        if was[name] != now[name] or shows:
+        if meant.entry[name] != now[name] or (
+            # A probability that was switched off counts again: it must be the one of the core.
+            name == "probability" and now["use_probability"] and meant.fields[name] != now[name]
+        ):
             _write(result, field, form, now[name])
+            changed.add(name)
+    return changed
 
 
-def _meant(raw: Mapping[str, Any], form: Form) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the fields of a raw entry say, and what they mean once it is an entry of ours."""
+class _Meant(NamedTuple):
+    """What the fields of a raw entry say, and what they mean once it is an entry of ours."""
+
+    fields: dict[str, Any]
+    entry: dict[str, Any]
+
+
+def _meant(raw: Mapping[str, Any], form: Form) -> _Meant:
     written = read_values(raw, form, Notes()).found
-    return written, join(*split(written))
+    return _Meant(written, join(*split(written)))
 
 
 def _content_of(raw: Mapping[str, Any], form: Form) -> str:
@@ -113,13 +130,25 @@ def _content_of(raw: Mapping[str, Any], form: Form) -> str:
     return found[1] if found and isinstance(found[1], str) else ""
 
 
-def _overlay_unsaid(result: dict[str, Any], entry: Entry, imported: Mapping[str, Any]) -> None:
-    """Put what SillyTavern has no name for under `extensions.lorewell`."""
-    plain = entry.model_dump(mode="json", include=set(_UNSAID))
-    for name, default in _UNSAID.items():
-        is_group = name == "conflict_key" and group_of(entry.conflict_key)
-        usual = imported.get(name, default) if name != "conflict_key" else default
-        if getattr(entry, name) != usual and not is_group:
+def _overlay_unsaid(result: dict[str, Any], entry: Entry, requirements: tuple[str, ...]) -> None:
+    """Put what SillyTavern has no name for under `extensions.lorewell`.
+
+    Args:
+        result: is changed.
+        entry: ours.
+        requirements: what an import gives the raw entry.
+    """
+    usual = {
+        **_UNSAID,
+        "kind": kind_of(requirements),
+        "runtime_requirements": requirements,
+    }
+    if group_of(entry.conflict_key):
+        del usual["conflict_key"]
+    differing = [name for name, value in usual.items() if getattr(entry, name) != value]
+    if differing:
+        plain = entry.model_dump(mode="json", include=set(differing))
+        for name in differing:
             _put(result, f"extensions/lorewell/{name}", plain[name])
 
 
@@ -134,14 +163,40 @@ def _shown_id(entry_id: str, given: object) -> object:
     return int(entry_id) if _NUMBER.fullmatch(entry_id) else entry_id
 
 
+def _is_given(entry_id: str, given: object) -> bool:
+    """Return whether an import gives that id, made unique by a suffix or not."""
+    if given is None:
+        return _MADE_ID.fullmatch(entry_id) is not None
+    own = str(given)
+    return entry_id.startswith(own) and _SUFFIX.fullmatch(entry_id, len(own)) is not None
+
+
 def _overlay_id(result: dict[str, Any], entry: Entry, form: Form) -> None:
     given = _given_id(result, form)
-    made = "entry-[0-9]+" if given is None else re.escape(str(given))
-    if re.fullmatch(f"{made}(-[0-9]+)?", entry.id):
+    if _is_given(entry.id, given):
         return
     names = [name for name in _IDS[form] if name in result] or _IDS[form][:1]
     for name in names:
         result[name] = _shown_id(entry.id, given)
+
+
+class _Overlaid(NamedTuple):
+    """A raw entry with every change, its form, and the names of the fields that changed."""
+
+    own: dict[str, Any]
+    form: Form
+    changed: set[str]
+
+
+def _overlay(entry: Entry) -> _Overlaid:
+    raw, form = _origin(entry)
+    meant = _meant(raw, form)
+    requirements = requirements_of(raw, meant.fields)
+    own = dict(raw)
+    changed = _overlay_fields(own, entry, form, meant)
+    _overlay_unsaid(own, entry, requirements)
+    _overlay_id(own, entry, form)
+    return _Overlaid(own, form, changed)
 
 
 def overlaid(entry: Entry) -> dict[str, Any]:
@@ -151,13 +206,7 @@ def overlaid(entry: Entry) -> dict[str, Any]:
     untouched entry gives raw again: an id that the import made up, or made unique by a suffix,
     is no change.
     """
-    raw, form = _origin(entry)
-    imported = import_entry(raw, form=form, entry_id=entry.id, source_format="").entry
-    result = dict(raw)
-    _overlay_fields(result, entry, form)
-    _overlay_unsaid(result, entry, imported)
-    _overlay_id(result, entry, form)
-    return result
+    return _overlay(entry).own
 
 
 def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  # noqa: ANN401
@@ -178,6 +227,13 @@ def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  #
 
 _ROWS = [field for field in TABLE if "/" not in field.world]
 _CONVERTED = {name.path for field in _ROWS for name in field.names["card"]} | {"id", "uid"}
+# Where a world's entry may have something under a card's name: the members that lead there.
+_CARD_STEPS = {
+    name.path.partition("/")[0]
+    for field in _ROWS
+    for name in field.names["world_info"]
+    if name.path != field.world
+}
 
 
 def _from_card(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,10 +243,19 @@ def _from_card(own: Mapping[str, Any]) -> dict[str, Any]:
     return known | {name: value for name, value in own.items() if name not in _CONVERTED}
 
 
-def _from_world(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a world's entry; what it says under a card's name alone is added under its own."""
+def _from_world(own: Mapping[str, Any], names: Collection[str] | None = None) -> dict[str, Any]:
+    """Return a world's entry; what it says under a card's name alone is added under its own.
+
+    Args:
+        own: the entry.
+        names: of the fields of which that is done; None is all.
+    """
     result = dict(own)
+    if _CARD_STEPS.isdisjoint(own):
+        return result
     for field in _ROWS:
+        if names is not None and field.name not in names:
+            continue
         written = find_value(own, field, "world_info")
         if written and written[0].path != field.world:
             result[field.world] = _in_world_names(own, field, "world_info")
@@ -210,16 +275,38 @@ def sillytavern_view(entry: Entry) -> dict[str, Any]:
     else the id, as a number if it is digits. So are `key` and `content`.
 
     >>> raw = {"key": ["lamp"], "content": "An oil lamp.", "order": "90"}
+    >>> from lorewell.engine.sillytavern import import_entry
     >>> lore = import_entry(raw, form="world_info", entry_id="7", source_format="st_world")
     >>> entry = Entry(**lore.entry)
     >>> sillytavern_view(entry.model_copy(update={"enabled": False}))
     {'uid': 7, 'key': ['lamp'], 'content': 'An oil lamp.', 'order': '90', 'disable': True}
     """
-    raw, form = _origin(entry)
-    own = overlaid(entry)
+    own, form, _ = _overlay(entry)
+    raw, _ = _origin(entry)
     view = _from_card(own) if form == "card" else _from_world(own)
     uid = {"uid": _shown_id(entry.id, _given_id(raw, form))}
     view = view | uid if "uid" in raw else uid | view | uid
     view.setdefault("key", list(entry.keys))
     view.setdefault("content", entry.content)
+    return view
+
+
+def file_view(entry: Entry) -> dict[str, Any] | None:
+    """Return the entry of a world-info file as SillyTavern reads it there, with every change since.
+
+    Untouched it is raw itself: it lacks what its file lacks, and shares its `uid` with whichever
+    entry does so there. `sillytavern_view` converts for others; here, what stands under a card's
+    name alone is shown under SillyTavern's own only after a change, as SillyTavern looks for it
+    nowhere else. Without a `uid` it gets one, as a policy tells entries by it.
+
+    None if it comes from another file, or is in a card's dialect.
+    """
+    if entry.source.get("format") != "st_world" or "raw" not in entry.source:
+        return None
+    own, form, changed = _overlay(entry)
+    if form == "card":
+        return None
+    view = _from_world(own, changed)
+    if view.get("uid") is None:
+        view = {"uid": _shown_id(entry.id, _given_id(own, form))} | view
     return view

@@ -14,7 +14,7 @@ from lorewell.engine.sillytavern.hashing import hash_all
 from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
 from lorewell.engine.sillytavern.lore import Lore, Object, read_lore
 from lorewell.engine.sillytavern.table import TABLE
-from lorewell.engine.sillytavern.view import sillytavern_view
+from lorewell.engine.sillytavern.view import file_view, sillytavern_view
 from lorewell.model import BookCreate, Entry
 
 # What an entry means that was not written for SillyTavern and does not say otherwise.
@@ -54,7 +54,7 @@ class World:
 
     Attributes:
         entries: in object order of the book.
-        by_hash: the index of each entry by its hash.
+        by_hash: the indexes of the entries of each hash: several if they are alike in all.
         by_id: the indexes of the entries of each id.
         always: indexes of the entries that may be candidates without a plain key: flags, or a key
             that no automaton finds.
@@ -67,7 +67,7 @@ class World:
 
     name: str
     entries: tuple[Lore, ...]
-    by_hash: Mapping[object, int]
+    by_hash: Mapping[object, Sequence[int]]
     by_id: Mapping[str, Sequence[int]]
     always: tuple[int, ...]
     barred: tuple[int, ...]
@@ -93,12 +93,14 @@ def compile_world(
     hashes = hash_all([json_text(fields) for fields in objects])
     lore = tuple(read_lore(o, digest=digest) for o, digest in zip(objects, hashes, strict=True))
     by_id: dict[str, list[int]] = {}
+    by_hash: dict[object, list[int]] = {}
     for index, each in enumerate(lore):
         by_id.setdefault(each.id, []).append(index)
+        by_hash.setdefault(each.hash, []).append(index)
     return World(
         name=name,
         entries=lore,
-        by_hash={each.hash: index for index, each in enumerate(lore)},
+        by_hash=by_hash,
         by_id=by_id,
         always=tuple(index for index, each in enumerate(lore) if _needs_no_sight(each)),
         barred=tuple(index for index, each in enumerate(lore) if _may_be_barred(each)),
@@ -166,7 +168,8 @@ def compile_stored(book: BookCreate, *, name: str | None = None) -> World:
     """Return a stored book ready to be scanned.
 
     Args:
-        book: its revision; entries are scanned as `sillytavern_view` shows them.
+        book: its revision; entries are scanned as `file_view` shows those of world-info
+            files, and `sillytavern_view` all others.
         name: what SillyTavern calls it; its own name if not given.
     """
     name = book.name if name is None else name
@@ -180,10 +183,9 @@ def compile_stored(book: BookCreate, *, name: str | None = None) -> World:
 
 
 def _view(entry: Entry) -> Object:
-    """Return the entry's object; one from a world-info file lacks what that file lacks."""
-    view = sillytavern_view(entry)
-    from_world = entry.source.get("format") == "st_world" and "raw" in entry.source
-    return view if from_world else {**_DEFAULTS, **view}
+    """Return the entry's object: from a world-info file as it is read there, else in full."""
+    view = file_view(entry)
+    return {**_DEFAULTS, **sillytavern_view(entry)} if view is None else view
 
 
 def _ignored_rules(entry: Entry) -> tuple[str, ...]:

@@ -1,0 +1,167 @@
+"""The policy `sillytavern` on the same books: its times, beside the naive scan and SillyTavern's.
+
+Source: SillyTavern's own times were measured with release 1.18.0 under Node 20, on the given
+inputs; they are another run on another machine, and so no target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from json import dumps
+
+from bench.generate import Case, fill
+from bench.growth import GROWTH_MS, GROWTH_RATIO, Shape
+from bench.inputs import Ready, book_of, split_case
+from bench.plan import Plan
+from bench.report import Section, Target
+from bench.speed import EXPLAIN, RATIO, naive_call, row
+from bench.timing import Candidate, measure
+from lorewell import BookCreate, import_file
+from lorewell.engine.sillytavern.activate import activate
+from lorewell.engine.sillytavern.sources import Attached, Library
+from lorewell.engine.sillytavern.world import compile_stored
+from lorewell.engine.tokens import counter
+from lorewell.formats.export import export_book
+from lorewell.model.activate import (
+    ChatLine,
+    MacroValues,
+    SillyTavernRequest,
+    SillyTavernSettings,
+)
+from lorewell.model.select import Explain
+
+THEIRS_MS: Mapping[int, str] = {1_000: "146 to 224", 5_000: "1,933", 20_000: "41,799"}
+CONTEXT_TOKENS = 400_000  # nothing is out of room
+
+
+def imported(case: Case) -> BookCreate:
+    """Return the case's entries as a book of world info that was exported and imported again."""
+    exported = export_book(book_of(case.entries), "st_world")
+    return import_file(dumps(exported.document).encode(), name="bench.json").book
+
+
+def library_of(books: Sequence[BookCreate]) -> Library:
+    """Return the books as global ones, ready to be scanned."""
+    return Library(Attached("global", compile_stored(book)) for book in books)
+
+
+def turn_of(case: Case, *, explain: Explain = "selected") -> SillyTavernRequest:
+    """Return the chat as a turn."""
+    return SillyTavernRequest(
+        settings=SillyTavernSettings(world_info_depth=case.depth),
+        chat=tuple(ChatLine(content=text) for text in reversed(case.chat)),
+        macros=MacroValues(user="Tom", char="Mira"),
+        context_tokens=CONTEXT_TOKENS,
+        explain=explain,
+    )
+
+
+def answer(case: Case, library: Library, *, explain: Explain) -> Callable[[], bytes]:
+    """Return the call that is timed: a turn, encoded."""
+    turn, tokens = turn_of(case, explain=explain), counter()
+    return lambda: activate(library, turn, counter=tokens).to_json()
+
+
+def activated(case: Case, library: Library, explain: Explain = "selected") -> list[int]:
+    """Return the uids that the policy activates, in order."""
+    found = activate(library, turn_of(case, explain=explain), counter=counter())
+    return [int(str(entry.uid)) for entry in found.activated]
+
+
+def turns(book: Ready, plan: Plan) -> Section:
+    """Return the times of a turn beside the fair naive scan, and what SillyTavern took itself."""
+    case, size = book.case, len(book.case.entries)
+    world = imported(case)
+    library = library_of([world])
+    candidates: dict[str, Candidate] = {
+        mode: Candidate(answer(case, library, explain=mode), plan.repeats) for mode in EXPLAIN
+    }
+    candidates["fair"] = Candidate(naive_call(case, "fair"))
+    candidates["compile"] = Candidate(lambda: compile_stored(world), rounds=plan.compile_rounds)
+    right = {mode: set(activated(case, library, mode)) == case.expected for mode in EXPLAIN}
+    samples = measure(candidates, plan.rounds)
+    ratios = {mode: samples["fair"].median_ms / samples[mode].median_ms for mode in EXPLAIN}
+    best = samples["fair"].best_ms / samples["selected"].best_ms
+    labels = {"fair": "naive, fair", "compile": "to compile the book, once"}
+    return Section(
+        name=f"sillytavern_{size}",
+        title=f"The policy sillytavern: one turn, {size:,} entries, {len(case.expected)} activated",
+        header=("", "best ms", "median ms", "to fair", "as expected"),
+        rows=[
+            *(
+                [
+                    *row(labels.get(name) or f"lorewell, explain {name}", sample),
+                    f"{ratios[name]:,.0f}x" if name in ratios else "",
+                    ("yes" if right[name] else "NO") if name in right else "",
+                ]
+                for name, sample in samples.items()
+            ),
+            ["SillyTavern itself, in another run", "", THEIRS_MS.get(size, "?"), "", ""],
+        ],
+        note=f"Best to best, selected is {best:,.0f} x as fast as the fair scan.",
+        figures={
+            **{name: sample.figures() for name, sample in samples.items()},
+            "right": right,
+            "ratios": ratios,
+            "best_ratio": best,
+        },
+        wrong=tuple(f"{size:,} entries, sillytavern, {m}" for m, fine in right.items() if not fine),
+        targets=(
+            Target(
+                name="the fair scan takes, of the policy sillytavern, best to best",
+                found=f"{best:,.0f} x",
+                wanted=f">= {RATIO} x",
+                met=best >= RATIO,
+            ),
+        )
+        if size == plan.sizes[1]
+        else (),
+    )
+
+
+def growing(case: Case, plan: Plan) -> Section:
+    """Return the times for the case alone and with entries added that nothing activates."""
+    large = fill(case, plan.grown)
+    middle = replace(case, entries=large.entries[: plan.sizes[1]])
+    many = plan.grown_books
+    shapes = [Shape(case, 1), Shape(case, many), Shape(middle, 1), Shape(large, many)]
+    libraries = [library_of(split_case(shape.case, shape.books)) for shape in shapes]
+    samples = measure(
+        {
+            shape.label: Candidate(answer(shape.case, library, explain="selected"), plan.repeats)
+            for shape, library in zip(shapes, libraries, strict=True)
+        },
+        plan.rounds,
+    )
+    first, same_books, *_, last = (samples[shape.label].median_ms for shape in shapes)
+    ratio, more = last / first, last - first
+    return Section(
+        name="sillytavern_growth",
+        title=f"The policy sillytavern: growth with the same {len(case.expected)} hits",
+        header=("explain selected", "best ms", "median ms", "times"),
+        rows=[
+            [*row(label, sample), f"{sample.median_ms / first:.2f}x"]
+            for label, sample in samples.items()
+        ],
+        note=f"In {many} books each: {last / same_books:.2f} x. Times are medians.",
+        figures={
+            **{name: sample.figures() for name, sample in samples.items()},
+            "ratio": ratio,
+            "more_ms": more,
+            "ratio_in_as_many_books": last / same_books,
+        },
+        wrong=tuple(
+            f"sillytavern, {shape.label}"
+            for shape, library in zip(shapes, libraries, strict=True)
+            if set(activated(shape.case, library)) != case.expected
+        ),
+        targets=(
+            Target(
+                name=f"policy sillytavern, {len(case.entries):,} -> {plan.grown:,} entries",
+                found=f"{ratio:.2f} x, {more:+.3f} ms",
+                wanted=f"< {GROWTH_RATIO} x or < {GROWTH_MS} ms more",
+                met=ratio < GROWTH_RATIO or more < GROWTH_MS,
+            ),
+        ),
+    )
