@@ -216,7 +216,7 @@ class Scan(Turn):
                 "successful": [name_of(entry) for entry in kept],
                 "activatedTotal": len(self.active),
                 "overflowed": self.overflow,
-                "delayLevel": self.level,
+                "delayLevel": +self.level,
             }
         )
 

@@ -12,16 +12,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from conform import differences, load_defaults, steps_of
 from golden.cases import load_cases
-from golden.test_sillytavern import FOLDER, Table, as_expected, library_of, listed, request_of
+from golden.test_sillytavern import FOLDER
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.tokens import TokenCounter, counter
+from lorewell_engine import Table, as_asked, library_of, request_of
 from property.sillytavern_cases import THEMES, Case, cases
 from property.sillytavern_oracle import play
 
 DEEP = settings.get_current_profile_name() == "deep"
 EXAMPLES = 5_000 if DEEP else 125  # for each theme
 LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a case is a book and a chat
+DEFAULTS = load_defaults()
+NOTHING = {"error": None, "timedState": None, "budget": None}  # what a step has to expect
 
 
 class Quarters:
@@ -36,18 +40,15 @@ class Quarters:
 COUNTERS: list[TokenCounter] = [Quarters(), counter()]
 
 
-def comparable(expected: Case) -> Case:
-    return {**expected, "events": [listed(event) for event in expected["events"]]}
-
-
-def played(case: Case, count: TokenCounter) -> Iterator[tuple[Case, int, list[Any]]]:
-    """Give what the engine makes of every step."""
-    library = library_of(case)
+def played(case: Case, count: TokenCounter) -> Iterator[tuple[Case, int]]:
+    """Give what the engine makes of every step, in the terms of a case, and what stays queued."""
     state, forced = case["timedState"], list[Any]()
     for step in case["steps"]:
-        answer = activate(library, request_of(case, step, state, forced), counter=count)
-        yield as_expected(answer), answer.draws_used, [each.model_dump() for each in answer.forced]
-        state, forced = answer.timed_state, list(answer.forced)
+        asked = {**step, "force": [*forced, *step.get("force", [])], "expected": NOTHING}
+        (turn,) = steps_of({"id": "", **case, "timedState": state, "steps": [asked]}, DEFAULTS)
+        answer = activate(library_of(turn.request), request_of(turn.request), counter=count)
+        yield as_asked(answer), len(answer.forced)
+        state, forced = answer.timed_state, [each.model_dump() for each in answer.forced]
 
 
 def counted(case: Case) -> Callable[[str], int]:
@@ -64,22 +65,19 @@ def test_the_oracle_passes_the_golden_cases(file: Path) -> None:
         if any(step["expected"]["error"] for step in case["steps"]):
             continue
         for step, answer in zip(case["steps"], play(case, counted(case)), strict=True):
-            expected = comparable(step["expected"])
-            assert (case["id"], comparable(answer.expected)) == (case["id"], expected)
-            assert answer.draws_used == len(step["rng"])
+            expected = {**step["expected"], "drawsUsed": len(step["rng"])}
+            told = {**answer.expected, "error": None, "drawsUsed": answer.draws_used}
+            assert (case["id"], differences(expected, told, ledger=True)) == (case["id"], [])
 
 
-def differences(case: Case, count: TokenCounter) -> list[tuple[str, Any, Any]]:
-    """Return what the engine has and what the oracle has, where that is not the same."""
+def disagreements(case: Case, count: TokenCounter) -> list[str]:
+    """Return a sentence for each field in which engine and oracle differ."""
     found = []
-    for answer, (engine, used, queued) in zip(
-        play(case, count.count), played(case, count), strict=True
-    ):
-        wanted = {**comparable(answer.expected), "draws": answer.draws_used}
-        ours = {**comparable(engine), "draws": used}
-        found += [(name, ours[name], wanted[name]) for name in wanted if ours[name] != wanted[name]]
-        if len(queued) != len(answer.forced):
-            found.append(("forced", queued, answer.forced))
+    for answer, (told, queued) in zip(play(case, count.count), played(case, count), strict=True):
+        wanted = {**answer.expected, "drawsUsed": answer.draws_used}
+        found += differences(wanted, told, ledger=True)
+        if queued != len(answer.forced):
+            found.append(f"forced: {queued}, {answer.forced}")
     return found
 
 
@@ -90,4 +88,4 @@ def test_the_engine_agrees_with_the_oracle(theme: str, data: st.DataObject) -> N
     """Order, buckets, timed state, budget, draws, loops and reasons, over all turns of a chat."""
     case, count = data.draw(cases(theme)), data.draw(st.sampled_from(COUNTERS))
     steps = [{**step, "rng": 200 * step["rng"]} for step in case["steps"]]
-    assert differences({**case, "steps": steps}, count) == []
+    assert disagreements({**case, "steps": steps}, count) == []
