@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lorewell import BookCreate, Entry, SelectRequest, VectorRanks, compile_book, select
-from lorewell.retrieval.bm25 import score
+from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import fuse
 from lorewell.retrieval.text import tokens
 
@@ -45,8 +45,9 @@ def test_scores_equal_the_check_values(
 ) -> None:
     book, book_id, revision = _book_of(section)
     compiled = compile_book(book, book_id=book_id, revision=revision)
-    found = score([compiled.lexical()], query)
-    scores = {compiled.entries[place].spec.id: value for (_, place), value in found.items()}
+    ranking = Ranking([compiled.lexical()], query)
+    found = ranking.best_first(lambda _, place: str(place))
+    scores = {compiled.entries[place].spec.id: ranking.score(0, place) for _, place in found}
     assert scores == pytest.approx(expected, abs=1e-6)
 
 

@@ -9,7 +9,7 @@ from lorewell.app.services import Services
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.errors import VectorDisabledError
 from lorewell.model import SearchRequest, SearchResponse, SearchResult
-from lorewell.retrieval.bm25 import score
+from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import fuse
 from lorewell.retrieval.text import first_match, tokens
 
@@ -38,17 +38,19 @@ def find(books: Sequence[CompiledBook], request: SearchRequest) -> SearchRespons
     """Return what a search by words gives; in the mode hybrid as if vectors had failed."""
     entries: dict[str, tuple[CompiledBook, CompiledEntry]] = {}
     lexical: dict[str, float] = {}
-    for (number, place), value in score([book.lexical() for book in books], request.query).items():
+    ranking = Ranking([book.lexical() for book in books], request.query)
+    ranked = ranking.best_first(lambda number, place: books[number].entries[place].full_id)
+    for number, place in ranked:
         entry = books[number].entries[place]
         if entry.spec.enabled or request.include_disabled:
             entries[entry.full_id] = (books[number], entry)
-            lexical[entry.full_id] = value
-    ranked = sorted(lexical, key=lambda full_id: (-lexical[full_id], full_id))
+            lexical[entry.full_id] = ranking.score(number, place)
+        if len(entries) == request.limit:
+            break
     scores: Mapping[str, float] = (
-        fuse([ranked], keep=request.limit) if request.mode == "hybrid" else lexical
+        fuse([list(lexical)], keep=request.limit) if request.mode == "hybrid" else lexical
     )
     words = frozenset(tokens(request.query))
-    best = [full_id for full_id in ranked if full_id in scores][: request.limit]
     return SearchResponse(
         results=tuple(
             SearchResult(
@@ -63,7 +65,7 @@ def find(books: Sequence[CompiledBook], request: SearchRequest) -> SearchRespons
                 lexical_score=lexical[full_id],
                 vector_score=None,
             )
-            for full_id in best
+            for full_id in scores
             for book, entry in [entries[full_id]]
         ),
         mode=request.mode,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Refusal
-from lorewell.retrieval.bm25 import score
-from lorewell.retrieval.fusion import fuse
+from lorewell.retrieval.bm25 import Ranking
+from lorewell.retrieval.fusion import LIST_LENGTH, fuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +40,11 @@ def rank(
 
     Only eligible entries take a place; statistics are those of all entries.
     """
-    scores = score([book.lexical() for book in books], query)
-    ranked = sorted(
-        (-value, books[number].entries[place].full_id, number, place)
-        for (number, place), value in scores.items()
-    )
-    lexical = [
-        full_id
-        for _, full_id, number, place in ranked
-        if refusal(books[number].entries[place]) is None
-    ]
+    ranking = Ranking([book.lexical() for book in books], query)
+    ranked = ranking.best_first(lambda number, place: books[number].entries[place].full_id)
+    found = (books[number].entries[place] for number, place in ranked)
+    eligible = (entry.full_id for entry in found if refusal(entry) is None)
+    lexical = list(islice(eligible, LIST_LENGTH))
     if vectors.degraded:
         return fuse([lexical])
     entries = {
