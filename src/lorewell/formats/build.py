@@ -17,7 +17,7 @@ from lorewell.formats.notes import Notes, place
 from lorewell.formats.quarantine import find_suspects
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
-from lorewell.model.imports import LossReason, Quarantined
+from lorewell.model.imports import LossReason
 from lorewell.model.parse import nesting, parse_model
 from lorewell.model.text import MAX_NESTING, is_blank, pointer
 
@@ -28,7 +28,6 @@ _ID_NAMES = ("uid", "id")
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
 UNTITLED = "Untitled"
-_SHOWN_CHARS = 80  # of what is in quarantine
 # Of a book, with the marks by which programs know their files; the rest of it has no effect here.
 _READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
 _NOTHING: tuple[object, ...] = (None, "", [], {})
@@ -240,16 +239,7 @@ def _report(source: _Source, imported: Imported, notes: Notes) -> None:
     for (there, why), value in found.items():
         notes.lose(value, why, at + there)
     for suspect in find_suspects(imported):
-        start, end = suspect.span
-        notes.quarantine(
-            Quarantined(
-                entry_id=entry_id,
-                pointer=at + suspect.pointer,
-                what=suspect.what,
-                span=suspect.span,
-                text=suspect.text[start : min(end, start + _SHOWN_CHARS)],
-            )
-        )
+        notes.quarantine(suspect, entry_id=entry_id, at=at)
 
 
 def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:

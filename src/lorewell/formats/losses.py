@@ -28,7 +28,8 @@ class Losses:
 def loss_of(value: object, why: LossReason, at: str) -> Loss:
     """Return the loss of a value that stands at a JSON pointer."""
     field = at.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
-    return Loss(pointer=at, field=field, kind=json_type(value), why=why)
+    # Not validated: a file can make thousands of them, of values that are sound.
+    return Loss.model_construct(pointer=at, field=field, kind=json_type(value), why=why)
 
 
 def json_type(value: object) -> JsonType:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from lorewell.formats.losses import loss_of
+from lorewell.formats.quarantine import Suspect
 from lorewell.model.imports import ImportNotice, Loss, LossReason, Quarantined
 
 MAX_NOTICES_A_CODE = 5_000  # as many as a book has entries; a hostile file could make millions
 _MAX_STEP_CHARS = 80  # a member's name can be megabytes long
 _MAX_MESSAGE_CHARS = 1_000
+_SHOWN_CHARS = 80  # of what is in quarantine
 
 
 def place(*steps: str | int) -> str:
@@ -47,10 +49,20 @@ class Notes:
         if self._has_room("losses", why):
             self._losses.append(loss_of(value, why, at))
 
-    def quarantine(self, found: Quarantined) -> None:
-        """Note what a person should look at."""
-        if self._has_room("quarantine", found.what):
-            self._quarantined.append(found)
+    def quarantine(self, suspect: Suspect, *, entry_id: str, at: str) -> None:
+        """Note what a person should look at in an entry that stands at a JSON pointer."""
+        if self._has_room("quarantine", suspect.what):
+            start, end = suspect.span
+            self._quarantined.append(
+                # Not validated: a file can make thousands of them, of values that are sound.
+                Quarantined.model_construct(
+                    entry_id=entry_id,
+                    pointer=at + suspect.pointer,
+                    what=suspect.what,
+                    span=suspect.span,
+                    text=suspect.text[start : min(end, start + _SHOWN_CHARS)],
+                )
+            )
 
     def _has_room(self, kind: str, code: str) -> bool:
         self._counts[kind, code] += 1

@@ -155,7 +155,7 @@ def find_suspects(imported: Imported) -> Iterator[Suspect]:
             yield Suspect(what, sign.pointer, sign.span, sign.text)
     for at, text in imported.texts:
         if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
-            for found, span in _in_text(text[:MAX_CHARS]):
+            for found, span in _in_text(text if len(text) <= MAX_CHARS else text[:MAX_CHARS]):
                 yield Suspect(found, at.pointer(), span, text)
     keys = (*imported.entry.get("keys", ()), *imported.entry.get("secondary_keys", ()))
     for key in dict.fromkeys(keys):

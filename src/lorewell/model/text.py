@@ -37,6 +37,8 @@ def text_flaw(text: str) -> str | None:
     """Return what makes the text unfit for storage, or None."""
     if "\x00" in text:
         return "text must not hold U+0000"
+    if text.isascii():
+        return None
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -97,17 +99,23 @@ def _find_flaw(value: object, depth: int) -> tuple[list[str | int], str] | None:
         return [], f"nesting must be at most {MAX_NESTING}"
     if isinstance(value, dict):
         for name in value:
+            if _is_plain(name):
+                continue
             flaw = text_flaw(name) if isinstance(name, str) else "member names must be text"
             if flaw:
                 return [], flaw
     for name, member in value.items() if isinstance(value, dict) else enumerate(value):
-        if member is None or isinstance(member, int):  # most of what large files hold, or a flag
-            continue
+        if member is None or isinstance(member, int) or _is_plain(member):
+            continue  # most of what large files hold; a flag is an int
         found = _find_flaw(member, depth + 1)
         if found is not None:
             found[0].append(name)
             return found
     return None
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and "\x00" not in value
 
 
 def _scalar_flaw(value: object) -> str | None:
