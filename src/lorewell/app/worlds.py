@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lorewell.app.bindings import find_bound
-from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
 from lorewell.app.ports import RevisionRow, Transaction
-from lorewell.app.selection import changed
+from lorewell.app.selection import changed, find_rows
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import World, compile_stored, compile_world, world_entries
 from lorewell.errors import PolicyMismatchError, SnapshotTooLargeError
-from lorewell.model import SnapshotItem
+from lorewell.model import BookRef, SnapshotItem
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import AttachedChanges, AttachedNative
 
@@ -54,20 +53,24 @@ def load_worlds(
         PolicyMismatchError: the prompt's books run under another policy.
         BookNotFoundError, RevisionNotFoundError: a stored book is not there.
     """
-    named = {item.book_id for item in items if not isinstance(item, AttachedNative)}
+    refs = [
+        BookRef(book_id=item.book_id, revision=item.revision)
+        for item in items
+        if not isinstance(item, AttachedNative) and item.book_id is not None
+    ]
+    named = {ref.book_id for ref in refs}
     loaded = [] if prompt_id is None else _load_bound(tx, cache, tenant_id, prompt_id, named)
+    rows = iter(find_rows(tx, tenant_id, refs))
     for index, item in enumerate(items):
         if isinstance(item, AttachedNative) or item.book_id is None:
             loaded.append(LoadedWorld(item=item, index=index))
         else:
-            head = get_head(tx, tenant_id, item.book_id)
-            row = get_revision(tx, head, item.revision)
-            loaded.append(_load(tx, cache, row, item, index))
+            loaded.append(_load(tx, cache, next(rows), item, index))
     return loaded
 
 
 def _load_bound(
-    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str, named: set[str | None]
+    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str, named: set[str]
 ) -> list[LoadedWorld]:
     policy, rows = find_bound(tx, tenant_id, prompt_id)
     if rows and policy != POLICY:
