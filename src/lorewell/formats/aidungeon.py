@@ -7,21 +7,14 @@ from typing import Any
 
 from lorewell.engine.sillytavern import Imported
 from lorewell.formats.detect import Kind
-from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.lorebook import Lorebook, list_book
 from lorewell.formats.members import Members, comma_list
 from lorewell.formats.notes import Notes
 
 
 def read(document: list[Any], _notes: Notes) -> Lorebook:
     """Return the list as a book without a name."""
-    return Lorebook(
-        format=Kind.AIDUNGEON_WI,
-        source_format=Kind.AIDUNGEON_WI,
-        form="world_info",
-        book={"": document},
-        entries_name="",
-        read_entry=_read,
-    )
+    return list_book(Kind.AIDUNGEON_WI, document, _read)
 
 
 def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:

@@ -13,6 +13,7 @@ from lorewell.engine.sillytavern import Imported, form_of, import_entry
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
+from lorewell.formats.losses import holds_nothing
 from lorewell.formats.notes import Notes, place
 from lorewell.formats.quarantine import find_suspects
 from lorewell.model import BookCreate
@@ -30,7 +31,6 @@ _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its
 UNTITLED = "Untitled"
 # Of a book, with the marks by which programs know their files; the rest of it has no effect here.
 _READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
-_NOTHING: tuple[object, ...] = (None, "", [], {})
 # What a repair loses; the others say the same in another form.
 _LOSS_OF: Mapping[str, LossReason] = {
     **dict.fromkeys(("clamped", "rounded"), "clamped"),
@@ -124,7 +124,7 @@ class _Namer:
         name_of_entries = lorebook.entries_name
         self.rest = {name: value for name, value in book.items() if name != name_of_entries}
         for name, value in self.rest.items():
-            if name not in _READ and value not in _NOTHING:
+            if name not in _READ and not holds_nothing(value):
                 notes.lose(value, "unsupported", pointer(*self._at, name))
 
     def name(self, others: tuple[object, ...]) -> str:

@@ -9,12 +9,12 @@ from lorewell.formats.faults import naming
 from lorewell.formats.files import check_size
 from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.json_text import storable
+from lorewell.formats.losses import holds_nothing
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
 from lorewell.model.text import pointer
 
 _MARKS = frozenset(["spec", "spec_version"])  # every entry's `source.format` tells it
-_NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 def import_file(data: bytes, *, name: str) -> ImportedBook:
@@ -74,6 +74,6 @@ def _note_others(document: object, steps: tuple[str, ...], notes: Notes) -> None
         if not isinstance(document, dict):
             return
         for name, value in document.items():
-            if name != step and name not in _MARKS and value not in _NOTHING:
+            if name != step and name not in _MARKS and not holds_nothing(value):
                 notes.lose(value, "not_taken", pointer(*steps[:at], name))
         document = document.get(step)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported, values as v
 from lorewell.formats.detect import Kind
-from lorewell.formats.lorebook import Lorebook
+from lorewell.formats.lorebook import Lorebook, list_book
 from lorewell.formats.members import LEVEL, LOGIC, PERCENT, USUAL_ORDER, Members, comma_list
 from lorewell.formats.notes import Notes
 from lorewell.model.sillytavern import MAX_WEIGHT
@@ -20,14 +20,7 @@ _WEIGHT: Final = v.number(0, MAX_WEIGHT)
 
 def read(document: list[Any], _notes: Notes) -> Lorebook:
     """Return the list as a book without a name."""
-    return Lorebook(
-        format=Kind.JANITOR,
-        source_format=Kind.JANITOR,
-        form="world_info",
-        book={"": document},
-        entries_name="",
-        read_entry=_read,
-    )
+    return list_book(Kind.JANITOR, document, _read)
 
 
 def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Form, Imported
+from lorewell.formats.detect import Kind
 
 NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
 
@@ -45,3 +46,15 @@ class Lorebook:
     def entries_at(self) -> tuple[str, ...]:
         """The steps from the root of the document to the entries."""
         return (*self.at, self.entries_name) if self.entries_name else self.at
+
+
+def list_book(kind: Kind, entries: list[Any], read_entry: EntryReader) -> Lorebook:
+    """Return a document that is nothing but a list of entries, as a book without a name."""
+    return Lorebook(
+        format=kind,
+        source_format=kind,
+        form="world_info",
+        book={"": entries},
+        entries_name="",
+        read_entry=read_entry,
+    )

@@ -32,6 +32,11 @@ def loss_of(value: object, why: LossReason, at: str) -> Loss:
     return Loss.model_construct(pointer=at, field=field, kind=json_type(value), why=why)
 
 
+def holds_nothing(value: object) -> bool:
+    """Return whether a value says nothing, so that nobody misses it: null, or an empty one."""
+    return value is None or value in ("", [], {})
+
+
 def json_type(value: object) -> JsonType:
     """Return what JSON calls the type of a value.
 

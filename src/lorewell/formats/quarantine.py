@@ -99,28 +99,29 @@ _PHRASES: Final[Sequence[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]
 _OPENERS: Final = {opener: phrase for phrase in _PHRASES for opener in phrase[0]}
 _WORDS: Final = (*_LINKS, *_TOKENS, *_OPENERS)
 _FINDER: Final = AhoCorasick(_WORDS)
-# Controls, soft hyphens, fillers, zero widths, tags. Joiners and selectors are looked at apart.
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
-    "\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a]+"
+# Controls, soft hyphens, fillers, zero widths. Joiners, tags and selectors are looked at apart.
+_HIDDEN_SET: Final = (
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
+    "\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a"
 )
-# All characters that the patterns above and below are about.
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
-)
-_JOINERS: Final = re.compile("[\u200c\u200d]+")
+_JOINER_SET: Final = "\u200c\u200d"
+_TAG_SET: Final = "\U000e0000-\U000e007f"
+_SELECTOR_SET: Final = "\U000e0100-\U000e01ef"
+_BIDI_SET: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_HIDDEN: Final = re.compile(f"[{_HIDDEN_SET}]+")
+_JOINERS: Final = re.compile(f"[{_JOINER_SET}]+")
+_TAGS: Final = re.compile(f"[{_TAG_SET}]+")
+_SELECTORS: Final = re.compile(f"[{_SELECTOR_SET}]+")
+_BIDI: Final = re.compile(f"[{_BIDI_SET}]+")
+# Most texts hold none of all these.
+_UNSEEN: Final = re.compile(f"[{_HIDDEN_SET}{_JOINER_SET}{_TAG_SET}{_SELECTOR_SET}{_BIDI_SET}]")
 # Writing that joins letters, and emoji, which join pictures.
 _JOINING: Final = re.compile(
     "[\u0590-\u109f\u1780-\u17ff\u1800-\u18aa\ua840-\ua877\ufb1d-\ufeff\ufe0f\u2190-\u2bff"
     "\U0001f000-\U0001faff\U000e0020-\U000e007f]"
 )
 _FLAG: Final = "\U0001f3f4"  # the flag of a region is a black flag and tags
-_TAGS: Final = re.compile("[\U000e0000-\U000e007f]+")
-_SELECTORS: Final = re.compile("[\U000e0100-\U000e01ef]+")
 _HAN: Final = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 Span = tuple[int, int]
 
@@ -155,7 +156,7 @@ def find_suspects(imported: Imported) -> Iterator[Suspect]:
             yield Suspect(what, sign.pointer, sign.span, sign.text)
     for at, text in imported.texts:
         if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
-            for found, span in _in_text(text if len(text) <= MAX_CHARS else text[:MAX_CHARS]):
+            for found, span in _in_text(text[:MAX_CHARS]):
                 yield Suspect(found, at.pointer(), span, text)
     keys = (*imported.entry.get("keys", ()), *imported.entry.get("secondary_keys", ()))
     for key in dict.fromkeys(keys):
