@@ -84,23 +84,12 @@ def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form, meant: _Me
     block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
     now = join(dict(iter(entry)), block)  # a dict of the entry itself would take its `keys`
     changed = set()
-    decorated = read_decorators(_content_of(result, form))
-    if decorated.lines:
-        content = decorated.lines + now["content"]
-        again = read_decorators(content)
-        is_edited = meant.entry["content"] != now["content"]
-        fits = (again.values, again.content) == (decorated.values, now["content"])
-        if any(meant.entry[name] != now[name] for name in decorated.values) or (
-            is_edited and not fits
-        ):
-            # From here on the fields say what the decorators said.
-            _write(result, _CONTENT, form, decorated.content)
-            meant = _meant(result, form)
-            changed.add("content")
-        elif is_edited:
-            _write(result, _CONTENT, form, content)
-            meant.entry["content"] = now["content"]
-            changed.add("content")
+    content = _content_of(result, form)
+    told = _retold(content, meant.entry, now)
+    if told != content:
+        _write(result, _CONTENT, form, told)
+        meant = _meant(result, form)
+        changed.add("content")
     for field in TABLE:
         name = field.name
         if meant.entry[name] != now[name] or (
@@ -110,6 +99,25 @@ def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form, meant: _Me
             _write(result, field, form, now[name])
             changed.add(name)
     return changed
+
+
+def _retold(content: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return the content with the decorators that still hold in front of the text of now.
+
+    A content that no decorator was read from stays as it is. Once a field was changed that one
+    spoke for, or the text can't stand behind them, none is left: the fields say what they said.
+    """
+    decorated = read_decorators(content)
+    if not decorated.lines:
+        return content
+    if any(was[name] != now[name] for name in decorated.values):
+        return decorated.content
+    if was["content"] == now["content"]:
+        return content
+    told = decorated.lines + now["content"]
+    again = read_decorators(told)
+    holds = (again.values, again.content) == (decorated.values, now["content"])
+    return told if holds else decorated.content
 
 
 class _Meant(NamedTuple):
