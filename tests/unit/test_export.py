@@ -225,7 +225,10 @@ def test_member_that_stands_twice_is_told() -> None:
     assert found(exported.losses) == [("/entries/0/source/raw/odd", "odd", "number", "unsupported")]
 
 
-@pytest.mark.parametrize(("key", "is_regex"), [("lamp", False), ("/lamp/i", True)])
+@pytest.mark.parametrize(
+    ("key", "is_regex"),
+    [("lamp", False), ("/lamp/i", True), ("/usr/bin/", False), (r"/usr\/灯/", True)],
+)
 def test_v3_says_whether_keys_are_regular_expressions(key: str, is_regex: bool) -> None:  # noqa: FBT001
     book = native(keys=[key])
     assert export_book(book, "lorebook_v3").document["data"]["entries"][0]["use_regex"] is is_regex

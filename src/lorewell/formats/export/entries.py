@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
 from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
@@ -27,8 +28,6 @@ _CARD_ROWS = tuple(field for field in TABLE if field.card)
 _REQUIRED = frozenset(["keys", "content", "enabled", "order"])
 _CONVERTED = {name.path for field in TABLE for name in field.names["world_info"]}
 _WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
-# Source: spec/formats.md §1.2.
-_REGEX_KEY = re.compile(r"/[\s\S]+?/[gimsuy]*\Z")
 # What every object of JavaScript has, or lends to others: as a key it misleads its readers.
 _JAVASCRIPT = frozenset(
     [
@@ -106,7 +105,7 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     else:
         result = _converted(entry, container, at, losses)
     if use_regex and "use_regex" not in result:
-        result["use_regex"] = any(_REGEX_KEY.match(key) for key in entry.keys)
+        result["use_regex"] = any(split_regex(key) for key in entry.keys)
     _note_ours(result, entry, at, losses)
     _note_raw(entry, at, losses)
     return result
