@@ -211,6 +211,18 @@ class VectorDisabledError(ConflictError):
     code = "vector_disabled"
 
 
+class IndexBusyError(ConflictError):
+    """The index of that revision is being built."""
+
+    code = "index_busy"
+
+
+class IndexNotReadyError(ConflictError):
+    """A revision has no index for the current embeddings; `details` list them."""
+
+    code = "index_not_ready"
+
+
 class LimitError(LorewellError):
     """Something is larger than its limit."""
 
@@ -241,6 +253,12 @@ class StorageUnavailableError(UnavailableError):
     """The database can't be reached or can't do its work. After a write it may have done it."""
 
     code = "storage_unavailable"
+
+
+class EmbeddingUnavailableError(UnavailableError):
+    """No usable vectors came from the embedder; the message says why."""
+
+    code = "embedding_unavailable"
 
 
 class ServiceUnreachableError(UnavailableError):

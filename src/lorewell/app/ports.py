@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lorewell.model.access import Scope
 from lorewell.model.binding import Binding, PolicyChoice
+
+if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+    from numpy import float32
+    from numpy.typing import NDArray
 
 Result = TypeVar("Result")
 Given = TypeVar("Given")
@@ -295,6 +299,43 @@ class Store(Protocol):
 
     async def check(self) -> str | None:
         """Return what is not ready (`storage`, `migrations`), None if all is."""
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts. Vectors are rows of length 1, so their product is their cosine.
+
+    Attributes:
+        version: names the model and all that its vectors depend on; it changes if any of that does.
+        dimensions: numbers of a vector.
+        batch_size: texts of one call to `embed_texts` at most.
+        concurrency: calls that may run at the same time.
+    """
+
+    version: str
+    dimensions: int
+    batch_size: int
+    concurrency: int
+
+    async def embed_texts(self, texts: Sequence[str]) -> NDArray[float32]:
+        """Return the vectors of texts that are to be found: one row a text, in their order.
+
+        It tries patiently.
+
+        Raises:
+            EmbeddingUnavailableError: they could not be had; the message says why and holds
+                nothing of the texts.
+        """
+
+    async def embed_query(self, text: str) -> NDArray[float32]:
+        """Return the vector of what is looked for, within the time that a turn has for it.
+
+        Raises:
+            EmbeddingUnavailableError: it could not be had; the message says why and holds nothing
+                of the text.
+        """
 
     async def close(self) -> None:
         """Let go of all connections."""
