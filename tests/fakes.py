@@ -9,11 +9,18 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lorewell.app.ports import (
+    Chunk,
+    ChunkScores,
     ConversationRow,
     Head,
+    IndexRow,
     KeptRequest,
     KeyRow,
+    NearChunk,
     Remembered,
     RevisionRow,
     StateMark,
@@ -22,6 +29,7 @@ from lorewell.app.ports import (
 )
 from lorewell.errors import LorewellError, StorageUnavailableError
 
+Vector = NDArray[np.float32]
 Result = TypeVar("Result")
 Given = TypeVar("Given")
 
@@ -40,6 +48,9 @@ class State:
     requests: dict[tuple[str, str], KeptRequest] = field(default_factory=dict)
     conversations: dict[tuple[str, str], datetime] = field(default_factory=dict)
     states: dict[tuple[str, str, str], tuple[StateMark, bytes]] = field(default_factory=dict)
+    indexes: dict[tuple[str, str, int], IndexRow] = field(default_factory=dict)
+    embeddings: dict[tuple[str, str, str], tuple[Vector, datetime]] = field(default_factory=dict)
+    chunks: dict[tuple[str, str, int], tuple[str, Sequence[Chunk]]] = field(default_factory=dict)
 
     def copy(self) -> State:
         return State(**{each.name: dict(getattr(self, each.name)) for each in fields(self)})
@@ -308,6 +319,160 @@ class MemoryTransaction:
             del self._writable.states[name]
         return self._writable.conversations.pop((tenant_id, conversation_id), None) is not None
 
+    # Vectors
+    def find_index(
+        self, tenant_id: str, book_id: str, revision: int, *, lock: bool = False
+    ) -> IndexRow | None:
+        del lock
+        return self._state.indexes.get((tenant_id, book_id, revision))
+
+    def find_indexes(
+        self, tenant_id: str, revisions: Sequence[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], IndexRow]:
+        found = {name: self.find_index(tenant_id, *name) for name in revisions}
+        return {name: row for name, row in found.items() if row is not None}
+
+    def list_indexes(
+        self,
+        tenant_id: str,
+        *,
+        limit: int,
+        after: tuple[str, int] | None,
+        not_ready_for: str | None,
+    ) -> Sequence[tuple[str, int, IndexRow | None]]:
+        heads = {
+            head.book_id: head
+            for head in self._state.books.values()
+            if head.tenant_id == tenant_id and head.deleted_at is None
+        }
+        used = {(head.book_id, head.latest_revision) for head in heads.values()}
+        for (tenant, _), stored in self._state.bindings.items():
+            used |= {
+                (each.book_id, each.revision)
+                for each in stored.bindings
+                if tenant == tenant_id
+                and each.enabled
+                and each.revision is not None
+                and each.book_id in heads
+            }
+
+        def is_asked(row: IndexRow | None) -> bool:
+            ready = row is not None and row.status == "ready"
+            return not (ready and row and row.embedding_version == not_ready_for)
+
+        found = [
+            (*name, self.find_index(tenant_id, *name))
+            for name in sorted(used)
+            if after is None or name > after
+        ]
+        return [each for each in found if is_asked(each[2])][:limit]
+
+    def add_index(self, row: IndexRow) -> bool:
+        if (row.tenant_id, row.book_id, row.revision) in self._state.indexes:
+            return False
+        self.put_index(row)
+        return True
+
+    def put_index(self, row: IndexRow) -> None:
+        if self.find_revision(row.tenant_id, row.book_id, row.revision) is None:
+            raise LorewellError("The revision is not there.")
+        self._writable.indexes[row.tenant_id, row.book_id, row.revision] = row
+
+    def advance_index(
+        self, row: IndexRow, *, done: int, lease_until: datetime, updated_at: datetime
+    ) -> bool:
+        found = self.find_index(row.tenant_id, row.book_id, row.revision)
+        if found is None or (found.build_id, found.status) != (row.build_id, "building"):
+            return False
+        self.put_index(
+            replace(
+                found,
+                chunk_count=row.chunk_count,
+                done=done,
+                lease_until=lease_until,
+                updated_at=updated_at,
+            )
+        )
+        return True
+
+    def known_texts(
+        self, tenant_id: str, embedding_version: str, text_hashes: Sequence[str]
+    ) -> frozenset[str]:
+        names = {(tenant_id, embedding_version, each) for each in text_hashes}
+        return frozenset(name[2] for name in names & self._state.embeddings.keys())
+
+    def put_embeddings(
+        self,
+        tenant_id: str,
+        embedding_version: str,
+        vectors: Mapping[str, Vector],
+        made_at: datetime,
+    ) -> None:
+        for text_hash, vector in vectors.items():
+            name = (tenant_id, embedding_version, text_hash)
+            self._writable.embeddings[name] = (vector, made_at)
+
+    def put_chunks(
+        self,
+        tenant_id: str,
+        book_id: str,
+        revision: int,
+        embedding_version: str,
+        found: Sequence[Chunk],
+    ) -> None:
+        named = {each.text_hash for each in found}
+        known = self.known_texts(tenant_id, embedding_version, sorted(named))
+        if known != named or self.find_index(tenant_id, book_id, revision) is None:
+            raise LorewellError("The index or a vector is not there.")
+        self._writable.chunks[tenant_id, book_id, revision] = (embedding_version, tuple(found))
+
+    def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
+        named = {
+            (tenant, version, chunk.text_hash)
+            for (tenant, _, _), (version, found) in self._state.chunks.items()
+            for chunk in found
+        }
+        gone = [
+            name
+            for name, (_, made_at) in self._state.embeddings.items()
+            if name[0] == tenant_id and made_at < made_before and name not in named
+        ]
+        for name in gone:
+            del self._writable.embeddings[name]
+        return len(gone)
+
+    def similarities(self, index: IndexRow, query: Vector) -> ChunkScores:
+        name = (index.tenant_id, index.book_id, index.revision)
+        version, found = self._state.chunks.get(name, ("", ()))
+        vectors = [
+            self._state.embeddings[index.tenant_id, version, chunk.text_hash][0] for chunk in found
+        ]
+        return ChunkScores(
+            np.array([chunk.place for chunk in found], np.int64),
+            np.array([chunk.start for chunk in found], np.int64),
+            np.array([float(vector @ query) for vector in vectors], np.float64),
+        )
+
+    def near_chunks(
+        self, tenant_id: str, embedding_version: str, query: Vector, *, limit: int
+    ) -> Sequence[NearChunk]:
+        near = []
+        for row in self._state.indexes.values():
+            head = self._state.books[row.tenant_id, row.book_id]
+            if (
+                (row.tenant_id, row.embedding_version, row.status)
+                == (tenant_id, embedding_version, "ready")
+                and head.deleted_at is None
+                and head.latest_revision == row.revision
+            ):
+                scores = zip(*self.similarities(row, query), strict=True)
+                near += [
+                    NearChunk(row.book_id, row.revision, int(place), int(start), float(found))
+                    for place, start, found in scores
+                ]
+        near.sort(key=lambda chunk: (-chunk.similarity, *chunk[:4]))
+        return near[:limit]
+
 
 class MemoryStore:
     """A store in memory. Work runs on the event loop, so one unit of work never meets another."""
@@ -337,6 +502,9 @@ class MemoryStore:
         transaction.check_settled()
         self._state = state
         return result
+
+    async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
+        pass
 
     async def migrate(self) -> None:
         self._migrated = True

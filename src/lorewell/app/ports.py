@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
 from lorewell.model.access import Scope
 from lorewell.model.binding import Binding, PolicyChoice
 
 if TYPE_CHECKING:  # who has no vectors loads no numpy for them
-    from numpy import float32
+    from numpy import float32, float64, int64
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
@@ -115,6 +115,60 @@ class StateMark:
     messages_hash: str
     message_count: int
     kept_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """The vector index of one revision, or the build of one.
+
+    Attributes:
+        build_id: names the build that it is of.
+        chunk_count: chunks that the revision has; 0 before they are counted.
+        done: how many of them have their vectors.
+        error: why the last build failed.
+        lease_until: a build that runs shows before that time that it does; else it is dead.
+    """
+
+    tenant_id: str
+    book_id: str
+    revision: int
+    embedding_version: str
+    status: Literal["building", "ready", "failed"]
+    build_id: str
+    chunk_count: int = 0
+    done: int = 0
+    error: str | None = None
+    lease_until: datetime | None = None
+    updated_at: datetime
+
+
+class Chunk(NamedTuple):
+    """A piece of an entry's content: the entry's place, where it starts, what was embedded."""
+
+    place: int
+    start: int
+    text_hash: str
+
+
+class ChunkScores(NamedTuple):
+    """How near the chunks of one revision are to a query: three arrays, one number a chunk.
+
+    `similarities` are cosines. The order of the chunks is not told.
+    """
+
+    places: NDArray[int64]
+    starts: NDArray[int64]
+    similarities: NDArray[float64]
+
+
+class NearChunk(NamedTuple):
+    """A chunk that was found among those of a whole tenant, and its cosine."""
+
+    book_id: str
+    revision: int
+    place: int
+    start: int
+    similarity: float
 
 
 class Transaction(Protocol):
@@ -269,6 +323,81 @@ class Transaction(Protocol):
     def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
         """Forget a conversation and all its states; return whether it was there."""
 
+    # Vectors
+    def find_index(
+        self, tenant_id: str, book_id: str, revision: int, *, lock: bool = False
+    ) -> IndexRow | None:
+        """Return a revision's index; with `lock` nobody else changes it before this ends."""
+
+    def find_indexes(
+        self, tenant_id: str, revisions: Sequence[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], IndexRow]:
+        """Return the indexes of revisions that have one, by (book_id, revision)."""
+
+    def list_indexes(
+        self,
+        tenant_id: str,
+        *,
+        limit: int,
+        after: tuple[str, int] | None,
+        not_ready_for: str | None,
+    ) -> Sequence[tuple[str, int, IndexRow | None]]:
+        """Return the revisions in use with their index, by book id, then revision.
+
+        In use are the latest one of each book that is not deleted, and those that an enabled
+        binding names. `after` is (book_id, revision) of the last one seen. `not_ready_for` leaves
+        out those that are ready for this embedding version.
+        """
+
+    def add_index(self, row: IndexRow) -> bool:
+        """Add an index and return True; where the revision has one already, False."""
+
+    def put_index(self, row: IndexRow) -> None:
+        """Replace a revision's index."""
+
+    def advance_index(
+        self, row: IndexRow, *, done: int, lease_until: datetime, updated_at: datetime
+    ) -> bool:
+        """Say how far the build of this row is; return whether it still is the one that runs."""
+
+    def known_texts(
+        self, tenant_id: str, embedding_version: str, text_hashes: Sequence[str]
+    ) -> frozenset[str]:
+        """Return which of the texts have vectors."""
+
+    def put_embeddings(
+        self,
+        tenant_id: str,
+        embedding_version: str,
+        vectors: Mapping[str, NDArray[float32]],
+        made_at: datetime,
+    ) -> None:
+        """Keep vectors by the hash of their text, in place of those that were there."""
+
+    def put_chunks(
+        self,
+        tenant_id: str,
+        book_id: str,
+        revision: int,
+        embedding_version: str,
+        found: Sequence[Chunk],
+    ) -> None:
+        """Replace all chunks of a revision, whose index and vectors are there."""
+
+    def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
+        """Forget old vectors that no chunk names; return how many."""
+
+    def similarities(self, index: IndexRow, query: NDArray[float32]) -> ChunkScores:
+        """Return how near all chunks of a ready index are to a query of length 1."""
+
+    def near_chunks(
+        self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int
+    ) -> Sequence[NearChunk]:
+        """Return the nearest chunks of the latest revisions of all books that are not deleted.
+
+        Nearest first. Where the tenant has very many, a database may miss some.
+        """
+
 
 class Store(Protocol):
     """A database. Methods raise StorageUnavailableError when it can't be reached."""
@@ -293,6 +422,9 @@ class Store(Protocol):
         It may run more than once where the database asks for that, so it must not do anything
         else than read and write this transaction.
         """
+
+    async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
+        """Make `near_chunks` fast where there are very many vectors, if it takes something."""
 
     async def migrate(self) -> None:
         """Bring the schema up to date; several processes may do this at the same time."""

@@ -18,6 +18,7 @@ def open_store(
     pool_size: int = 10,
     wait_seconds: float = 30.0,
     statement_cache_size: int = 100,
+    vector_cache_bytes: int = 512 * 1024 * 1024,
 ) -> Store:
     """Return the store that a URL names. It connects when it is first used.
 
@@ -30,6 +31,8 @@ def open_store(
         wait_seconds: how long to wait for a lock, a connection or PostgreSQL's answer.
         statement_cache_size: prepared statements a PostgreSQL connection keeps; 0 behind a pooler
             that gives each transaction another connection.
+        vector_cache_bytes: vectors that SQLite's process holds between searches, roughly;
+            PostgreSQL holds its own.
 
     Raises:
         ValidationFailedError: the URL names no database that we know, or its driver is missing.
@@ -38,7 +41,12 @@ def open_store(
     if not separator or not _SCHEME.fullmatch(scheme):  # it may hold a password: tell none of it
         raise ValidationFailedError("A database URL must be like sqlite:///books.db.")
     if scheme.lower() == "sqlite":
-        return _open_sqlite(rest, readers=readers, wait_seconds=wait_seconds)
+        return _open_sqlite(
+            rest,
+            readers=readers,
+            wait_seconds=wait_seconds,
+            vector_cache_bytes=vector_cache_bytes,
+        )
     if scheme.lower() in _POSTGRES:
         return _open_postgres(
             f"postgresql://{rest}",
@@ -50,13 +58,18 @@ def open_store(
     raise ValidationFailedError(f"There is no store for {scheme!r}; use sqlite or postgresql.")
 
 
-def _open_sqlite(rest: str, *, readers: int, wait_seconds: float) -> Store:
+def _open_sqlite(rest: str, *, readers: int, wait_seconds: float, vector_cache_bytes: int) -> Store:
     from lorewell.store.sqlite import SqliteStore  # noqa: PLC0415  SQL is loaded where it is used
 
     if rest and not rest.startswith("/"):
         raise ValidationFailedError("An SQLite URL has three slashes before the path of the file.")
     path = rest.removeprefix("/")
-    return SqliteStore(path or ":memory:", readers=readers, wait_seconds=wait_seconds)
+    return SqliteStore(
+        path or ":memory:",
+        readers=readers,
+        wait_seconds=wait_seconds,
+        vector_cache_bytes=vector_cache_bytes,
+    )
 
 
 def _open_postgres(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
@@ -22,7 +22,8 @@ from lorewell.errors import StorageUnavailableError
 from lorewell.store import migrations
 from lorewell.store.failures import translate
 from lorewell.store.statements import DATABASE_ERRORS, DatabaseFailedError, failing
-from lorewell.store.transaction import SqlTransaction, Unit, run_whole
+from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
+from lorewell.store.vectors_pgvector import PgVectors, make_hnsw
 
 Result = TypeVar("Result")
 Given = TypeVar("Given")
@@ -36,7 +37,7 @@ _MIGRATION_LOCK = int.from_bytes(b"lorewell")
 _CONNECT_ERRORS = (*DATABASE_ERRORS, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
-class PostgresTransaction(SqlTransaction):
+class PostgresTransaction(SqlTransaction, PgVectors):
     """A transaction on PostgreSQL."""
 
     def _insert(self, table: Table) -> postgresql.Insert:
@@ -92,7 +93,7 @@ class PostgresStore:
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
-        return await self._run(self._snapshots, PostgresTransaction.unit(work), commit=False)
+        return await self._run(self._snapshots, unit_of(PostgresTransaction, work), commit=False)
 
     async def read_then(
         self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
@@ -108,7 +109,7 @@ class PostgresStore:
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit what it wrote, or nothing of it if it raises."""
-        return await self._run(self._engine, PostgresTransaction.unit(work), commit=True)
+        return await self._run(self._engine, unit_of(PostgresTransaction, work), commit=True)
 
     async def migrate(self) -> None:
         """Bring the schema up to date; processes that start together do it one by one."""
@@ -119,7 +120,12 @@ class PostgresStore:
             asyncio.run(self._migrate_alone())
 
     async def _migrate_alone(self) -> None:
-        # On a connection of its own, which waits for as long as a migration takes.
+        async with self._patient_engine() as engine:
+            await self._run(engine, _upgrade_locked, commit=True)
+
+    @asynccontextmanager
+    async def _patient_engine(self) -> AsyncIterator[AsyncEngine]:
+        """Yield what makes connections of its own, which wait for as long as it takes."""
         engine = create_async_engine(
             "postgresql+asyncpg://",
             async_creator=self._connector(None),
@@ -128,9 +134,20 @@ class PostgresStore:
             hide_parameters=True,
         )
         try:
-            await self._run(engine, _upgrade_locked, commit=True)
+            yield engine
         finally:
             await engine.dispose()
+
+    async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
+        """Make an HNSW index of a version's vectors, if there are so many that it helps."""
+        self._check_open()
+        async with self._patient_engine() as engine:
+            try:
+                async with engine.connect() as connection:
+                    await connection.execution_options(isolation_level="AUTOCOMMIT")
+                    await make_hnsw(connection, embedding_version, dimensions)
+            except _CONNECT_ERRORS as error:
+                raise translate(error) from error
 
     async def check(self) -> str | None:
         """Return what is not ready (`storage`, `migrations`), None if all is."""

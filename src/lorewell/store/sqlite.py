@@ -25,7 +25,8 @@ from lorewell.errors import StorageUnavailableError
 from lorewell.store import migrations
 from lorewell.store.failures import translate
 from lorewell.store.statements import DatabaseFailedError, failing
-from lorewell.store.transaction import SqlTransaction, Unit, run_whole
+from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
+from lorewell.store.vectors_sqlite import Matrices, SqliteVectors
 
 Result = TypeVar("Result")
 Given = TypeVar("Given")
@@ -36,8 +37,12 @@ _WRITE = "BEGIN IMMEDIATE"
 _READ = "BEGIN"  # the snapshot is taken by the first statement after it
 
 
-class SqliteTransaction(SqlTransaction):
-    """A transaction on SQLite."""
+class SqliteTransaction(SqlTransaction, SqliteVectors):
+    """A transaction on SQLite, with the matrices of the store that it is of."""
+
+    def __init__(self, connection: Connection, matrices: Matrices) -> None:
+        super().__init__(connection)
+        self.matrices = matrices
 
     def _insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)
@@ -53,9 +58,12 @@ class SqliteStore:
     beside them, each on its own snapshot.
     """
 
-    def __init__(self, path: str, *, readers: int, wait_seconds: float) -> None:
+    def __init__(
+        self, path: str, *, readers: int, wait_seconds: float, vector_cache_bytes: int
+    ) -> None:
         """Take the path of a file, or `:memory:`; nothing is opened yet."""
         self._path = path
+        self._make = partial(SqliteTransaction, matrices=Matrices(vector_cache_bytes))
         self._wait_seconds = wait_seconds
         self._writer = self._make_engine(_WRITE, connections=1)
         self._writing = ThreadPoolExecutor(1, "lorewell-writer")
@@ -72,13 +80,13 @@ class SqliteStore:
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent snapshot that shows every acknowledged write."""
-        return await self._hop(self._reading, partial(self._read, SqliteTransaction.unit(work)))
+        return await self._hop(self._reading, partial(self._read, unit_of(self._make, work)))
 
     async def read_then(
         self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
     ) -> Result:
         """As `read`, and run `then` on what it gave in the same thread, after the transaction."""
-        unit = SqliteTransaction.unit(work)
+        unit = unit_of(self._make, work)
         return await self._hop(self._reading, lambda: then(self._read(unit)))
 
     def mark(self) -> Hashable | None:
@@ -95,7 +103,10 @@ class SqliteStore:
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit what it wrote, or nothing of it if it raises."""
-        return await self._hop(self._writing, partial(self._write, SqliteTransaction.unit(work)))
+        return await self._hop(self._writing, partial(self._write, unit_of(self._make, work)))
+
+    async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
+        """Do nothing: all vectors are looked at, and that is fast."""
 
     async def migrate(self) -> None:
         """Bring the schema up to date, under the lock of a writer."""

@@ -7,6 +7,7 @@ tenant. API keys belong to no tenant.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     BigInteger,
@@ -24,6 +25,11 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
 )
+from sqlalchemy.types import TypeEngine
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
 
 metadata = MetaData(
     naming_convention={
@@ -68,6 +74,29 @@ class UtcTime(TypeDecorator[datetime]):
         if value is not None and value.tzinfo is None:  # asyncpg's first and last time are naive
             return value.replace(tzinfo=UTC)
         return value
+
+
+class Vector(TypeDecorator["NDArray[float32]"]):
+    """Rows of float32: pgvector's own type, or else their bytes, the lowest first."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return what the database has for it."""
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(LargeBinary())
+        from pgvector.sqlalchemy import VECTOR  # noqa: PLC0415  comes with an extra
+
+        return dialect.type_descriptor(VECTOR())
+
+    def process_bind_param(
+        self, value: NDArray[float32] | None, dialect: Dialect
+    ) -> NDArray[float32] | bytes | None:
+        """Return what the database's own type takes."""
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astype("<f4").tobytes()
 
 
 books = Table(
@@ -222,3 +251,61 @@ conversation_states = Table(
         ondelete="CASCADE",
     ),
 )
+
+# `chunk_count` and `done` tell how far a build is; `lease_until` is set while one runs.
+vector_indexes = Table(
+    "vector_indexes",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("book_id", String, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("embedding_version", String, nullable=False),
+    Column("status", String, nullable=False),
+    Column("build_id", String, nullable=False),
+    Column("chunk_count", BigInteger, nullable=False),
+    Column("done", BigInteger, nullable=False),
+    Column("error", String),
+    Column("lease_until", UtcTime),
+    Column("updated_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "book_id", "revision"),
+    ForeignKeyConstraint(
+        ["tenant_id", "book_id", "revision"],
+        ["revisions.tenant_id", "revisions.book_id", "revisions.revision"],
+    ),
+)
+
+# Vectors by what they were made of: a text that many revisions share has one.
+embeddings = Table(
+    "embeddings",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("embedding_version", String, nullable=False),
+    Column("text_hash", String, nullable=False),
+    Column("vector", Vector, nullable=False),
+    Column("made_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "embedding_version", "text_hash"),
+)
+
+# `place` is that of an entry in its revision, `start` a character in its content.
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("book_id", String, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("start", BigInteger, nullable=False),
+    Column("embedding_version", String, nullable=False),
+    Column("text_hash", String, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "book_id", "revision", "number"),
+    ForeignKeyConstraint(
+        ["tenant_id", "book_id", "revision"],
+        ["vector_indexes.tenant_id", "vector_indexes.book_id", "vector_indexes.revision"],
+    ),
+    ForeignKeyConstraint(
+        ["tenant_id", "embedding_version", "text_hash"],
+        ["embeddings.tenant_id", "embeddings.embedding_version", "embeddings.text_hash"],
+    ),
+)
+Index(None, chunks.c.tenant_id, chunks.c.embedding_version, chunks.c.text_hash)

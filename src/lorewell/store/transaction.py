@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, RootTransaction
 
@@ -17,25 +17,34 @@ from lorewell.store.keys import Keys
 from lorewell.store.requests import Requests
 from lorewell.store.revisions import Revisions
 from lorewell.store.statements import DATABASE_ERRORS, failing
+from lorewell.store.vectors import Vectors
 
 Result = TypeVar("Result")
 Unit = Callable[[Connection], Result]
 
 
-class SqlTransaction(Books, Revisions, Files, Idempotency, Bindings, Keys, Requests, Conversations):
-    """One transaction on a SQL database."""
+class SqlTransaction(
+    Books, Revisions, Files, Idempotency, Bindings, Keys, Requests, Conversations, Vectors
+):
+    """One transaction on a SQL database, but for what each database does in its own way."""
 
-    @classmethod
-    def unit(cls, work: Callable[[Transaction], Result]) -> Unit[Result]:
-        """Return what runs `work` on a connection that has a transaction begun."""
 
-        def run(connection: Connection) -> Result:
-            transaction = cls(connection)
-            result = work(transaction)
-            transaction.check_settled()
-            return result
+class _Whole(Transaction, Protocol):
+    def check_settled(self) -> None: ...
 
-        return run
+
+def unit_of(
+    make: Callable[[Connection], _Whole], work: Callable[[Transaction], Result]
+) -> Unit[Result]:
+    """Return what runs `work` on a connection that has a transaction begun."""
+
+    def run(connection: Connection) -> Result:
+        transaction = make(connection)
+        result = work(transaction)
+        transaction.check_settled()
+        return result
+
+    return run
 
 
 def run_whole(connection: Connection, unit: Unit[Result], *, commit: bool) -> Result:

@@ -1,0 +1,236 @@
+"""Vector indexes: how far they are, their chunks, and the vectors of texts.
+
+A vector belongs to a text and is kept once a tenant and embedding version; chunks say which
+revisions it is of. How near chunks are to a query is each database's own matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    tuple_,
+    union,
+    update,
+)
+
+from lorewell.app.ports import Chunk, IndexRow
+from lorewell.store.statements import LARGEST_INTEGER, Statements
+from lorewell.store.tables import bindings, books, chunks, embeddings, vector_indexes as indexes
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+_MOST_AT_ONCE = 500  # values of one statement; both databases take more
+_OF_REVISION = (
+    (indexes.c.tenant_id == bindparam("tenant"))
+    & (indexes.c.book_id == bindparam("book"))
+    & (indexes.c.revision == bindparam("number"))
+)
+_FIND = select(indexes).where(_OF_REVISION)
+_FIND_AND_LOCK = _FIND.with_for_update()
+_ADVANCE = update(indexes).where(
+    _OF_REVISION, indexes.c.build_id == bindparam("build"), indexes.c.status == "building"
+)
+_KNOWN = select(embeddings.c.text_hash).where(
+    embeddings.c.tenant_id == bindparam("tenant"),
+    embeddings.c.embedding_version == bindparam("version"),
+    embeddings.c.text_hash.in_(bindparam("hashes", expanding=True)),
+)
+_DROP_CHUNKS = delete(chunks).where(
+    chunks.c.tenant_id == bindparam("tenant"),
+    chunks.c.book_id == bindparam("book"),
+    chunks.c.revision == bindparam("number"),
+)
+_IS_NAMED = exists().where(
+    chunks.c.tenant_id == embeddings.c.tenant_id,
+    chunks.c.embedding_version == embeddings.c.embedding_version,
+    chunks.c.text_hash == embeddings.c.text_hash,
+)
+_DROP_EMBEDDINGS = delete(embeddings).where(
+    embeddings.c.tenant_id == bindparam("tenant"),
+    embeddings.c.made_at < bindparam("made_before"),
+    ~_IS_NAMED,
+)
+_IN_USE = union(
+    select(books.c.book_id, books.c.latest_revision.label("revision")).where(
+        books.c.tenant_id == bindparam("tenant"), books.c.deleted_at.is_(None)
+    ),
+    select(bindings.c.book_id, bindings.c.revision)
+    .join(
+        books,
+        and_(books.c.tenant_id == bindings.c.tenant_id, books.c.book_id == bindings.c.book_id),
+    )
+    .where(
+        bindings.c.tenant_id == bindparam("tenant"),
+        bindings.c.enabled,
+        bindings.c.revision.is_not(None),
+        books.c.deleted_at.is_(None),
+    ),
+).subquery("in_use")
+_LIST = (
+    select(
+        _IN_USE.c.book_id.label("used_book"),
+        _IN_USE.c.revision.label("used_revision"),
+        *indexes.c,
+    )
+    .select_from(_IN_USE)
+    .outerjoin(
+        indexes,
+        and_(
+            indexes.c.tenant_id == bindparam("tenant"),
+            indexes.c.book_id == _IN_USE.c.book_id,
+            indexes.c.revision == _IN_USE.c.revision,
+        ),
+    )
+    .order_by(_IN_USE.c.book_id, _IN_USE.c.revision)
+)
+
+
+class Vectors(Statements):
+    """What a transaction does with vector indexes, but for searching them."""
+
+    def find_index(
+        self, tenant_id: str, book_id: str, revision: int, *, lock: bool = False
+    ) -> IndexRow | None:
+        """Return a revision's index; with `lock` nobody else changes it before this ends."""
+        statement = _FIND_AND_LOCK if lock else _FIND
+        found = self._row(statement, tenant=tenant_id, book=book_id, number=revision)
+        return None if found is None else IndexRow(**found)
+
+    def find_indexes(
+        self, tenant_id: str, revisions: Sequence[tuple[str, int]]
+    ) -> Mapping[tuple[str, int], IndexRow]:
+        """Return the indexes of revisions that have one, by (book_id, revision)."""
+        asked = [name for name in revisions if name[1] <= LARGEST_INTEGER]
+        if not asked:
+            return {}
+        is_asked = tuple_(indexes.c.book_id, indexes.c.revision).in_(asked)
+        found = self._rows(select(indexes).where(indexes.c.tenant_id == tenant_id, is_asked))
+        return {(row["book_id"], row["revision"]): IndexRow(**row) for row in found}
+
+    def list_indexes(
+        self,
+        tenant_id: str,
+        *,
+        limit: int,
+        after: tuple[str, int] | None,
+        not_ready_for: str | None,
+    ) -> Sequence[tuple[str, int, IndexRow | None]]:
+        """Return the revisions in use with their index, by book id, then revision."""
+        statement = _LIST.limit(limit)
+        if after is not None:
+            book_id, revision = after
+            statement = statement.where(
+                or_(
+                    _IN_USE.c.book_id > book_id,
+                    and_(_IN_USE.c.book_id == book_id, _IN_USE.c.revision > revision),
+                )
+            )
+        if not_ready_for is not None:
+            is_other = indexes.c.embedding_version != not_ready_for
+            not_ready = or_(indexes.c.status.is_(None), indexes.c.status != "ready", is_other)
+            statement = statement.where(not_ready)
+        found = []
+        for row in self._rows(statement, tenant=tenant_id):
+            values = {name: row[name] for name in indexes.c.keys()}  # noqa: SIM118  no mapping
+            index = None if row["status"] is None else IndexRow(**values)
+            found.append((str(row["used_book"]), int(row["used_revision"]), index))
+        return found
+
+    def add_index(self, row: IndexRow) -> bool:
+        """Add an index and return True; where the revision has one already, False."""
+        return self._add(indexes, _values(row))
+
+    def put_index(self, row: IndexRow) -> None:
+        """Replace a revision's index."""
+        self._put(indexes, _values(row))
+
+    def advance_index(
+        self, row: IndexRow, *, done: int, lease_until: datetime, updated_at: datetime
+    ) -> bool:
+        """Say how far the build of this row is; return whether it still is the one that runs."""
+        changed = _ADVANCE.values(
+            done=done,
+            chunk_count=row.chunk_count,
+            lease_until=lease_until,
+            updated_at=updated_at,
+        )
+        named = {"tenant": row.tenant_id, "book": row.book_id, "number": row.revision}
+        return self._change(changed, **named, build=row.build_id) == 1
+
+    def known_texts(
+        self, tenant_id: str, embedding_version: str, text_hashes: Sequence[str]
+    ) -> frozenset[str]:
+        """Return which of the texts have vectors."""
+        named = {"tenant": tenant_id, "version": embedding_version}
+        known: set[str] = set()
+        for hashes in _batches(sorted(set(text_hashes))):
+            known.update(row["text_hash"] for row in self._rows(_KNOWN, **named, hashes=hashes))
+        return frozenset(known)
+
+    def put_embeddings(
+        self,
+        tenant_id: str,
+        embedding_version: str,
+        vectors: Mapping[str, NDArray[float32]],
+        made_at: datetime,
+    ) -> None:
+        """Keep vectors by the hash of their text, in place of those that were there."""
+        # In one order whoever writes, or two builds of the same texts wait for each other.
+        for text_hash in sorted(vectors):
+            row = {
+                "tenant_id": tenant_id,
+                "embedding_version": embedding_version,
+                "text_hash": text_hash,
+                "vector": vectors[text_hash],
+                "made_at": made_at,
+            }
+            self._put(embeddings, row)
+
+    def put_chunks(
+        self,
+        tenant_id: str,
+        book_id: str,
+        revision: int,
+        embedding_version: str,
+        found: Sequence[Chunk],
+    ) -> None:
+        """Replace all chunks of a revision, whose index and vectors are there."""
+        self._change(_DROP_CHUNKS, tenant=tenant_id, book=book_id, number=revision)
+        named = {
+            "tenant_id": tenant_id,
+            "book_id": book_id,
+            "revision": revision,
+            "embedding_version": embedding_version,
+        }
+        rows = [
+            {**named, "number": number, **chunk._asdict()} for number, chunk in enumerate(found)
+        ]
+        if rows:
+            self._execute(insert(chunks), rows)
+
+    def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
+        """Forget old vectors that no chunk names; return how many."""
+        return self._change(_DROP_EMBEDDINGS, tenant=tenant_id, made_before=made_before)
+
+
+def _values(row: IndexRow) -> dict[str, object]:
+    return {name: getattr(row, name) for name in indexes.c.keys()}  # noqa: SIM118  no mapping
+
+
+def _batches(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    left = iter(values)
+    while batch := list(islice(left, _MOST_AT_ONCE)):
+        yield batch

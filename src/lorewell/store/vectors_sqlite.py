@@ -1,0 +1,142 @@
+"""Exact vector search on SQLite: a revision's vectors are one matrix, held between searches."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import and_, bindparam, select
+
+from lorewell.app.ports import ChunkScores, IndexRow, NearChunk
+from lorewell.store.statements import Statements
+from lorewell.store.tables import books, chunks, embeddings, vector_indexes as indexes
+
+if TYPE_CHECKING:
+    from numpy import float32, int64
+    from numpy.typing import NDArray
+
+_CHUNKS = (
+    select(chunks.c.place, chunks.c.start, embeddings.c.vector)
+    .join(
+        embeddings,
+        and_(
+            embeddings.c.tenant_id == chunks.c.tenant_id,
+            embeddings.c.embedding_version == chunks.c.embedding_version,
+            embeddings.c.text_hash == chunks.c.text_hash,
+        ),
+    )
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.book_id == bindparam("book"),
+        chunks.c.revision == bindparam("number"),
+    )
+    .order_by(chunks.c.number)
+)
+_LATEST = (
+    select(indexes)
+    .join(
+        books,
+        and_(
+            books.c.tenant_id == indexes.c.tenant_id,
+            books.c.book_id == indexes.c.book_id,
+            books.c.latest_revision == indexes.c.revision,
+        ),
+    )
+    .where(
+        indexes.c.tenant_id == bindparam("tenant"),
+        indexes.c.embedding_version == bindparam("version"),
+        indexes.c.status == "ready",
+        books.c.deleted_at.is_(None),
+    )
+    .order_by(indexes.c.book_id)
+)
+
+
+class Matrix(NamedTuple):
+    """The vectors of a revision's chunks, one a row, with their entries' places and starts."""
+
+    places: NDArray[int64]
+    starts: NDArray[int64]
+    vectors: NDArray[float32]
+
+
+class Matrices:
+    """The matrices asked for last, at most about `limit_bytes`. Safe to use from many threads.
+
+    What a build made never changes under its id, so a matrix is only ever let go.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, Matrix] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, build_id: str) -> Matrix | None:
+        """Return what that build made, if it is held."""
+        with self._lock:
+            if build_id in self._held:
+                self._held.move_to_end(build_id)
+            return self._held.get(build_id)
+
+    def hold(self, build_id: str, matrix: Matrix) -> None:
+        """Hold a matrix, unless it alone is too large."""
+        size = matrix.vectors.nbytes
+        with self._lock:
+            if build_id in self._held or size > self._limit:
+                return
+            self._held[build_id] = matrix
+            self._bytes += size
+            while self._bytes > self._limit:
+                _, gone = self._held.popitem(last=False)
+                self._bytes -= gone.vectors.nbytes
+
+
+class SqliteVectors(Statements):
+    """How a transaction on SQLite searches vectors; `matrices` is set by the store."""
+
+    matrices: Matrices
+
+    def similarities(self, index: IndexRow, query: NDArray[float32]) -> ChunkScores:
+        """Return how near all chunks of a ready index are to a query of length 1."""
+        matrix = self.matrices.find(index.build_id)
+        if matrix is None:
+            matrix = self._load(index, len(query))
+            self.matrices.hold(index.build_id, matrix)
+        return ChunkScores(matrix.places, matrix.starts, (matrix.vectors @ query).astype("f8"))
+
+    def near_chunks(
+        self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int
+    ) -> Sequence[NearChunk]:
+        """Return the nearest chunks of the latest revisions, all of them looked at."""
+        import numpy as np  # noqa: PLC0415  who has no vectors loads no numpy for them
+
+        near: list[NearChunk] = []
+        for row in self._rows(_LATEST, tenant=tenant_id, version=embedding_version):
+            index = IndexRow(**row)
+            places, starts, found = self.similarities(index, query)
+            best = (
+                np.argpartition(-found, limit)[:limit] if len(found) > limit else range(len(found))
+            )
+            near += [
+                NearChunk(
+                    index.book_id, index.revision, int(places[n]), int(starts[n]), float(found[n])
+                )
+                for n in best
+            ]
+        near.sort(key=lambda chunk: (-chunk.similarity, *chunk[:4]))
+        return near[:limit]
+
+    def _load(self, index: IndexRow, dimensions: int) -> Matrix:
+        import numpy as np  # noqa: PLC0415  see above
+
+        named = {"tenant": index.tenant_id, "book": index.book_id, "number": index.revision}
+        rows = self._rows(_CHUNKS, **named)
+        vectors = np.frombuffer(b"".join(row["vector"] for row in rows), "<f4")
+        return Matrix(
+            np.array([row["place"] for row in rows], np.int64),
+            np.array([row["start"] for row in rows], np.int64),
+            vectors.reshape(len(rows), dimensions),
+        )
