@@ -6,6 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
 from bench import naive
 from bench.generate import Case, RawEntry, Writer
 from bench.inputs import Ready, book_of, naive_entries, request_of, uids
@@ -17,7 +21,7 @@ from lorewell import (
     CompiledBook,
     SelectRequest,
     SnapshotLimits,
-    VectorRanks,
+    VectorScores,
     compile_book,
     select,
 )
@@ -30,7 +34,6 @@ NO_LIMITS = SnapshotLimits(entries=1_000_000, content_chars=1_000_000_000)
 RATIO = 200
 FULL_RATIO = 10
 COMPILE_MS = 1_000
-EVERY = 50  # entries: how thinly the ranks of vectors are spread
 
 
 def answer(books: Sequence[CompiledBook], request: SelectRequest) -> Callable[[], bytes]:
@@ -173,8 +176,8 @@ def ranking(large: Ready, plan: Plan) -> Section:
     """Return the times of a selection that ranks, and of what stands around a selection."""
     case, books = large.case, large.books
     rules, hybrid = (request_of(case, books, strategy=s) for s in ("rules", "hybrid"))
-    near = VectorRanks(
-        full_ids=tuple(entry.full_id for entry in books[0].entries[::EVERY]),
+    near = VectorScores(
+        similarities={(book.book_id, book.revision): _similarities(book) for book in books},
         embedding_version="bench",
     )
     full = select(books, request_of(case, books, explain="full"))
@@ -183,7 +186,7 @@ def ranking(large: Ready, plan: Plan) -> Section:
         "rules": ("rules", answer(books, rules)),
         "lexical": ("hybrid, by words alone", answer(books, hybrid)),
         "hybrid": (
-            f"hybrid, with {len(near.full_ids)} ranks of vectors",
+            f"hybrid, with {len(case.entries):,} similarities",
             lambda: select(books, hybrid, vectors=near).to_json(),
         ),
         "request": (
@@ -205,6 +208,11 @@ def ranking(large: Ready, plan: Plan) -> Section:
         rows=[row(calls[name][0], sample) for name, sample in samples.items()],
         figures={name: sample.figures() for name, sample in samples.items()},
     )
+
+
+def _similarities(book: CompiledBook) -> NDArray[float64]:
+    """Return a similarity for each entry, as spread as those of an embedding model are."""
+    return np.random.default_rng(11).normal(0.3, 0.1, book.entry_count)
 
 
 def regexes(small: Ready, plan: Plan) -> Section:

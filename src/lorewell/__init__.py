@@ -10,7 +10,7 @@
 
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook, Diagnostic
-from lorewell.engine.native import SnapshotLimits, VectorRanks, select
+from lorewell.engine.native import SnapshotLimits, VectorScores, select
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
@@ -93,7 +93,7 @@ __all__ = [
     "SillyTavernSettings",
     "SnapshotItem",
     "SnapshotLimits",
-    "VectorRanks",
+    "VectorScores",
     "Verdict",
     "activate",
     "compile_book",

@@ -159,7 +159,7 @@ def test_broken_requires_is_refused(entries: list[Document]) -> None:
     assert caught.value.code == "invalid_dependency"
 
 
-MATERIALISED = {  # spec §3.2, the column of defaults; `sillytavern` and `replica` are not hashed
+MATERIALISED = {  # spec §3.2, the column of defaults; of later fields no default is hashed
     "id": "entry-0",
     "title": "",
     "content": "Lamp.",
@@ -197,7 +197,7 @@ def test_15_every_default_is_materialised() -> None:
     """The stored form and the content hash (§3.5) both hold every default."""
     book = parse_model(BookCreate, {"name": "Bücher", "entries": [{"content": "Lamp."}]})
     (stored,) = book.model_dump(mode="json")["entries"]
-    assert stored == {**MATERIALISED, "sillytavern": None, "replica": None}
+    assert stored == {**MATERIALISED, "recall": True, "sillytavern": None, "replica": None}
     whole = {"name": "Bücher", "description": "", "metadata": {}, "entries": [MATERIALISED]}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     expected = hashlib.sha256(text.encode()).hexdigest()

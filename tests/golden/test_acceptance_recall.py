@@ -16,7 +16,7 @@ from lorewell import (
     Entry,
     SelectRequest,
     SelectResponse,
-    VectorRanks,
+    VectorScores,
     compile_book,
     select,
 )
@@ -53,7 +53,7 @@ def test_78_no_vectors_hybrid_works_and_says_so() -> None:
 
 def test_79_what_the_caller_could_not_get_is_passed_on() -> None:
     book = book_of(Entry(id="lamp", content="A lamp of whale oil."))
-    vectors = VectorRanks(degraded=("embedding_unavailable",))
+    vectors = VectorScores(degraded=("embedding_unavailable",))
     request = SelectRequest(books=[book.ref], query="whale", strategy="hybrid")
     answer = select([book], request, vectors=vectors)
     assert answer.degraded == ("embedding_unavailable",)
@@ -85,9 +85,9 @@ def test_82_a_pair_of_characters_finds_the_entry() -> None:
 
 
 def test_83_rules_take_no_vectors() -> None:
-    """The ranks would recall the entry; the strategy `rules` does not look at them."""
+    """The scores would recall the entry; the strategy `rules` does not look at them."""
     book = book_of(Entry(id="lamp", content="A lamp."))
-    vectors = VectorRanks(full_ids=[book.entries[0].full_id], embedding_version="test/1")
+    vectors = VectorScores.of({book.entries[0].full_id: 1.0}, [book], embedding_version="test/1")
     request = SelectRequest(books=[book.ref], query="nothing")
     answer = select([book], request, vectors=vectors)
     assert (answer.blocks, answer.degraded) == ((), ())

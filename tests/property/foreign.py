@@ -118,7 +118,7 @@ _CHANGES: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(
         [
             *("enabled", "constant", "required", "selective", "case_sensitive"),
-            *("match_whole_words", "exclude_recursion", "prevent_recursion"),
+            *("match_whole_words", "exclude_recursion", "prevent_recursion", "recall"),
         ],
         _FLAG,
     ),

@@ -92,6 +92,7 @@ def entries(draw: st.DrawFn, entry_id: str, earlier: list[str]) -> Document:
         "outlet_name": draw(st.sampled_from(["slot", "other"])) if position == "outlet" else None,
         "exclude_recursion": draw(st.booleans()),
         "prevent_recursion": draw(st.booleans()),
+        "recall": draw(st.booleans()),
         "runtime_requirements": draw(rarely(value=["ejs"], otherwise=[])),
         "metadata": draw(rarely(value={"note": ["灯", 1.5]}, otherwise={})),
         "source": draw(rarely(value={"format": "x", "raw": {"a": None}}, otherwise={})),

@@ -15,6 +15,14 @@ def test_the_blocks_of_other_policies_count_only_when_given() -> None:
     assert content_hash(plain) == content_hash(named) != content_hash(given)
 
 
+def test_recall_counts_only_when_it_is_off() -> None:
+    bare, on, off = (
+        BookCreate(name="雾", entries=[Entry(content="x", **given)])
+        for given in ({}, {"recall": True}, {"recall": False})
+    )
+    assert content_hash(bare) == content_hash(on) != content_hash(off)
+
+
 def test_a_field_that_is_added_later_leaves_old_hashes_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

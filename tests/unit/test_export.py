@@ -118,6 +118,24 @@ def test_priority_is_kept_without_a_loss() -> None:
     assert card["extensions"]["lorewell"] == {"kind": "rule"}
 
 
+@pytest.mark.parametrize("word", EXPORTS[1:])
+def test_recall_that_is_off_is_kept_and_told(word: str) -> None:
+    shown = export_book(native(recall=False), word)
+    book = shown.document.get("data", shown.document)["entries"]
+    (entry,) = book.values() if isinstance(book, dict) else book
+    assert entry["extensions"]["lorewell"] == {"recall": False}
+    assert found(shown.losses) == [
+        ("/entries/0/recall", "recall", "boolean", "moved_to_extensions")
+    ]
+    bare = export_book(native(), word)
+    assert "recall" not in str(bare.document)
+
+
+def test_recall_survives_our_own_format() -> None:
+    shown = export_book(native(recall=False), "native")
+    assert parse_model(BookCreate, shown.document).entries[0].recall is False
+
+
 def test_rules_of_ours_are_kept_and_told() -> None:
     other = {"id": "b", "content": "x"}
     entry = {"id": "a", "content": "y", "requires": ["b"], "audience": ["planner"]}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lorewell import BookCreate, Entry, SelectRequest, VectorRanks, compile_book, select
+from lorewell import BookCreate, Entry, SelectRequest, VectorScores, compile_book, select
 from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import fuse
 from lorewell.retrieval.text import tokens
@@ -98,8 +99,10 @@ def test_vectors_of_the_caller_are_fused_and_nothing_is_degraded() -> None:
     entries = [Entry(id=name, content=f"about {name}") for name in ("lamp", "whale", "tide")]
     book = compile_book(BookCreate(name="B", entries=entries))
     request = SelectRequest(books=[book.ref], query="lamp", strategy="hybrid")
-    ids = [f"{book.book_id}:1:whale", f"{book.book_id}:1:lamp", f"{book.book_id}:9:tide"]
-    answer = select([book], request, vectors=VectorRanks(full_ids=ids, embedding_version="tiny/1"))
+    near = {"1:whale": 0.9, "1:lamp": -0.5, "9:tide": 1.0}
+    ids = {f"{book.book_id}:{name}": similarity for name, similarity in near.items()}
+    vectors = VectorScores.of(ids, [book], embedding_version="tiny/1")
+    answer = select([book], request, vectors=vectors)
     scores = {d.entry_id: d.hybrid_score for d in answer.decisions}
     assert scores == {"lamp": 1 / 61 + 1 / 62, "whale": 1 / 61, "tide": None}
     assert answer.degraded == ()
@@ -111,7 +114,8 @@ def test_vectors_that_are_not_ready_leave_words_alone() -> None:
     book = compile_book(BookCreate(name="B", entries=[Entry(id="whale", content="whale")]))
     request = SelectRequest(books=[book.ref], query="lamp", strategy="hybrid")
     why = (f"index_not_ready:{book.book_id}:1", "embedding_unavailable")
-    vectors = VectorRanks(full_ids=[f"{book.book_id}:1:whale"], degraded=why)
+    similarities = {(book.book_id, 1): np.array([1.0])}
+    vectors = VectorScores(similarities=similarities, degraded=why)
     answer = select([book], request, vectors=vectors)
     assert answer.blocks == ()
     assert answer.degraded == tuple(sorted(why))

@@ -15,6 +15,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 Strategy = Literal["rules", "hybrid"]
 Explain = Literal["full", "selected", "none"]
+RecallGate = Literal["loose", "strict"]
 
 
 def is_uuid(text: str) -> bool:
@@ -61,7 +62,8 @@ def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
 class SelectRequest(Contract):
     """One turn: what was said, what is known, and how much may go in.
 
-    `history` is oldest first and does not hold the current input, which is `query`.
+    `history` is oldest first and does not hold the current input, which is `query`. The three
+    `recall_` fields matter under the strategy `hybrid` alone.
     """
 
     books: Annotated[tuple[BookRef, ...], Field(min_length=1, max_length=20)]
@@ -81,6 +83,9 @@ class SelectRequest(Contract):
     )
     placement_capabilities: PlacementCapabilities | None = None
     explain: Explain = "full"
+    recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
+    recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
+    recall_gate: RecallGate = "loose"
 
     @field_validator("books", mode="after")
     @classmethod

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
 from lorewell.engine.native.eligibility import Filters, Refusal
-from lorewell.engine.native.keywords import Found, KeywordScan, Texts, search_regexes
+from lorewell.engine.native.keywords import Asked, Found, KeywordScan, Texts, search_regexes
+from lorewell.engine.native.recall import Recall
 from lorewell.jsregex import RegexGuard
 from lorewell.model import Reason, SelectRequest
 
@@ -80,7 +81,7 @@ def activate(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     result: Activation,
-    ranks: Mapping[str, float],
+    recall: Recall,
 ) -> None:
     """Find the entries that take part in this turn.
 
@@ -88,13 +89,13 @@ def activate(
         books: the snapshot, in request order.
         request: the turn.
         result: where they are put.
-        ranks: fused score of each recalled entry by full id; empty under `rules`.
+        recall: what ranks for the query, nothing under `rules`; who is recalled is settled here.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
     texts = Texts(messages, max(depths), books)
     rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
-    rounds.begin(ranks)
+    rounds.begin(recall)
     for number in range(1, request.max_recursion_rounds + 1):
         if not rounds.recurse(number):
             break
@@ -111,20 +112,22 @@ class _Rounds:
     new: list[Activated] = field(default_factory=list)
     _guard: RegexGuard = field(default_factory=RegexGuard)
 
-    def begin(self, ranks: Mapping[str, float]) -> None:
+    def begin(self, recall: Recall) -> None:
         """Activate what the messages, a flag or recall bring in."""
         looks = []
-        for scan in self.scans:
-            book = scan.book
-            ranked = [e.index for full_id in ranks if (e := book.find(full_id)) is not None]
+        for number, scan in enumerate(self.scans):
+            book, ranked = scan.book, recall.looked_at(number)
             for index in sorted(scan.advance().union(book.always, book.with_regex, ranked)):
                 entry = book.entries[index]
                 if self.result.refusal(entry) is None:
-                    looks.append((scan, entry, self._depth(entry)))
+                    gated = recall.is_gated(entry)
+                    looks.append(Asked(scan, entry, self._depth(entry), gated))
         search_regexes(self._guard, self.texts, looks)
-        for scan, entry, depth in looks:
+        gated_looks = {look.entry.full_id: look for look in looks if look.gated}
+        recall.admit(lambda full_id: _gate_fault(gated_looks.get(full_id)))
+        for scan, entry, depth, _ in looks:
             found = scan.look(entry, depth)
-            why = _first_reason(entry, found, ranks)
+            why = _first_reason(entry, found, recall)
             if why is None:
                 self.result.looked[entry.full_id] = found
             else:
@@ -147,9 +150,9 @@ class _Rounds:
                 if entry.full_id in self.result.active or entry.spec.exclude_recursion:
                     continue
                 if self.result.refusal(entry) is None:
-                    looks.append((scan, entry, self._depth(entry)))
+                    looks.append(Asked(scan, entry, self._depth(entry)))
         search_regexes(self._guard, self.texts, looks)
-        for scan, entry, depth in looks:
+        for scan, entry, depth, _ in looks:
             found = scan.look(entry, depth)
             self.result.looked[entry.full_id] = found
             if found.hit:
@@ -165,11 +168,16 @@ class _Rounds:
         self.result.active.update((active.entry.full_id, active) for active in self.new)
 
 
-def _first_reason(entry: CompiledEntry, found: Found, ranks: Mapping[str, float]) -> Reason | None:
+def _gate_fault(look: Asked | None) -> str | None:
+    """Return what keeps an entry from being recalled; nothing does where no gate is asked for."""
+    return None if look is None else look.scan.gate_fault(look.entry, look.depth)
+
+
+def _first_reason(entry: CompiledEntry, found: Found, recall: Recall) -> Reason | None:
     if entry.spec.required:
         return "required"
     if entry.spec.constant:
         return "constant"
     if found.hit:
         return "keyword"
-    return "hybrid" if entry.full_id in ranks else None
+    return "hybrid" if entry.full_id in recall.kept else None

@@ -39,6 +39,20 @@ class Found(NamedTuple):
 
 NOTHING = Found()
 
+
+class Asked(NamedTuple):
+    """A look to come at an entry's keys, in so many messages.
+
+    Attributes:
+        gated: the secondary keys count even if no primary key is found.
+    """
+
+    scan: KeywordScan
+    entry: CompiledEntry
+    depth: int
+    gated: bool = False
+
+
 # What a regex key can fail for, the one first that an entry remembers (§8.4).
 _PROBLEMS: dict[str, Reason] = {
     "invalid": "regex_invalid",
@@ -91,8 +105,9 @@ class KeywordScan:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
         return set().union(*[hits.advance() for hits in self._searched])
 
-    def question(self, entry: CompiledEntry, depth: int, text: int) -> Look:
-        """Return which regexes `look` will need of the entry's text, the `text`-th of a call."""
+    def question(self, asked: Asked, text: int) -> Look:
+        """Return which regexes a look will need of the entry's text, the `text`-th of a call."""
+        entry, depth = asked.entry, asked.depth
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         wanted: list[RegexKey] = []
@@ -107,7 +122,7 @@ class KeywordScan:
         return Look(
             text=text,
             primary=tuple(key.pattern for key in wanted),
-            fallback=found,
+            fallback=found or asked.gated,
             secondary=tuple(key.pattern for key in secondary),
         )
 
@@ -137,8 +152,36 @@ class KeywordScan:
 
     def _judge(self, entry: CompiledEntry, found: Found, depth: int) -> Found:
         """Return the found primary key with the verdict of the secondary logic."""
+        places, failures = self._look_for_secondary(entry, depth)
+        failed = _fail(found, failures)
+        if failed.problem is not None:
+            return failed
+        culprit = _culprit(entry.spec.logic, entry.secondary, places)
+        if culprit is not None:
+            return found._replace(detail=f"secondary {entry.spec.logic}: {culprit}")
+        supplied = [place for place in places if place is not None and place.supplied]
+        return found if found.supply or not supplied else found._replace(supply=supplied[0])
+
+    def gate_fault(self, entry: CompiledEntry, depth: int) -> str | None:
+        """Return why the secondary logic does not hold, whatever the primary keys do; else None.
+
+        Regexes must have been asked for as those of a gated entry.
+        """
+        places, failures = self._look_for_secondary(entry, depth)
+        failed = _fail(NOTHING, failures)
+        if failed.problem is not None:
+            return f"{failed.problem}: {failed.detail}"
+        culprit = _culprit(entry.spec.logic, entry.secondary, places)
+        return None if culprit is None else f"secondary {entry.spec.logic}: {culprit}"
+
+    def _look_for_secondary(
+        self, entry: CompiledEntry, depth: int
+    ) -> tuple[list[Place | None], list[tuple[Outcome, str]]]:
+        """Return where each secondary key lies, and what became of those that are regexes."""
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
+        if begin >= len(hits.haystack.text):  # nothing was asked of an empty text
+            return [None] * len(entry.secondary), []
         places: list[Place | None] = []
         failures: list[tuple[Outcome, str]] = []
         outcomes = iter(self._seen[entry.index].secondary if entry.has_regex else ())
@@ -149,14 +192,7 @@ class KeywordScan:
                 failures.append((outcome, key.text))
             else:
                 places.append(hits.first(key, begin))
-        failed = _fail(found, failures)
-        if failed.problem is not None:
-            return failed
-        culprit = _culprit(entry.spec.logic, entry.secondary, places)
-        if culprit is not None:
-            return found._replace(detail=f"secondary {entry.spec.logic}: {culprit}")
-        supplied = [place for place in places if place is not None and place.supplied]
-        return found if found.supply or not supplied else found._replace(supply=supplied[0])
+        return places, failures
 
     def _place_of(self, outcome: Outcome, depth: int) -> Place | None:
         """Return where a regex hit lies, None if it did not hit."""
@@ -169,29 +205,29 @@ class KeywordScan:
 def search_regexes(
     guard: RegexGuard,
     texts: Texts,
-    looks: Iterable[tuple[KeywordScan, CompiledEntry, int]],
+    looks: Iterable[Asked],
 ) -> None:
     """Search the regex keys of the entries about to be looked at, all of them in one call.
 
     Args:
         guard: the one of this request; it keeps count of what runs too long.
         texts: what the scans are bound to.
-        looks: scan, entry and depth of each look to come.
+        looks: those to come.
     """
     if texts.written is None:
         return
-    asked: list[tuple[KeywordScan, CompiledEntry]] = []
+    asked: list[Asked] = []
     questions: list[Look] = []
     begins: dict[int, int] = {}  # entries that scan equally deep share one text
-    for scan, entry, depth in looks:
-        if entry.has_regex and not texts.written.is_empty(depth):
-            text = begins.setdefault(texts.written.start_of(depth), len(begins))
-            asked.append((scan, entry))
-            questions.append(scan.question(entry, depth, text))
+    for look in looks:
+        if look.entry.has_regex and not texts.written.is_empty(look.depth):
+            text = begins.setdefault(texts.written.start_of(look.depth), len(begins))
+            asked.append(look)
+            questions.append(look.scan.question(look, text))
     if questions:
         answers = guard.search([texts.written.text[begin:] for begin in begins], questions)
-        for (scan, entry), seen in zip(asked, answers, strict=True):
-            scan.answer(entry, seen)
+        for look, seen in zip(asked, answers, strict=True):
+            look.scan.answer(look.entry, seen)
 
 
 def _fail(found: Found, failures: Sequence[tuple[Outcome, str]]) -> Found:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lorewell.engine.compile import cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import NO_TRACE, Activation, activate
 from lorewell.engine.native.eligibility import Filters
+from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import NO_FIGURES, Chosen, Figures, Packing, Verdict, pack
-from lorewell.engine.native.recall import NO_VECTORS, VectorRanks, rank
+from lorewell.engine.native.recall import NO_VECTORS, Recall, VectorScores, rank
 from lorewell.engine.render import SEPARATOR, wrap
 from lorewell.engine.tokens import adds_up
 from lorewell.errors import (
@@ -36,6 +37,16 @@ from lorewell.model.decision import NO_FACTS, decision_members
 from lorewell.model.text import canonical_json
 
 POLICY_VERSION = "lorewell-select/1"
+# The request fields of the first contract (§8.10). Any other field counts in the fingerprint only
+# while it holds something else than its default, so that a later field never changes an old one.
+_FIRST_FIELDS = frozenset(
+    [
+        *("query", "history", "state", "audience", "strategy", "scan_depth", "token_budget"),
+        *("constant_budget_ratio", "max_entries", "max_recursion_rounds", "seed"),
+        *("template_vars", "placement_capabilities"),
+    ]
+)
+_NO_INPUT = frozenset(["books", "explain"])  # the snapshot is there, and `explain` changes nothing
 _PLACE = {position: place for place, position in enumerate(POSITIONS)}
 
 
@@ -51,7 +62,7 @@ def select(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     *,
-    vectors: VectorRanks = NO_VECTORS,
+    vectors: VectorScores = NO_VECTORS,
     limits: SnapshotLimits = SnapshotLimits(),
 ) -> SelectResponse:
     """Return the entries that belong into this turn's prompt, and a reason for every entry.
@@ -60,7 +71,7 @@ def select(
         books: compiled revisions to choose from; the request names which of them to use. Where it
             names no revision, the highest one given counts.
         request: the turn.
-        vectors: what vector search gave for the query, under the strategy `hybrid`; without it
+        vectors: how near the entries are to the query, under the strategy `hybrid`; without them
             the answer ranks by words alone and says so in `degraded`.
         limits: how much the requested books may hold together.
 
@@ -69,7 +80,8 @@ def select(
         SnapshotTooLargeError: the requested books hold more than `limits`.
         SelectionError: a required entry can't go in. `details` name it, and hold the decisions so
             far.
-        ValidationFailedError: the books were compiled for different tokenizers.
+        ValidationFailedError: the books were compiled for different tokenizers, or `vectors` hold
+            another number of similarities than a book has entries.
 
     >>> from lorewell import BookCreate, Entry, SelectRequest, compile_book
     >>> lamp = Entry(id="lamp", content="The lamp burns whale oil.", keys=["lamp"])
@@ -81,13 +93,13 @@ def select(
     snapshot = _take_snapshot(books, request, limits)
     activation = Activation(Filters(request))
     if request.strategy == "rules":
-        vectors, ranks = VectorRanks(), {}
+        vectors, recall = VectorScores(), Recall()
     else:
-        ranks = rank(snapshot, request.query, vectors, activation.refusal)
-    activate(snapshot, request, activation, ranks)
-    turn = _Turn(snapshot, request, activation, vectors, ranks)
+        recall = rank(snapshot, request, vectors, activation.refusal)
+    activate(snapshot, request, activation, recall)
+    turn = _Turn(snapshot, request, activation, vectors, recall)
     turn.refuse_unplaceable()
-    packing = pack(request, turn.activation, ranks, turn.cost)
+    packing = pack(request, turn.activation, recall.kept, turn.cost)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
         raise turn.error(error, failed, message, packing=packing, **details)
@@ -132,8 +144,8 @@ class _Turn:
     snapshot: tuple[CompiledBook, ...]
     request: SelectRequest
     activation: Activation
-    vectors: VectorRanks
-    ranks: Mapping[str, float]
+    vectors: VectorScores
+    recall: Recall
 
     def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
         """Return the tokens of an eligible entry with this turn's values in it."""
@@ -263,7 +275,7 @@ class _Turn:
             reason=verdict.reason,
             detail=verdict.detail,
             direct_keyword_hit=active is not None and active.direct,
-            hybrid_score=self.ranks.get(full_id),
+            hybrid_score=self.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
             facts=self._facts(entry, verdict.figures),
@@ -281,7 +293,7 @@ class _Turn:
             selected=True,
             reason=active.why if active else "dependency",
             direct_keyword_hit=active is not None and active.direct,
-            hybrid_score=self.ranks.get(full_id),
+            hybrid_score=self.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
             included_by=root,
@@ -290,10 +302,9 @@ class _Turn:
 
     def _untriggered(self, full_id: str) -> Verdict:
         """Return why an eligible entry that competed for no room stays out."""
-        found = self.activation.looked.get(full_id)
-        if found is None:
-            return Verdict("not_triggered")
-        return Verdict(found.problem or "not_triggered", found.detail)
+        found = self.activation.looked.get(full_id, NOTHING)
+        gate = self.recall.gated.get(full_id)
+        return Verdict(found.problem or "not_triggered", found.detail or gate)
 
     def _facts(self, entry: CompiledEntry, figures: Figures) -> Facts:
         """Return where the key hit, what was rolled, and the figures of the package, together."""
@@ -315,7 +326,9 @@ class _Turn:
 
     def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
         """Return what two selections share exactly when they are the same (§8.10)."""
-        asked = self.request.model_dump(mode="json", exclude={"books", "explain"})
+        later = SelectRequest.model_fields.keys() - _FIRST_FIELDS - _NO_INPUT
+        usual = {name for name in later if _is_default(self.request, name)}
+        asked = self.request.model_dump(mode="json", exclude={*_NO_INPUT, *usual})
         document = {
             **asked,
             "policy_version": POLICY_VERSION,
@@ -334,8 +347,12 @@ class _Turn:
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
-        free = [asked["state"], asked["constant_budget_ratio"]]
+        free = [asked["state"], asked["constant_budget_ratio"], asked.get("recall_floor")]
         return hashlib.sha256(canonical_json(document, free=free)).hexdigest()
+
+
+def _is_default(request: SelectRequest, name: str) -> bool:
+    return bool(getattr(request, name) == SelectRequest.model_fields[name].get_default())
 
 
 def _print_order(packing: Packing) -> list[str]:

@@ -1,0 +1,62 @@
+"""Walking scores from the best, no further than somebody asks (spec/native.md §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
+    from numpy import float64, int64
+    from numpy.typing import NDArray
+
+_FIRST = 256  # a list of 100 is mostly filled from so many
+_MORE = 4
+
+
+def best_first(
+    scores: NDArray[float64], places: NDArray[int64], *, near: float = 0.0
+) -> Iterator[list[int]]:
+    """Yield places of scores, best first; those together that the scores do not tell apart.
+
+    Only as much is sorted as is asked for: a list needs the best hundred of thousands.
+
+    Args:
+        scores: one for each place; NaN at none of `places`.
+        places: those that are walked.
+        near: what share of the better one two neighbours must differ by to be told apart.
+
+    >>> import numpy
+    >>> list(best_first(numpy.array([0.5, 0.9, 0.5, 0.1]), numpy.array([0, 1, 2])))
+    [[1], [0, 2]]
+    """
+    import numpy as np  # noqa: PLC0415  see above
+
+    left, wanted = places, _FIRST
+    while len(left):
+        taken, left = _split(scores, left, wanted)
+        taken = taken[np.argsort(-scores[taken], kind="stable")]
+        best = scores[taken]
+        breaks = np.flatnonzero(best[:-1] - best[1:] > near * np.abs(best[:-1])) + 1
+        start, order = 0, taken.tolist()
+        for stop in breaks.tolist():
+            yield order[start:stop]
+            start = stop
+        if not len(left):
+            yield order[start:]
+            return
+        left = np.concatenate([taken[start:], left])  # one of the rest may be near the last ones
+        wanted *= _MORE
+
+
+def _split(
+    scores: NDArray[float64], places: NDArray[int64], wanted: int
+) -> tuple[NDArray[int64], NDArray[int64]]:
+    """Return so many of the best places, with all that equal the last of them, and the rest."""
+    import numpy as np  # noqa: PLC0415  see above
+
+    if len(places) <= wanted:
+        return places, places[:0]
+    values = scores[places]
+    last = len(places) - wanted
+    chosen = values >= np.partition(values, last)[last]
+    return places[chosen], places[~chosen]
