@@ -223,3 +223,8 @@ def _written(name: str, value: str | int) -> str:
     if flaw:
         raise bad_parameter(name, flaw)
     return str(value)
+
+
+def page_of(limit: int | None, cursor: str | None) -> dict[str, QueryValue]:
+    """Return the query that asks for a part of a list."""
+    return {"limit": limit, "cursor": cursor}

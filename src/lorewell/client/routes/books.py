@@ -1,0 +1,246 @@
+"""Books, their revisions, imports and indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from lorewell.client.answers import (
+    document,
+    model,
+    nothing,
+)
+from lorewell.client.calls import (
+    Ask,
+    Call,
+    KeyedOptions,
+    Kind,
+    QueryValue,
+    Session,
+    TenantOptions,
+    bad_parameter,
+    page_of,
+    segment,
+)
+from lorewell.model import (
+    BookCreate,
+    BookDiff,
+    BookHead,
+    BookPage,
+    CreateResult,
+    ImportBatch,
+    ImportPreview,
+    Published,
+    PublishRequest,
+    RestoreRequest,
+    RevisionPage,
+    StoredBook,
+)
+from lorewell.model.imports import ExportFormat
+from lorewell.model.index import IndexRequest, IndexState
+from lorewell.model.parse import parse_model
+from lorewell.model.text import text_flaw
+
+BOOKS = "/v1/books"
+
+
+def create_book(
+    session: Session, book: BookCreate, **options: Unpack[KeyedOptions]
+) -> Call[CreateResult]:
+    """Store a new book; it becomes revision 1."""
+    ask = Ask(method="POST", path=BOOKS, kind=Kind.KEYED, body=book)
+    return session.call(ask, model(CreateResult), options)
+
+
+def list_books(
+    session: Session,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    name_contains: str | None = None,
+    include_deleted: bool = False,
+    **options: Unpack[TenantOptions],
+) -> Call[BookPage]:
+    """Return a page of books, last changed first; `next_cursor` asks for the next one."""
+    asked = {"q": name_contains, "include_deleted": include_deleted or None}
+    query = page_of(limit, cursor) | asked
+    ask = Ask(method="GET", path=BOOKS, kind=Kind.READ, query=query)
+    return session.call(ask, model(BookPage), options)
+
+
+def get_book(
+    session: Session,
+    book_id: str,
+    *,
+    revision: int | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[StoredBook]:
+    """Return a book with one of its revisions, the latest one if none is named."""
+    query = {"revision": revision}
+    ask = Ask(method="GET", path=_book(book_id), kind=Kind.READ, query=query)
+    return session.call(ask, model(StoredBook), options)
+
+
+def export_book(
+    session: Session,
+    book_id: str,
+    *,
+    format: ExportFormat,  # noqa: A002  the route's word
+    revision: int | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[dict[str, object]]:
+    """Return a book as a document of another program's format, or of our own."""
+    query: dict[str, QueryValue] = {"format": format, "revision": revision}
+    ask = Ask(method="GET", path=f"{_book(book_id)}/export", kind=Kind.READ, query=query)
+    return session.call(ask, document, options)
+
+
+def delete_book(
+    session: Session,
+    book_id: str,
+    *,
+    expected_revision: int | None = None,
+    force: bool = False,
+    **options: Unpack[TenantOptions],
+) -> Call[None]:
+    """Delete a book, also one that a prompt uses if `force` is given; it can be brought back."""
+    query: dict[str, QueryValue] = {"expected_revision": expected_revision, "force": force or None}
+    ask = Ask(method="DELETE", path=_book(book_id), kind=Kind.WRITE, query=query)
+    return session.call(ask, nothing, options)
+
+
+def restore_book(
+    session: Session, book_id: str, **options: Unpack[TenantOptions]
+) -> Call[BookHead]:
+    """Bring a deleted book back; one that is not deleted stays as it is."""
+    ask = Ask(method="POST", path=f"{_book(book_id)}/restore", kind=Kind.WRITE)
+    return session.call(ask, model(BookHead), options)
+
+
+def list_revisions(
+    session: Session,
+    book_id: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[RevisionPage]:
+    """Return a page of a book's revisions without their entries, newest first."""
+    path, query = f"{_book(book_id)}/revisions", page_of(limit, cursor)
+    ask = Ask(method="GET", path=path, kind=Kind.READ, query=query)
+    return session.call(ask, model(RevisionPage), options)
+
+
+def publish_revision(
+    session: Session,
+    book_id: str,
+    book: BookCreate,
+    *,
+    expected_revision: int,
+    **options: Unpack[KeyedOptions],
+) -> Call[Published]:
+    """Store the next revision of a book, which is the whole book, if its head is the expected."""
+    asked = parse_model(
+        PublishRequest,
+        {
+            **{name: getattr(book, name) for name in book.model_fields_set},
+            "expected_revision": expected_revision,
+        },
+    )
+    path = f"{_book(book_id)}/revisions"
+    ask = Ask(method="POST", path=path, kind=Kind.KEYED, body=asked)
+    return session.call(ask, model(Published), options)
+
+
+def compare_revisions(
+    session: Session, book_id: str, first: int, second: int, **options: Unpack[TenantOptions]
+) -> Call[BookDiff]:
+    """Return what has to change in the first revision to get the second."""
+    query = {"from": first, "to": second}
+    ask = Ask(method="GET", path=f"{_book(book_id)}/diff", kind=Kind.READ, query=query)
+    return session.call(ask, model(BookDiff), options)
+
+
+def restore_revision(
+    session: Session,
+    book_id: str,
+    revision: int,
+    *,
+    expected_revision: int,
+    **options: Unpack[KeyedOptions],
+) -> Call[Published]:
+    """Store an old revision once more, as the next one, if the book's head is the expected."""
+    asked = parse_model(RestoreRequest, {"expected_revision": expected_revision})
+    path = f"{_book(book_id)}/revisions/{revision}/restore"
+    ask = Ask(method="POST", path=path, kind=Kind.KEYED, body=asked)
+    return session.call(ask, model(Published), options)
+
+
+def import_books(
+    session: Session, books: Sequence[BookCreate], **options: Unpack[KeyedOptions]
+) -> Call[CreateResult]:
+    """Store 1 to 10 new books, all or none; results are in their order."""
+    batch = parse_model(ImportBatch, {"books": tuple(books)})
+    ask = Ask(method="POST", path="/v1/imports", kind=Kind.KEYED, body=batch)
+    return session.call(ask, model(CreateResult), options)
+
+
+def preview_import(
+    session: Session, name: str, data: bytes, **options: Unpack[TenantOptions]
+) -> Call[ImportPreview]:
+    """Return what a file of another program would become; nothing is stored."""
+    path, part = "/v1/imports/preview", ("file", (_file_name(name), data))
+    ask = Ask(method="POST", path=path, kind=Kind.READ, files=(part,))
+    return session.call(ask, model(ImportPreview), options)
+
+
+def import_files(
+    session: Session, files: Sequence[tuple[str, bytes]], **options: Unpack[KeyedOptions]
+) -> Call[CreateResult]:
+    """Store the books of 1 to 10 files, given by name and bytes, all or none.
+
+    A file that was stored before gives its first book again.
+    """
+    parts = tuple(("files", (_file_name(name), data)) for name, data in files)
+    if not parts:
+        raise bad_parameter("files", "must hold at least 1")
+    ask = Ask(method="POST", path="/v1/imports/files", kind=Kind.KEYED, files=parts)
+    return session.call(ask, model(CreateResult), options)
+
+
+def build_index(
+    session: Session,
+    book_id: str,
+    revision: int,
+    *,
+    force: bool = False,
+    **options: Unpack[TenantOptions],
+) -> Call[IndexState]:
+    """Build the vector index of a revision, unless it is ready already and `force` is not given."""
+    asked = parse_model(IndexRequest, {"revision": revision, "force": force})
+    ask = Ask(method="POST", path=f"{_book(book_id)}/index", kind=Kind.WRITE, body=asked)
+    return session.call(ask, model(IndexState), options)
+
+
+def get_index(
+    session: Session,
+    book_id: str,
+    *,
+    revision: int | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[IndexState]:
+    """Return how far the index of a revision is, of the latest one if none is named."""
+    query = {"revision": revision}
+    ask = Ask(method="GET", path=f"{_book(book_id)}/index", kind=Kind.READ, query=query)
+    return session.call(ask, model(IndexState), options)
+
+
+def _book(book_id: str) -> str:
+    return f"{BOOKS}/{segment(book_id)}"
+
+
+def _file_name(name: str) -> str:
+    flaw = text_flaw(name)
+    if flaw:
+        raise bad_parameter("files", f"the name of a file: {flaw}")
+    return name
