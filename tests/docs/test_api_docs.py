@@ -20,7 +20,8 @@ from lorewell.cli.main import app
 from lorewell.client import LorewellClient
 from lorewell.errors import LorewellError
 from lorewell.formats.inspection import inspect_bytes
-from lorewell.model import Reason
+from lorewell.model import Facts, Reason
+from lorewell.model.decision import Recalled
 
 API = "docs/api.md"
 ALEMBIC_ALONE = "lorewell.store.migrations.env"  # it can be imported by nobody else
@@ -51,6 +52,12 @@ def test_every_public_name_is_documented() -> None:
 )
 def test_every_field_is_documented(heading: str, model: type[BaseModel]) -> None:
     assert row_names(section(API, heading)) == list(model.model_fields)
+
+
+def test_every_fact_and_outcome_of_recall_is_documented() -> None:
+    first = Facts._fields.index("lexical_rank")
+    documented = row_names(section(API, "Facts of recall"))
+    assert documented == [*Facts._fields[first:], *get_args(Recalled)]
 
 
 @pytest.mark.parametrize("name", READMES)

@@ -150,6 +150,22 @@ def test_options_fill_the_request(lorewell: Lorewell) -> None:
     assert row(shown, "kiln").endswith("keyword: 'kiln' in message 1 of 1")
 
 
+def test_recall_is_told_by_its_ranks(lorewell: Lorewell) -> None:
+    gate = {"selective": True, "secondary_keys": ["夜"]}
+    book = lorewell.book(
+        {"id": "tower", "content": "灯塔"},
+        {"id": "gated", "content": "灯塔 灯塔 灯塔", **gate},
+        {"id": "third", "content": "雾里的灯塔 有人看守"},
+    )
+    asked = {"strategy": "hybrid", "recall_gate": "strict", "recall_limit": 1}
+    request = lorewell.file("turn.json", {"query": "灯塔", **asked})
+    done = lorewell("select", "--book", book, "--request", request)
+    words = " ".join(done.out.split())
+    assert "hybrid: score 0.0161, 2 by words" in words
+    assert "gated: ranked, but gated, 1 by words, secondary and_any: none was found" in words
+    assert "third: outranked, 3 by words" in words
+
+
 def test_options_win_over_the_request_file(lorewell: Lorewell) -> None:
     history = lorewell.file("history.json", [])
     asked: list[str | Path] = ["select", "--book", HARBOUR, "--request", TURN, "--json"]

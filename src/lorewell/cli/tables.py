@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lorewell.engine.compiled import CompiledBook
-from lorewell.model import Block, Decision, Entry, Reason, SelectRequest, SelectResponse
+from lorewell.model import Block, Decision, Entry, Facts, Reason, SelectRequest, SelectResponse
+from lorewell.model.decision import Recalled
 
 MAX_ENTRIES_A_REASON = 20  # the JSON has all
 _REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -36,6 +37,11 @@ _MEANING: Mapping[Reason, str] = {
     "max_entries": "enough entries are in",
     "budget_dropped": "too few tokens left",
     "constant_budget_dropped": "too few tokens left for constants",
+}
+_NOT_RECALLED: Mapping[Recalled | None, str] = {
+    "below_floor": "below the floor",
+    "gated": "ranked, but gated",
+    "outranked": "outranked",
 }
 _HIDDEN = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -187,7 +193,8 @@ class _Teller:
             case "dependency" if decision.included_by is not None:
                 return f"required by {self._by_id(decision.included_by)}"
             case "hybrid" if decision.hybrid_score is not None:
-                return f"score {decision.hybrid_score:.4f}"
+                told = [f"score {decision.hybrid_score:.4f}", *_ranked(decision.facts)]
+                return ", ".join(told)
             case "required" | "constant":
                 hit = self._hit(decision)
                 return _MEANING[decision.reason] + (f"; also {hit}" if hit else "")
@@ -207,6 +214,8 @@ class _Teller:
                 told.append(f"beaten by {self._by_id(facts.beaten_by)}")
             case "not_triggered" if facts.key is not None:
                 told.append(self._hit(decision))
+        if facts.recall in _NOT_RECALLED:
+            told.append(", ".join([_NOT_RECALLED[facts.recall], *_ranked(facts)]))
         if decision.detail is not None:
             of = "condition " if decision.reason == "condition_failed" else ""
             told.append(of + plain(decision.detail))
@@ -225,6 +234,18 @@ class _Teller:
         if facts.message == self._messages:
             return f"{key} in the query"
         return f"{key} in message {facts.message + 1} of {self._messages}"
+
+
+def _ranked(facts: Facts) -> list[str]:
+    """Return where the entry stood in the lists of recall."""
+    told = []
+    if facts.lexical_rank is not None:
+        told.append(f"{facts.lexical_rank} by words")
+    if facts.vector_rank is not None:
+        told.append(f"{facts.vector_rank} by meaning")
+    if facts.similarity is not None:
+        told.append(f"similarity {facts.similarity:.3f}")
+    return told
 
 
 def new_table(title: str) -> Table:

@@ -38,6 +38,18 @@ Reason = Literal[
     "constant_budget_dropped",
 ]
 
+# What became of an entry that came up for recall.
+Recalled = Literal[
+    "kept",
+    "keyed",
+    "lost_conflict",
+    "no_room",
+    "dependency_unavailable",
+    "below_floor",
+    "gated",
+    "outranked",
+]
+
 
 class Facts(NamedTuple):
     """The figures behind a verdict; what does not apply is None, and left out of the JSON.
@@ -52,6 +64,14 @@ class Facts(NamedTuple):
         room: tokens that were left for it.
         beaten_by: full id of the entry that holds the conflict key.
         woken_by: full id of the entry whose text triggered this one.
+        lexical_rank: its place among the words' best hundred, from 1.
+        vector_rank: its place among the nearest hundred, from 1.
+        similarity: how near it is to the query, -1 to 1, to 6 digits.
+        recall: what became of it in recall, if it came up for one of the two lists: `kept`
+            (recalled, and in), `keyed` (recalled, but a flag or a key had activated it already),
+            `lost_conflict`, `no_room` (tokens or entries) or `dependency_unavailable` (recalled,
+            but not in), `below_floor` (so it has no place in a list), `gated` (its secondary
+            logic does not hold), `outranked` (others fill the number that is recalled).
     """
 
     key: str | None = None
@@ -63,6 +83,10 @@ class Facts(NamedTuple):
     room: int | None = None
     beaten_by: str | None = None
     woken_by: str | None = None
+    lexical_rank: int | None = None
+    vector_rank: int | None = None
+    similarity: float | None = None
+    recall: Recalled | None = None
 
 
 NO_FACTS = Facts()

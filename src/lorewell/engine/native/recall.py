@@ -10,6 +10,7 @@ from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Refusal
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import SelectRequest
+from lorewell.model.decision import Recalled
 from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import KEPT, LIST_LENGTH, fuse
 from lorewell.retrieval.order import best_first
@@ -66,6 +67,7 @@ class VectorScores:
         return cls(similarities=found, embedding_version=embedding_version)
 
 
+_DIGITS = 6  # of a similarity in the ledger
 NO_VECTORS = VectorScores(degraded=("vector_disabled",))
 
 
@@ -82,6 +84,18 @@ class Noted(NamedTuple):
     entry: CompiledEntry
     similarity: float | None
     below: bool
+
+
+class Ranks(NamedTuple):
+    """How an entry ranked, as `Facts` has it; `recall` only says why one is not recalled."""
+
+    lexical_rank: int | None = None
+    vector_rank: int | None = None
+    similarity: float | None = None
+    recall: Recalled | None = None
+
+
+NO_RANKS = Ranks()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,6 +131,20 @@ class Recall:
     def is_gated(self, entry: CompiledEntry) -> bool:
         """Return whether the entry is recalled only if its secondary logic holds."""
         return self.strict and bool(entry.secondary) and entry.full_id in self.fused
+
+    def ranks(self, full_id: str) -> Ranks:
+        """Return how an entry ranked."""
+        noted = self.noted.get(full_id)
+        if noted is None:
+            return NO_RANKS
+        out: Recalled | None = None
+        if noted.below:
+            out = "below_floor"
+        elif full_id not in self.kept:
+            out = "gated" if full_id in self.gated else "outranked"
+        near = noted.similarity
+        rounded = None if near is None else round(near, _DIGITS) + 0.0  # never minus zero
+        return Ranks(self.lexical.get(full_id), self.vector.get(full_id), rounded, out)
 
     def admit(self, fault_of: Callable[[str], str | None]) -> None:
         """Recall the best that pass the gate, down the fused list until there are enough.

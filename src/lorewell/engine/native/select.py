@@ -12,7 +12,7 @@ from lorewell.engine.native.activation import NO_TRACE, Activation, activate
 from lorewell.engine.native.eligibility import Filters
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import NO_FIGURES, Chosen, Figures, Packing, Verdict, pack
-from lorewell.engine.native.recall import NO_VECTORS, Recall, VectorScores, rank
+from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
 from lorewell.engine.render import SEPARATOR, wrap
 from lorewell.engine.tokens import adds_up
 from lorewell.errors import (
@@ -30,10 +30,11 @@ from lorewell.model import (
     BookRef,
     Decision,
     Facts,
+    Reason,
     SelectRequest,
     SelectResponse,
 )
-from lorewell.model.decision import NO_FACTS, decision_members
+from lorewell.model.decision import NO_FACTS, Recalled, decision_members
 from lorewell.model.text import canonical_json
 
 POLICY_VERSION = "lorewell-select/1"
@@ -263,7 +264,8 @@ class _Turn:
                 facts=refusal.facts,
             )
         active = self.activation.active.get(full_id)
-        if entry.idle is not None and active is None and full_id not in self.activation.looked:
+        idle = active is None and full_id not in self.activation.looked
+        if idle and entry.idle is not None and full_id not in self.recall.noted:
             return entry.idle
         verdict = packing.dropped.get(full_id) or self._untriggered(full_id)
         return Decision(
@@ -278,7 +280,7 @@ class _Turn:
             hybrid_score=self.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
-            facts=self._facts(entry, verdict.figures),
+            facts=self._facts(entry, verdict.figures, verdict.reason),
         )
 
     def _select(self, chosen: Chosen) -> Decision:
@@ -297,7 +299,7 @@ class _Turn:
             round=active.round if active else None,
             cost=self.cost(book, entry),
             included_by=root,
-            facts=self._facts(entry, figures),
+            facts=self._facts(entry, figures, None),
         )
 
     def _untriggered(self, full_id: str) -> Verdict:
@@ -306,12 +308,22 @@ class _Turn:
         gate = self.recall.gated.get(full_id)
         return Verdict(found.problem or "not_triggered", found.detail or gate)
 
-    def _facts(self, entry: CompiledEntry, figures: Figures) -> Facts:
-        """Return where the key hit, what was rolled, and the figures of the package, together."""
+    def _facts(self, entry: CompiledEntry, figures: Figures, lost: Reason | None) -> Facts:
+        """Return where the key hit, what was rolled, figures of the package, and the ranks.
+
+        Args:
+            entry: an eligible one.
+            figures: of its package.
+            lost: why it is not in; None if it is.
+        """
         trace = self.activation.trace(entry.full_id)
         chance = self.activation.filters.chance(entry)
-        if trace is NO_TRACE and chance is NO_FACTS and figures is NO_FIGURES:
-            return NO_FACTS
+        ranks = self.recall.ranks(entry.full_id)
+        if ranks is NO_RANKS:
+            if trace is NO_TRACE and chance is NO_FACTS and figures is NO_FIGURES:
+                return NO_FACTS
+        elif ranks.recall is None:
+            ranks = ranks._replace(recall=self._fate(entry.full_id, lost))
         return Facts(
             trace.key,
             trace.message,
@@ -322,7 +334,22 @@ class _Turn:
             figures.room,
             figures.beaten_by,
             trace.woken_by,
+            *ranks,
         )
+
+    def _fate(self, full_id: str, lost: Reason | None) -> Recalled:
+        """Return what became of an entry that was recalled."""
+        if self.activation.active[full_id].why != "hybrid":
+            return "keyed"
+        match lost:
+            case None:
+                return "kept"
+            case "conflict":
+                return "lost_conflict"
+            case "dependency_unavailable":
+                return "dependency_unavailable"
+            case _:
+                return "no_room"
 
     def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
         """Return what two selections share exactly when they are the same (§8.10)."""
