@@ -7,9 +7,18 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BeforeValidator, Field, ValidationError
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -25,7 +34,7 @@ CONFIG = "LOREWELL_CONFIG"
 _LEDGER_KEEP = "LOREWELL_LEDGER_KEEP"
 _MIB = 1024 * 1024
 # Where a value is quoted by an error, it must not be one of these: they hold passwords.
-_SECRET = frozenset({"database_url"})
+_SECRET = frozenset({"database_url", "embedding_api_key", "embedding_url"})
 
 
 def _split(value: object) -> object:
@@ -37,6 +46,8 @@ def _split(value: object) -> object:
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Size = Annotated[int, Field(ge=1, le=2**40)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Given = TypeVar("Given")
 
 
 class Settings(BaseSettings):
@@ -57,6 +68,7 @@ class Settings(BaseSettings):
     database_url: str = Field(
         "sqlite:///lorewell.db",
         min_length=1,
+        repr=False,
         description="Where everything is kept: sqlite:///file.db or postgresql://user@host/name.",
     )
     host: str = Field(
@@ -106,11 +118,8 @@ class Settings(BaseSettings):
         le=1_000,
         description="Timed states kept of one conversation at most; the oldest go first.",
     )
-    body_timeout_s: float = Field(
+    body_timeout_s: Seconds = Field(
         30.0,
-        gt=0,
-        le=86_400,
-        allow_inf_nan=False,
         description="Seconds to wait for a body, and longer by one for each 64 KiB received.",
     )
     tokenizer: str = Field(
@@ -118,6 +127,68 @@ class Settings(BaseSettings):
         min_length=1,
         description="What tokens are counted with: cl100k_base, o200k_base, or the path of a "
         "tokenizer.json.",
+    )
+    embedder: Literal["none", "openai", "local"] = Field(
+        "none",
+        description="What makes vectors: nothing, a server that speaks OpenAI's protocol, or the "
+        "model of the extra local-embeddings.",
+    )
+    embedding_url: str = Field(
+        "",
+        repr=False,
+        description="The embedding server, up to what comes before /embeddings, such as "
+        "http://127.0.0.1:8080/v1.",
+    )
+    embedding_api_key: str = Field(
+        "",
+        pattern="^[!-~]*$",
+        repr=False,
+        description="The embedding server's key, if it wants one.",
+    )
+    embedding_model: str = Field(
+        "", max_length=200, description="The model's name at the embedding server."
+    )
+    embedding_dimensions: int = Field(
+        0, ge=0, le=16_000, description="How many numbers a vector of that model has."
+    )
+    embedding_send_dimensions: bool = Field(
+        default=False,
+        description="Whether to ask the embedding server for vectors of that many numbers; many "
+        "refuse to be asked.",
+    )
+    embedding_query_prefix: str = Field(
+        "",
+        max_length=1_000,
+        description="Put before what is looked for, where the model wants it: query: or the like.",
+    )
+    embedding_text_prefix: str = Field(
+        "",
+        max_length=1_000,
+        description="Put before texts that are to be found, where the model wants it.",
+    )
+    embedding_batch_size: int = Field(64, ge=1, le=2_048, description="Texts embedded in one call.")
+    embedding_concurrency: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Calls for texts that run at the same time, of each process; as many for "
+        "queries.",
+    )
+    embedding_timeout_s: Seconds = Field(
+        60.0, description="Seconds to wait for the vectors of texts, at each attempt."
+    )
+    embedding_query_timeout_s: Seconds = Field(
+        2.0,
+        description="Seconds to wait for the vector of a query, with all attempts; then words "
+        "alone decide.",
+    )
+    embedding_retries: int = Field(
+        4, ge=0, le=20, description="Attempts to embed texts after the first one failed."
+    )
+    index_lease_s: Seconds = Field(
+        600.0,
+        description="Seconds for which a build of an index counts as running after its last sign "
+        "of life.",
     )
     log_format: Literal["console", "json"] = Field(
         "console", description="Log lines for people, or one JSON object a line."
@@ -144,6 +215,20 @@ class Settings(BaseSettings):
         "Taken from the environment alone.",
     )
 
+    @field_validator("embedding_url", "embedding_model", "embedding_dimensions")
+    @classmethod
+    def _check_needed(cls, value: Given, info: ValidationInfo) -> Given:
+        if not value and info.data.get("embedder") == "openai":
+            raise PydanticCustomError("needed", f"must be set for {PREFIX}EMBEDDER=openai")
+        return value
+
+    @field_validator("embedding_url")
+    @classmethod
+    def _check_url(cls, value: str) -> str:
+        if value and not _is_web_address(value):
+            raise PydanticCustomError("address", "must be a URL such as http://127.0.0.1:8080/v1")
+        return value
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -159,6 +244,14 @@ class Settings(BaseSettings):
         if not path:
             return init_settings, env_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,8 +324,8 @@ def load_settings(**given: Any) -> Settings:  # noqa: ANN401  checked by the mod
     """Return the settings; what is given wins.
 
     Raises:
-        ValidationFailedError: a value can't be used; each fault names the variable, and no value
-            of the database's URL is told.
+        ValidationFailedError: a value can't be used; each fault names the variable, and no URL
+            or key is told.
     """
     try:
         _check_file(os.environ.get(CONFIG))

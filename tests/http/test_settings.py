@@ -30,6 +30,20 @@ OTHERS = {
     "max_conversation_states": 8,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
+    "embedder": "openai",
+    "embedding_url": "https://user:hunter2@雾.example/v1",
+    "embedding_api_key": "sk-hunter2",
+    "embedding_model": "嵌入",
+    "embedding_dimensions": 9,
+    "embedding_send_dimensions": True,
+    "embedding_query_prefix": "query: ",
+    "embedding_text_prefix": "passage: ",
+    "embedding_batch_size": 10,
+    "embedding_concurrency": 11,
+    "embedding_timeout_s": 12.5,
+    "embedding_query_timeout_s": 0.25,
+    "embedding_retries": 0,
+    "index_lease_s": 13.0,
     "log_format": "json",
     "log_level": "error",
     "postgres_pool_size": 7,
@@ -37,7 +51,19 @@ OTHERS = {
     "otel": True,
     "regex_engine": "off",
 }
-ANY_TEXT = {"allowed_hosts", "cors_origins", "host", "tokenizer", "database_url"}
+ANY_TEXT = {
+    "allowed_hosts",
+    "cors_origins",
+    "host",
+    "tokenizer",
+    "database_url",
+    "embedding_url",
+    "embedding_api_key",
+    "embedding_model",
+    "embedding_query_prefix",
+    "embedding_text_prefix",
+}
+SERVER = {"embedding_url": "http://h/v1", "embedding_model": "m", "embedding_dimensions": 3}
 
 
 def write(path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,14 +112,7 @@ def test_settings_never_change() -> None:
         load_settings().port = 1  # type: ignore[misc]  # that is the point
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in OTHERS
-        if name not in ("allowed_hosts", "cors_origins", "host", "tokenizer", "database_url")
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in OTHERS if name not in ANY_TEXT])
 def test_a_wrong_value_is_told_by_its_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(env_name(name), "nonsense")
     with pytest.raises(ValidationFailedError, match=f"{env_name(name)}: .*nonsense") as told:
@@ -101,14 +120,52 @@ def test_a_wrong_value_is_told_by_its_variable(name: str, monkeypatch: pytest.Mo
     assert told.value.faults[0].parameter == env_name(name)
 
 
-def test_a_password_is_told_to_nobody() -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database_url", [PASSWORD]),
+        ("embedding_api_key", [PASSWORD]),
+        ("embedding_api_key", f"{PASSWORD}\n"),
+        ("embedding_api_key", f"{PASSWORD} 钥匙"),
+        ("embedding_url", [PASSWORD]),
+        ("embedding_url", f"ftp://user:{PASSWORD}@host/v1"),
+        ("embedding_url", f"http://user:{PASSWORD}@"),
+    ],
+)
+def test_a_password_is_told_to_nobody(name: str, value: object) -> None:
     with pytest.raises(ValidationFailedError) as told:
-        load_settings(database_url=[PASSWORD])
+        load_settings(**{name: value})
     error: BaseException | None = told.value
     while error is not None:
         assert PASSWORD not in repr(error)
         error = error.__cause__ or error.__context__
-    assert told.value.faults[0].parameter == "LOREWELL_DATABASE_URL"
+    assert told.value.faults[0].parameter == env_name(name)
+
+
+def test_settings_show_no_password() -> None:
+    settings = load_settings(**OTHERS | {"database_url": f"postgresql://user:{PASSWORD}@host/l"})
+    assert PASSWORD not in f"{settings!r} {settings}"
+    assert all(PASSWORD not in repr(each) for each in list_settings())
+
+
+@pytest.mark.parametrize("missing", list(SERVER))
+def test_an_embedding_server_needs_url_model_and_dimensions(missing: str) -> None:
+    given = {name: value for name, value in SERVER.items() if name != missing}
+    with pytest.raises(ValidationFailedError, match=f"{env_name(missing)}: must be set") as told:
+        load_settings(embedder="openai", **given)
+    assert [fault.parameter for fault in told.value.faults] == [env_name(missing)]
+    assert load_settings(embedder="openai", **SERVER).embedding_model == "m"
+    for kind in ("none", "local"):
+        assert load_settings(embedder=kind, **given).embedder == kind
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nonsense", "ftp://h/v1", "http://", "https:///v1", "http://h:99999", "http://[h", "/v1"],
+)
+def test_an_embedding_url_is_a_web_address(url: str) -> None:
+    with pytest.raises(ValidationFailedError, match="LOREWELL_EMBEDDING_URL: must be a URL"):
+        load_settings(embedding_url=url)
 
 
 @pytest.mark.parametrize(
