@@ -66,6 +66,18 @@ def test_80_at_most_30_are_recalled() -> None:
     assert [block.reason for block in answer.blocks] == ["hybrid"] * 30
 
 
+def test_80_at_most_30_are_recalled_by_similarity() -> None:
+    entries = [Entry(id=f"e{n:03}", content=f"灯塔 {n}") for n in range(200)]
+    book = book_of(*entries)
+    near = {entry.full_id: 1 - entry.index / 200 for entry in book.entries}
+    request = SelectRequest(
+        books=[book.ref], query="?", strategy="hybrid", max_entries=200, token_budget=32_000
+    )
+    answer = select([book], request, vectors=VectorScores.of(near, [book]))
+    assert [block.reason for block in answer.blocks] == ["hybrid"] * 30
+    assert {block.entry_id for block in answer.blocks} == {f"e{n:03}" for n in range(30)}
+
+
 def test_81_a_title_outranks_the_same_word_in_a_content() -> None:
     entries = [
         Entry(id="a", content="lamp oil wick glass"),
@@ -92,6 +104,24 @@ def test_83_rules_take_no_vectors() -> None:
     answer = select([book], request, vectors=vectors)
     assert (answer.blocks, answer.degraded) == ((), ())
     assert answer == select([book], request)
+
+
+def test_88_similarities_of_a_revision_say_nothing_of_the_next() -> None:
+    """Whether an index is ready is the caller's to say; the engine never mixes revisions."""
+    entries = [Entry(id="a", content="A lamp."), Entry(id="b", content="海水")]
+    first = book_of(*entries)
+    second = compile_book(
+        BookCreate(name="Harbour", entries=entries), book_id=first.book_id, revision=2
+    )
+    vectors = VectorScores.of({first.entries[1].full_id: 0.9}, [first], embedding_version="t/1")
+    for book, found in ((first, ["a", "b"]), (second, ["a"])):
+        request = SelectRequest(books=[book.ref], query="lamp", strategy="hybrid")
+        answer = select([first, second], request, vectors=vectors)
+        assert sorted(block.entry_id for block in answer.blocks) == found
+        assert answer.degraded == ()
+    why = (f"index_not_ready:{second.book_id}:2",)
+    degraded = select([second], request, vectors=VectorScores(degraded=why))
+    assert degraded.degraded == why
 
 
 PROGRAM = """

@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from hypothesis import given, settings, strategies as st
 
-from hypothesis import given, strategies as st
-
-from lorewell.retrieval.bm25 import K1, B, Document, Ranking, build_index
-from lorewell.retrieval.text import tokens
+from lorewell.retrieval.bm25 import Document, Ranking, build_index
+from property.ranking_oracle import scores_of
 from property.strategies import SENTENCES, WORDS
 
 WORDY = st.one_of(SENTENCES, st.lists(WORDS, max_size=6).map(" ".join))
-BOOKS = st.lists(
-    st.lists(st.builds(Document, WORDY, st.lists(WORDS, max_size=3), WORDY), max_size=8), max_size=3
-)
+DOCUMENTS = st.builds(Document, WORDY, st.lists(WORDS, max_size=3), WORDY)
+BOOKS = st.lists(st.lists(DOCUMENTS, max_size=8), max_size=3)
 
 
-def counts_of(document: Document) -> Counter[str]:
-    keys = [word for key in document.keys for word in tokens(key)]
-    return Counter(tokens(document.content) + 3 * tokens(document.title) + 2 * keys)
+@st.composite
+def crowds(draw: st.DrawFn) -> list[list[Document]]:
+    """Draw books in which many entries are alike, more than a first look takes."""
+    kinds = draw(st.lists(DOCUMENTS, min_size=1, max_size=4))
+    numbers = st.sampled_from([0, 1, 9, 200, 300])
+    return [
+        [kind for kind in kinds for _ in range(draw(numbers))]
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+
+
+def ranked(books: list[list[Document]], query: str) -> list[tuple[int, int, float]]:
+    ranking = Ranking([build_index(documents) for documents in books], query)
+    found = ranking.best_first(lambda number, place: f"{number} {place:03}")
+    return [(*at, ranking.score(*at)) for at in found]
 
 
 def slowly(books: list[list[Document]], query: str) -> list[tuple[int, int, float]]:
-    entries = {
-        (number, place): counts_of(document)
-        for number, documents in enumerate(books)
-        for place, document in enumerate(documents)
-    }
-    total = sum(counts.total() for counts in entries.values())
-    found = {}
-    for at, counts in entries.items():
-        parts = []
-        for word in set(tokens(query)) & counts.keys():
-            frequency = sum(word in other for other in entries.values())
-            idf = math.log(1 + (len(entries) - frequency + 0.5) / (frequency + 0.5))
-            norm = K1 * (1 - B + B * counts.total() / (total / len(entries)))
-            parts.append(idf * counts[word] * (K1 + 1) / (counts[word] + norm))
-        if parts:
-            found[at] = math.fsum(parts)
-    return [(*at, score) for at, score in sorted(found.items(), key=lambda it: (-it[1], it[0]))]
+    names = [(number, place) for number, book in enumerate(books) for place in range(len(book))]
+    scores = scores_of([document for book in books for document in book], query)
+    return [
+        (*names[place], score)
+        for place, score in sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    ]
 
 
 @given(BOOKS, WORDY)
 def test_ranks_and_scores_are_those_of_a_slow_sum(books: list[list[Document]], query: str) -> None:
-    ranking = Ranking([build_index(documents) for documents in books], query)
-    ranked = ranking.best_first(lambda number, place: f"{number} {place}")
-    assert [(*at, ranking.score(*at)) for at in ranked] == slowly(books, query)
+    assert ranked(books, query) == slowly(books, query)
+
+
+@settings(max_examples=30)
+@given(crowds(), WORDY)
+def test_equal_entries_are_told_apart_by_name_alone(
+    books: list[list[Document]], query: str
+) -> None:
+    scores = scores_of([document for book in books for document in book], query)
+    found = ranked(books, query)
+    assert len(found) == len(scores)
+    assert found == sorted(found, key=lambda at: (-at[2], at[:2]))

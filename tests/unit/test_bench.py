@@ -98,6 +98,7 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
         "rules",
         "lexical",
         "hybrid",
+        "bm25",
         "request",
         "encode_full",
     }
@@ -135,7 +136,7 @@ def test_report_sets_each_target_beside_what_was_found(
     quick_run: tuple[str, dict[str, Any]],
 ) -> None:
     text, figures = quick_run
-    assert len(figures["targets"]) == 7
+    assert len(figures["targets"]) == 10
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
         line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "

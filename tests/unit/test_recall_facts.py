@@ -139,6 +139,13 @@ def test_only_entries_that_came_up_for_a_list_have_facts(floor: float | None) ->
     assert list(found.values()).count("kept") == 30
 
 
+def test_those_far_below_the_floor_have_no_facts() -> None:
+    names = [f"e{number:03}" for number in range(150)]
+    near = {name: 1 - number / 150 for number, name in enumerate(names)}
+    found = outcomes(ask(book_of(*map(lore, names)), "?", near, recall_floor=0.99))
+    assert found == {"e000": "kept", "e001": "kept"} | dict.fromkeys(names[2:100], "below_floor")
+
+
 def test_recursion_forgets_nothing_of_recall() -> None:
     waker = lore("w", content="a bell", keys=["灯"], prevent_recursion=False)
     woken = lore("x", keys=["bell"], exclude_recursion=False)

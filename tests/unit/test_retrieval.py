@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lorewell import BookCreate, Entry, SelectRequest, VectorScores, compile_book, select
-from lorewell.retrieval.bm25 import Ranking
+from lorewell.retrieval.bm25 import Document, Ranking, build_index
 from lorewell.retrieval.fusion import fuse
 from lorewell.retrieval.text import tokens
 
@@ -81,11 +81,21 @@ def test_fused_scores_of_the_eligible_equal_the_check_values() -> None:
         ("маяк, горит", ["маяк", "горит"]),
         ("ประภาคาร", ["ประภาคาร"]),
         ("q\u0307x \u0301 y", ["q\u0307x", "y"]),
+        ("q\u0307 q\u0307q-q\u0307", ["q\u0307", "q\u0307q", "q\u0307"]),
         ("⚓👩‍🚀 ...", []),
     ],
 )
 def test_words_of_every_script(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
+
+
+def test_many_alike_in_one_book_rank_after_what_the_other_book_has_alone() -> None:
+    alike = [Document("", [], "ปลา lamp")] * 20
+    ranking = Ranking(
+        [build_index(alike), build_index([*alike, Document("", [], "雾 雾")])], "ปลา 雾"
+    )
+    found = list(ranking.best_first(lambda number, place: f"{number}{place:02}"))
+    assert found == [(1, 20), *((number, place) for number in (0, 1) for place in range(20))]
 
 
 def test_fusion_keeps_thirty_of_the_best_hundred() -> None:

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from lorewell.retrieval.order import best_first, locate
 from lorewell.retrieval.text import tokens
 
 if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
@@ -21,6 +22,7 @@ TITLE_WEIGHT = 3
 KEY_WEIGHT = 2
 # Sums of floats in different orders differ by far less; what is nearer is compared exactly.
 _NEAR = 1e-9
+_FEW = 8  # entries near each other that are scored one by one
 
 
 class Document(NamedTuple):
@@ -38,13 +40,13 @@ class LexicalIndex:
     Attributes:
         words: word -> begin and end of its postings.
         places: of each posting, the place of an entry that has the word; ascending for a word.
-        counts: of each posting, how often the entry has it, weighted.
+        counts: of each posting, how often the entry has it, weighted; whole numbers.
         lengths: weighted number of words of each entry.
     """
 
     words: Mapping[str, tuple[int, int]]
     places: NDArray[int64]
-    counts: NDArray[int64]
+    counts: NDArray[float64]
     lengths: NDArray[int64]
 
 
@@ -69,7 +71,8 @@ def build_index(documents: Iterable[Document]) -> LexicalIndex:
         words[word] = (end, end + len(listed))
         end += len(listed)
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(postings.values())), np.int64)
-    return LexicalIndex(words, flat[::2].copy(), flat[1::2].copy(), np.array(lengths, np.int64))
+    counts_of = flat[1::2].astype(np.float64)
+    return LexicalIndex(words, flat[::2].copy(), counts_of, np.array(lengths, np.int64))
 
 
 class Ranking:
@@ -95,11 +98,18 @@ class Ranking:
 
     def best_first(self, name_of: Callable[[int, int], str]) -> Iterator[tuple[int, int]]:
         """Yield the entries that share a word with the query, best first, ties by name."""
-        for near in self._near_ones():
-            if len(near) == 1:
-                yield near[0]
-            else:
-                yield from sorted(near, key=lambda at: (-self.score(*at), name_of(*at)))
+        import numpy as np  # noqa: PLC0415  see above
+
+        if not self._weights:
+            return
+        scores = np.concatenate([self._roughly(index) for index in self._indexes])
+        firsts = list(accumulate((len(index.lengths) for index in self._indexes), initial=0))
+        for near in best_first(scores, np.flatnonzero(scores), near=_NEAR):
+            found = [locate(place, firsts) for place in near]
+            if len(found) > 1:
+                exact = self._exactly(found)
+                found.sort(key=lambda at: (-exact[at], name_of(*at)))
+            yield from found
 
     def score(self, number: int, place: int) -> float:
         """Return the score of an entry: equal parts give equal scores, whatever their order."""
@@ -110,38 +120,52 @@ class Ranking:
             start, end = index.words.get(word, (0, 0))
             at = start + int(index.places[start:end].searchsorted(place))
             if at < end and index.places[at] == place:
-                count = int(index.counts[at])
+                count = float(index.counts[at])
                 parts.append(idf * count * (K1 + 1) / (count + norm))
         return math.fsum(parts)
 
-    def _near_ones(self) -> Iterator[list[tuple[int, int]]]:
-        """Yield entries, best first, those together whose rough scores do not tell them apart."""
+    def _exactly(self, near: Sequence[tuple[int, int]]) -> Mapping[tuple[int, int], float]:
+        """Return the scores; of many, those that have the same words as often are scored once."""
+        if len(near) <= _FEW:
+            return {at: self.score(*at) for at in near}
+        scores: dict[tuple[int, int], float] = {}
+        for number, index in enumerate(self._indexes):
+            places = [place for near_number, place in near if near_number == number]
+            alike: dict[bytes, float] = {}
+            for place, figures in zip(places, self._figures(index, places), strict=True):
+                if figures not in alike:
+                    alike[figures] = self.score(number, place)
+                scores[number, place] = alike[figures]
+        return scores
+
+    def _figures(self, index: LexicalIndex, places: Sequence[int]) -> list[bytes]:
+        """Return all that the score of each entry depends on: its length, and count by count."""
         import numpy as np  # noqa: PLC0415  see above
 
-        if not self._weights:
-            return
-        rough = np.concatenate([self._roughly(index) for index in self._indexes])
-        sizes = [len(index.lengths) for index in self._indexes]
-        numbers = np.repeat(np.arange(len(sizes)), sizes)
-        firsts = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
-        found = np.flatnonzero(rough)
-        found = found[np.argsort(-rough[found], kind="stable")]
-        best = rough[found]
-        breaks = np.flatnonzero(best[:-1] - best[1:] > _NEAR * best[:-1]) + 1
-        start = 0
-        for stop in (*breaks.tolist(), len(found)):
-            group = found[start:stop]
-            yield list(zip(numbers[group].tolist(), (group - firsts[group]).tolist(), strict=True))
-            start = stop
+        wanted = np.array(places, np.int64)
+        table = np.zeros((len(places), 1 + len(self._weights)))
+        table[:, 0] = index.lengths[wanted]
+        for column, word in enumerate(self._weights, 1):
+            start, end = index.words.get(word, (0, 0))
+            if start < end:
+                at = start + index.places[start:end].searchsorted(wanted).clip(max=end - start - 1)
+                table[:, column] = np.where(index.places[at] == wanted, index.counts[at], 0)
+        return [row.tobytes() for row in table]
 
     def _roughly(self, index: LexicalIndex) -> NDArray[float64]:
         """Return the score of every entry of an index, but for the last digits."""
         import numpy as np  # noqa: PLC0415  see above
 
-        scores = np.zeros(len(index.lengths))
-        norms = K1 * (1 - B + B * index.lengths / self._mean)
-        for word, idf in self._weights.items():
-            start, end = index.words.get(word, (0, 0))
-            places, counts = index.places[start:end], index.counts[start:end]
-            scores[places] += idf * (K1 + 1) * counts / (counts + norms[places])
-        return scores
+        spans = [(index.words.get(word), idf) for word, idf in self._weights.items()]
+        found = [(*span, idf * (K1 + 1)) for span, idf in spans if span is not None]
+        if not found:
+            return np.zeros(len(index.lengths))
+        places = np.concatenate([index.places[start:end] for start, end, _ in found])
+        counts = np.concatenate([index.counts[start:end] for start, end, _ in found])
+        weights = [weight for _, _, weight in found]
+        # In place from here on: for long queries these arrays are what ranking costs.
+        parts = np.repeat(weights, [end - start for start, end, _ in found])
+        parts *= counts
+        counts += (K1 * (1 - B + B * index.lengths / self._mean))[places]
+        parts /= counts
+        return np.bincount(places, parts, len(index.lengths)).astype(np.float64, copy=False)

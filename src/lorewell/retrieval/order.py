@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
@@ -46,6 +47,20 @@ def best_first(
             return
         left = np.concatenate([taken[start:], left])  # one of the rest may be near the last ones
         wanted *= _MORE
+
+
+def locate(place: int, firsts: Sequence[int]) -> tuple[int, int]:
+    """Return the number of a book and the place in it of what stands at a place of all books.
+
+    Args:
+        place: counted through all books.
+        firsts: where each book begins, ascending; may end with the number of all places.
+
+    >>> locate(3, [0, 2, 2, 5])
+    (2, 1)
+    """
+    number = bisect_right(firsts, place) - 1
+    return number, place - firsts[number]
 
 
 def _split(

@@ -68,13 +68,20 @@ def _place_in(units: list[str], words: Container[str], *, ideographic: bool) -> 
 
 def _runs(text: str) -> Iterator[str]:
     """Yield stretches of letters and digits, with the combining marks on them."""
+    if text.isascii():
+        yield from _ALPHANUMERIC.findall(text)
+        return
     start = end = -1
     for match in _ALPHANUMERIC.finditer(text):
-        if end >= 0 and _only_marks(text, end, match.start()):
-            end = match.end()
-            continue
         if end >= 0:
-            yield text[start : _after_marks(text, end)]
+            # Mostly what follows is a blank: no mark, and the end of the stretch.
+            if not _is_mark(text[end]):
+                yield text[start:end]
+            elif _only_marks(text, end, match.start()):
+                end = match.end()
+                continue
+            else:
+                yield text[start : _after_marks(text, end)]
         start, end = match.span()
     if end >= 0:
         yield text[start : _after_marks(text, end)]

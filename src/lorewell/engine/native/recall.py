@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
@@ -13,7 +14,7 @@ from lorewell.model import SelectRequest
 from lorewell.model.decision import Recalled
 from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import KEPT, LIST_LENGTH, fuse
-from lorewell.retrieval.order import best_first
+from lorewell.retrieval.order import best_first, locate
 
 if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
     from numpy import float64
@@ -272,11 +273,10 @@ def _nearest_first(
     if not similarities:
         return
     scores = np.concatenate(similarities)
-    sizes = [book.entry_count for book in books]
-    numbers = np.repeat(np.arange(len(books)), sizes)
-    firsts = np.cumsum([0, *sizes]).tolist()
+    firsts = list(accumulate((book.entry_count for book in books), initial=0))
     for tied in best_first(scores, np.flatnonzero(~np.isnan(scores))):
-        pairs = ((number, place - firsts[number]) for place in tied for number in [numbers[place]])
-        found = [(int(number), books[number].entries[place]) for number, place in pairs]
-        found.sort(key=lambda pair: pair[1].full_id)
+        places = [locate(place, firsts) for place in tied]
+        found = [(number, books[number].entries[place]) for number, place in places]
+        if len(found) > 1:
+            found.sort(key=lambda pair: pair[1].full_id)
         yield from (pair for pair in found if pair[1].spec.recall)
