@@ -17,6 +17,7 @@ from bench.inputs import FOLDER, ready
 from bench.memory import memory
 from bench.plan import FULL, QUICK, Plan
 from bench.profiling import profiles
+from bench.quality import CORPUS, quality
 from bench.report import Section
 
 
@@ -34,6 +35,7 @@ def sections(plan: Plan) -> list[Section]:
         sillytavern.turns(large, plan),
         sillytavern.growing(small.case, plan),
         importing(plan),
+        quality(plan),
         memory(plan),
         *profiles(large, plan),
     ]
@@ -74,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="dev.py bench",
         description="The engine beside a naive keyword scan.",
-        epilog=f"{FOLDER} names a folder with other books and chats.",
+        epilog=f"{FOLDER} names a folder with other books and chats, {CORPUS} one with real books.",
     )
     parser.add_argument("--quick", action="store_true", help="a few seconds; rougher figures")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")

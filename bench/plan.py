@@ -22,6 +22,7 @@ class Plan:
         regex_keys: how many regex keys a book is given.
         profiled: selections under the profiler.
         imported_bytes: the size of the files that are imported, as often as a book is compiled.
+        asks_corpus: whether questions are asked of the books of the corpus, too.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Plan:
     regex_keys: int
     profiled: int
     imported_bytes: int
+    asks_corpus: bool
 
 
 FULL = Plan(
@@ -49,6 +51,7 @@ FULL = Plan(
     regex_keys=300,
     profiled=300,
     imported_bytes=5_000_000,
+    asks_corpus=True,
 )
 QUICK = Plan(
     name="quick",
@@ -61,4 +64,5 @@ QUICK = Plan(
     regex_keys=300,
     profiled=20,
     imported_bytes=500_000,
+    asks_corpus=False,
 )

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from lorewell import import_file
+from lorewell import BookCreate, Entry, compile_book, import_file
 
 ROOT = Path(__file__).resolve().parents[2]
 NAIVE_SHA256 = "9bfbcf24519467323b18a5b2087e53cf790598ccf6b157c0631dc007554a14bb"
@@ -35,7 +36,10 @@ LOWEST_RATIO = 20  # a tenth of the target: a busy machine is no failure
 def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return the modules of the benchmark, which lies beside the package and is not installed."""
     monkeypatch.syspath_prepend(str(ROOT))
-    names = ("generate", "importing", "inputs", "plan", "report", "sillytavern", "speed")
+    names = (
+        *("generate", "importing", "inputs", "plan", "quality", "report", "sillytavern"),
+        "speed",
+    )
     modules = {name: import_module(f"bench.{name}") for name in names}
     return SimpleNamespace(**modules, command=import_module("bench.__main__"))
 
@@ -136,12 +140,87 @@ def test_report_sets_each_target_beside_what_was_found(
     quick_run: tuple[str, dict[str, Any]],
 ) -> None:
     text, figures = quick_run
-    assert len(figures["targets"]) == 10
+    assert len(figures["targets"]) == 12
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
         line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "
         assert re.search(line, text, re.MULTILINE), name
     assert "WRONG" not in text
+
+
+def test_quick_run_asks_the_books_that_are_here(quick_run: tuple[str, dict[str, Any]]) -> None:
+    text, figures = quick_run
+    found = figures["quality"]
+    assert found["left_out"] > 300
+    assert "books of the corpus were left out" in text
+    for language, questions in (("en", 28), ("zh", 81)):
+        assert set(found[language]) == {"lexical", "vector", "hybrid"}
+        for shares in found[language].values():
+            assert shares["questions"] == questions
+            assert 0.5 < shares["recall_1"] <= shares["mrr"] <= shares["recall_10"] + 0.05 <= 1.05
+
+
+@pytest.mark.parametrize(
+    ("chars", "spans"),
+    [
+        (0, []),
+        (1, [(0, 1)]),
+        (1_000, [(0, 1_000)]),
+        (1_001, [(0, 1_001), (1_000, 1_001)]),
+        (2_100, [(0, 1_200), (1_000, 2_100), (2_000, 2_100)]),
+    ],
+)
+def test_texts_that_are_embedded_overlap(
+    bench: SimpleNamespace, chars: int, spans: list[tuple[int, int]]
+) -> None:
+    content = "".join("灯塔 ok🏮"[place % 6] for place in range(chars))
+    texts = [content[start:end] for start, end in spans]
+    titled = Entry(id="a", title="灯塔", content=content)
+    assert list(bench.quality.chunks(titled)) == [f"灯塔\n{text}" for text in texts]
+    assert list(bench.quality.chunks(titled.model_copy(update={"title": ""}))) == texts
+
+
+def test_an_entry_ranks_by_its_nearest_chunk(bench: SimpleNamespace) -> None:
+    book = compile_book(
+        BookCreate(name="港", entries=tuple(Entry(id=name, content=name) for name in "cab"))
+    )
+    near = np.array([0.2, 0.9, 0.3, 0.9], np.float32)
+    best = bench.quality.by_vectors(book, [0, 0, 1, 2], near)
+    assert [name.rpartition(":")[2] for name in best] == ["b", "c", "a"]
+
+
+class LengthModel:
+    """Tells texts apart by their length alone."""
+
+    def encode(self, texts: list[str]) -> Any:
+        angles = np.array([len(text) for text in texts]) / 100
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_places_of_answers_are_told_for_each_mode(bench: SimpleNamespace) -> None:
+    book, question = "books/heron-isle.json", "番馆的鸟会学人咳嗽"
+    pairs = [
+        bench.quality.Pair("zh", book, entry, question) for entry in ("foreign-factory", "nobody")
+    ]
+    found, lost = bench.quality.ranked(book, pairs, LengthModel())
+    assert found.by_mode["lexical"] == 1
+    assert set(found.by_mode) == {"lexical", "vector", "hybrid"}
+    assert lost.by_mode == {}
+
+
+def test_a_pair_without_its_entry_is_a_wrong_result(
+    bench: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [("en", "books/saltmarch-line.json"), ("zh", "books/heron-isle.json")]
+    pairs = {
+        language: [bench.quality.Pair(language, book, "nobody", "谁? who?")]
+        for language, book in asked
+    }
+    monkeypatch.setattr(bench.quality, "pairs_of", pairs.__getitem__)
+    monkeypatch.setattr(bench.quality, "USE", lambda **_: LengthModel())
+    section = bench.quality.quality(bench.plan.FULL)
+    assert section.wrong == tuple(f"{book} has no entry nobody" for _, book in asked)
+    assert "All questions were asked." in section.note
 
 
 def test_naive_reference_is_as_it_was() -> None:

