@@ -13,7 +13,8 @@ import httpx
 from fastapi import FastAPI
 
 from lorewell.app.access import create_key
-from lorewell.app.ports import Store
+from lorewell.app.ports import Embedder, Store
+from lorewell.app.query_vectors import QueryVectors
 from lorewell.bootstrap import build_services
 from lorewell.http.app import create_app
 from lorewell.model import KeyRequest
@@ -88,10 +89,15 @@ class Api:
 
 
 @contextmanager
-def serving(store: Store | None = None, **given: Any) -> Iterator[Api]:
-    """Yield an application with these settings, and with this store if one is given."""
+def serving(
+    store: Store | None = None, with_embedder: Embedder | None = None, **given: Any
+) -> Iterator[Api]:
+    """Yield an application with these settings, and with this store or embedder if given."""
     settings = load_settings(**given)
     services = build_services(settings)
+    if with_embedder is not None:
+        queries = QueryVectors(with_embedder)
+        services = replace(services, embedder=with_embedder, queries=queries)
     if store is not None:
         services = replace(services, store=store)
     app = create_app(services, settings)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from lorewell.app.cache import BookCache
+from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
+from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
 from lorewell.app.services import Services
+from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import counter
 from lorewell.errors import StorageUnavailableError
@@ -44,7 +47,9 @@ def build_services(settings: Settings) -> Services:
         settings.database_url,
         pool_size=settings.postgres_pool_size,
         statement_cache_size=settings.postgres_statement_cache_size,
+        vector_cache_bytes=settings.vector_cache_bytes,
     )
+    embedder = make_embedder(settings.embedder, _options(settings))
     clock = SystemClock()
     return Services(
         store=store,
@@ -59,6 +64,27 @@ def build_services(settings: Settings) -> Services:
         ),
         auth=settings.auth,
         max_conversation_states=settings.max_conversation_states,
+        embedder=embedder,
+        queries=None if embedder is None else QueryVectors(embedder),
+        index_lease=timedelta(seconds=settings.index_lease_s),
+        jobs=Jobs(),
+    )
+
+
+def _options(settings: Settings) -> EmbedderOptions:
+    return EmbedderOptions(
+        url=settings.embedding_url,
+        api_key=settings.embedding_api_key,
+        model=settings.embedding_model,
+        dimensions=settings.embedding_dimensions,
+        send_dimensions=settings.embedding_send_dimensions,
+        query_prefix=settings.embedding_query_prefix,
+        text_prefix=settings.embedding_text_prefix,
+        batch_size=settings.embedding_batch_size,
+        concurrency=settings.embedding_concurrency,
+        timeout_s=settings.embedding_timeout_s,
+        query_timeout_s=settings.embedding_query_timeout_s,
+        retries=settings.embedding_retries,
     )
 
 
@@ -72,9 +98,12 @@ async def start(services: Services) -> None:
 
 
 async def stop(services: Services) -> None:
-    """Write what waits to be written, and let go of the database."""
+    """End what runs, write what waits to be written, and let go of the database."""
+    await services.jobs.stop()
     with suppress(StorageUnavailableError):  # then kept requests are lost: they are a convenience
         await services.keeper.flush()
+    if services.embedder is not None:
+        await services.embedder.close()
     await services.store.close()
 
 

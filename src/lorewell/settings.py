@@ -105,6 +105,11 @@ class Settings(BaseSettings):
     cache_bytes: int = Field(
         512 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
     )
+    vector_cache_bytes: int = Field(
+        512 * _MIB,
+        ge=0,
+        description="Bytes of vectors that a process holds for searches, roughly; on SQLite alone.",
+    )
     ledger_keep_s: int = Field(
         3600,
         ge=0,

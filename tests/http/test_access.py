@@ -33,6 +33,7 @@ READ = {
     "compare_revisions",
     "preview_import",
     "get_index",
+    "list_indexes",
     "select_for_turn",
     "preview_for_turn",
     "get_selection",

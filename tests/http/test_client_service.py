@@ -172,6 +172,7 @@ def select(client: Client, book_id: str) -> None:
     assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)
     assert client.search_books(SearchRequest(books=refs, query="lamp")).results[0].score > 0
     assert client.get_index(book_id, revision=1).status == "absent"
+    assert book_id in {each.book_id for each in client.list_indexes(limit=200).indexes}
     with pytest.raises(VectorDisabledError):
         client.build_index(book_id, 1)
 

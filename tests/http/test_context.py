@@ -272,7 +272,7 @@ def test_a_prompt_may_have_any_name(api: Api) -> None:
     assert api("GET", "/v1/prompt-bindings", params=name).json()["prompt_id"] == "提示 🏮 ' \" %"
 
 
-def test_there_are_no_vector_indexes_yet(api: Api) -> None:
+def test_without_an_embedder_there_are_no_indexes(api: Api) -> None:
     book_id = api.create()
     path = f"/v1/books/{book_id}/index"
     assert api("GET", path, params={"revision": "1"}).json() == {
@@ -281,6 +281,8 @@ def test_there_are_no_vector_indexes_yet(api: Api) -> None:
         "status": "absent",
         "embedding_version": None,
         "chunk_count": 0,
+        "done": 0,
+        "usable": False,
         "error": None,
         "updated_at": None,
     }

@@ -20,7 +20,7 @@ ROUTES = [
     ("10", "POST /v1/imports", "201 200"),
     ("11", "POST /v1/imports/preview", "200"),
     ("12", "POST /v1/imports/files", "201 200"),
-    ("13", "POST /v1/books/{book_id}/index", "200"),
+    ("13", "POST /v1/books/{book_id}/index", "200 202"),  # 202 where it goes on in background
     ("14", "GET /v1/books/{book_id}/index", "200"),
     ("15", "POST /v1/context/select", "200"),
     ("15a", "POST /v1/context/preview", "200"),

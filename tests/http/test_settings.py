@@ -26,6 +26,7 @@ OTHERS = {
     "max_snapshot_entries": 4,
     "max_snapshot_chars": 5,
     "cache_bytes": 6,
+    "vector_cache_bytes": 5,
     "ledger_keep_s": 0,
     "max_conversation_states": 8,
     "body_timeout_s": 0.5,

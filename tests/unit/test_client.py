@@ -16,9 +16,9 @@ from lorewell.client import (
     LorewellClient,
     Retry,
     calls,
-    routes,
 )
 from lorewell.client.problems import CLASSES
+from lorewell.client.routes import books, service, turns
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_world, world_entries
@@ -72,12 +72,15 @@ BOOK_BODY = {
 }
 SELECT = SelectRequest(books=(BookRef(book_id=BOOK_ID),), query="the kiln")
 SELECT_BODY = {"books": [{"book_id": BOOK_ID}], "query": "the kiln"}
+TABLE = (books, service, turns)
 INDEX = {
     "book_id": BOOK_ID,
     "revision": 1,
     "status": "absent",
     "embedding_version": None,
     "chunk_count": 0,
+    "done": 0,
+    "usable": False,
     "error": None,
     "updated_at": None,
 }
@@ -292,6 +295,15 @@ CASES = [
         {**INDEX, "reused": True},
     ),
     Case("get_index", (BOOK_ID,), {}, f"GET /v1/books/{BOOK_ID}/index", DEMO, None, INDEX),
+    Case(
+        "list_indexes",
+        (),
+        {"stale": True},
+        "GET /v1/indexes",
+        {**DEMO, "stale": "true"},
+        None,
+        {"indexes": [INDEX], "next_cursor": None},
+    ),
     Case("select_for_turn", (SELECT,), {}, "POST /v1/context/select", DEMO, SELECT_BODY, SELECTION),
     Case(
         "preview_for_turn",
@@ -430,15 +442,17 @@ def answer_to(case: Case) -> httpx.Response:
 
 
 def method_names(kind: type) -> set[str]:
-    return {name for name in vars(kind) if name in vars(routes) and not name.startswith("_")}
+    known = {name for module in TABLE for name in vars(module)}
+    return {name for name in vars(kind) if name in known and not name.startswith("_")}
 
 
 def test_both_clients_have_a_method_for_every_route() -> None:
     names = {
         name
-        for name, value in vars(routes).items()
+        for module in TABLE
+        for name, value in vars(module).items()
         if inspect.isfunction(value)
-        and value.__module__ == routes.__name__
+        and value.__module__ == module.__name__
         and not name.startswith("_")
     }
     assert method_names(LorewellClient) == names
@@ -654,11 +668,11 @@ def test_base_classes_are_rebuilt_by_status(call: Call, kind: type[LorewellError
 
 
 def test_unknown_code_is_kept_on_the_class_of_its_status(call: Call) -> None:
-    body = {"code": "index_busy", "detail": "A build runs.", "details": {"since": 1}}
+    body = {"code": "moon_busy", "detail": "It rises.", "details": {"since": 1}}
     with pytest.raises(ConflictError) as caught:
         call(Service(ok(body, 409)), "get_book", BOOK_ID)
     assert type(caught.value) is ConflictError
-    assert caught.value.code == "index_busy"
+    assert caught.value.code == "moon_busy"
     assert caught.value.details == {"since": 1}
     assert ConflictError.code == "internal_error"
 

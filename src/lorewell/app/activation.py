@@ -9,7 +9,14 @@ from time import perf_counter
 from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
-from lorewell.app.worlds import LoadedWorld, compile_library, load_worlds, snapshot_of
+from lorewell.app.vectorized import Near, embed_chat, find_near, force
+from lorewell.app.worlds import (
+    LoadedWorld,
+    compile_worlds,
+    load_worlds,
+    make_library,
+    snapshot_of,
+)
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
@@ -65,18 +72,29 @@ async def preview_turn(
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
 ) -> SillyTavernResponse:
-    def load(tx: Transaction) -> tuple[list[LoadedWorld], Beginning | None]:
-        loaded = load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
-        return loaded, find_beginning(tx, tenant_id, request, hashes)
+    query = await embed_chat(services, tenant_id, request)
 
-    def answer(found: tuple[list[LoadedWorld], Beginning | None]) -> SillyTavernResponse:
-        loaded, beginning = found
+    def load(tx: Transaction) -> tuple[list[LoadedWorld], Beginning | None, Near | None]:
+        loaded = load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
+        near = None if query is None else find_near(tx, tenant_id, loaded, query)
+        return loaded, find_beginning(tx, tenant_id, request, hashes), near
+
+    def answer(
+        found: tuple[list[LoadedWorld], Beginning | None, Near | None],
+    ) -> SillyTavernResponse:
+        loaded, beginning, near = found
         turn = request if beginning is None else beginning.of(request)
-        library = compile_library(services, loaded)
+        attached = compile_worlds(services, loaded)
+        used = None
+        if near is not None and request.vectors is not None:
+            used = near.entries([each.world for each in attached], request.vectors)
+            turn = force(turn, used)
+        library = make_library(services, loaded, attached)
         return replace(
             activate(library, turn, counter=services.counter),
             snapshot=snapshot_of(loaded),
             conversation=None if beginning is None else beginning.told,
+            vectors=used,
         )
 
     return await services.store.read_then(load, answer)
@@ -95,7 +113,7 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
         return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
 
     def answer(loaded: list[LoadedWorld]) -> ReplayResponse:
-        library = compile_library(services, loaded)
+        library = make_library(services, loaded, compile_worlds(services, loaded))
         turns = tuple(_bounded(replay(library, request, counter=services.counter)))
         rest = turns_of(request)[len(turns) :]
         return ReplayResponse(

@@ -8,24 +8,34 @@ write of its own.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lorewell.app.ports import Clock, KeptRequest, Store, Transaction
+from lorewell.app.query_vectors import QueryVector
 from lorewell.errors import StorageUnavailableError
 from lorewell.model import BookRef, SelectRequest, SelectResponse, SnapshotItem
-from lorewell.model.parse import parse_json, parse_model
+from lorewell.model.parse import parse_model
 
 MAX_WAITING = 10_000
 _SECONDS_BETWEEN_WRITES = 2.0  # each write makes the short turns look up their books again
 
 
-class _Held(NamedTuple):
-    """A request, the revisions that it got, and when it expires."""
+class Kept(NamedTuple):
+    """A request that names the revisions it got, and the vector that its query had."""
 
     request: SelectRequest
+    query: QueryVector | None
+
+
+class _Held(NamedTuple):
+    """A request, its query's vector, the revisions that it got, and when it expires."""
+
+    request: SelectRequest
+    query: QueryVector | None
     snapshot: Sequence[SnapshotItem]
     expires_at: datetime
 
@@ -51,29 +61,35 @@ class Keeper:
         """Whether requests are kept at all."""
         return bool(self._keep)
 
-    def keep(self, tenant_id: str, request: SelectRequest, response: SelectResponse) -> None:
+    def keep(
+        self,
+        tenant_id: str,
+        request: SelectRequest,
+        response: SelectResponse,
+        query: QueryVector | None = None,
+    ) -> None:
         """Take a request, under its answer's fingerprint; it is written soon.
 
         Of too many, the oldest are let go.
         """
         expires_at = self._clock.now() + self._keep
         name = (tenant_id, response.selection_fingerprint)
-        self._waiting[name] = _Held(request, response.snapshot, expires_at)
+        self._waiting[name] = _Held(request, query, response.snapshot, expires_at)
         if len(self._waiting) > MAX_WAITING:
             self._waiting.popitem(last=False)
 
-    async def find(self, tenant_id: str, selection_id: str) -> SelectRequest | None:
+    async def find(self, tenant_id: str, selection_id: str) -> Kept | None:
         """Return a request that is still kept."""
         name = (tenant_id, selection_id)
         held = self._waiting.get(name) or self._writing.get(name)
         if held is not None:
-            request, expires_at = held.pinned(), held.expires_at
+            found, expires_at = Kept(held.pinned(), held.query), held.expires_at
         else:
             kept = await self._store.read(lambda tx: tx.find_request(tenant_id, selection_id))
             if kept is None:
                 return None
-            request, expires_at = parse_model(SelectRequest, parse_json(kept.body)), kept.expires_at
-        return request if expires_at > self._clock.now() else None
+            found, expires_at = _read(kept.body), kept.expires_at
+        return found if expires_at > self._clock.now() else None
 
     async def flush(self) -> None:
         """Write what waits, and forget what has expired.
@@ -118,9 +134,17 @@ class Keeper:
 
 
 def _kept(tenant_id: str, selection_id: str, held: _Held) -> KeptRequest:
+    query = None if held.query is None else held.query.to_members()
+    members = {"request": held.pinned().model_dump(mode="json"), "query": query}
     return KeptRequest(
         tenant_id=tenant_id,
         selection_id=selection_id,
-        body=held.pinned().model_dump_json().encode(),
+        body=json.dumps(members).encode(),
         expires_at=held.expires_at,
     )
+
+
+def _read(body: bytes) -> Kept:
+    members = json.loads(body)
+    query = None if members["query"] is None else QueryVector.from_members(members["query"])
+    return Kept(parse_model(SelectRequest, members["request"]), query)

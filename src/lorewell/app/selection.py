@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 
-from lorewell.app.books import get_head, get_revision, no_book
+from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
-from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
+from lorewell.app.ports import Transaction
+from lorewell.app.query_vectors import QueryVector
 from lorewell.app.recent import SHORT_IN_THREAD_MS, SHORT_MS
 from lorewell.app.services import Services
+from lorewell.app.vectors import embed_query, not_ready, scores_of, without
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
-from lorewell.engine.native import select
+from lorewell.engine.native import NO_VECTORS, VectorScores, select
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
 from lorewell.errors import Fault, NotFoundError, ValidationFailedError
 from lorewell.model import (
@@ -34,65 +37,6 @@ from lorewell.model.parse import parse_model
 from lorewell.model.text import pointer
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A revision that was asked for: compiled already, or the content to compile it from."""
-
-    row: RevisionRow
-    book: CompiledBook | None
-    content: bytes | None
-
-
-def load_books(
-    tx: Transaction, cache: BookCache, tenant_id: str, refs: Sequence[BookRef]
-) -> list[Loaded]:
-    """Return the requested revisions, in order, in one snapshot.
-
-    Raises:
-        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
-    """
-    return [_load(tx, cache, row) for row in find_rows(tx, tenant_id, refs)]
-
-
-def find_rows(tx: Transaction, tenant_id: str, refs: Sequence[BookRef]) -> tuple[RevisionRow, ...]:
-    """Return the requested revisions without their content, in order.
-
-    Raises:
-        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
-    """
-    heads = tx.find_heads(tenant_id, [ref.book_id for ref in refs])
-    rows = []
-    for ref in refs:
-        head = heads.get(ref.book_id)
-        if head is None or head.deleted_at is not None:
-            raise no_book(ref.book_id)
-        rows.append(get_revision(tx, head, ref.revision))
-    return tuple(rows)
-
-
-def _load(tx: Transaction, cache: BookCache, row: RevisionRow) -> Loaded:
-    book = cache.find(_key(row))
-    content = None if book else tx.get_content(row.tenant_id, row.content_hash)
-    return Loaded(row, book, content)
-
-
-def _key(row: RevisionRow) -> CacheKey[CompiledBook]:
-    return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
-
-
-def compiled(cache: BookCache, counter: TokenCounter, loaded: Loaded) -> CompiledBook:
-    """Return the revision compiled; it is compiled once, however many ask for it."""
-    if loaded.book is not None:
-        return loaded.book
-    row, content = loaded.row, loaded.content or b""
-    return cache.get(
-        _key(row),
-        lambda: compile_book(
-            load_model(content), book_id=row.book_id, revision=row.revision, counter=counter
-        ),
-    )
-
-
 async def select_context(
     services: Services, tenant_id: str, request: SelectRequest
 ) -> SelectResponse:
@@ -105,9 +49,12 @@ async def select_context(
         SnapshotTooLargeError: the books hold too much together.
         SelectionError: a required entry can't go in.
     """
-    response = await _select(services, tenant_id, request)
+    query = None
+    if request.strategy == "hybrid":
+        query = await embed_query(services, tenant_id, request.books, request.query)
+    response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
-        services.keeper.keep(tenant_id, request, response)
+        services.keeper.keep(tenant_id, request, response, query)
     return response
 
 
@@ -115,16 +62,23 @@ async def open_selection(services: Services, tenant_id: str, selection_id: str) 
     """Return a selection that was made a while ago, with its whole ledger, computed now.
 
     Raises:
-        NotFoundError: it was never made, or its request is no longer kept.
+        NotFoundError: it was never made, its request is no longer kept, or the vectors that it was
+            made with are gone.
         BookNotFoundError: a book was deleted since.
     """
-    request = await services.keeper.find(tenant_id, selection_id)
-    if request is None:
+    kept = await services.keeper.find(tenant_id, selection_id)
+    if kept is None:
         raise NotFoundError(f"There is no selection {selection_id}, or it is no longer kept.")
-    return await _select(services, tenant_id, request.model_copy(update={"explain": "full"}))
+    request = kept.request.model_copy(update={"explain": "full"})
+    response = await _select(services, tenant_id, request, kept.query)
+    if response.selection_fingerprint != selection_id:
+        raise NotFoundError("The vectors that this selection was made with are gone.")
+    return response
 
 
-async def _select(services: Services, tenant_id: str, request: SelectRequest) -> SelectResponse:
+async def _select(
+    services: Services, tenant_id: str, request: SelectRequest, query: QueryVector | None
+) -> SelectResponse:
     cache, recent, mark = services.cache, services.recent, services.store.mark()
     name = (tenant_id, *((ref.book_id, ref.revision) for ref in request.books))
     keys = recent.find(name, mark) if _may_be_short(request) else ()
@@ -134,17 +88,29 @@ async def _select(services: Services, tenant_id: str, request: SelectRequest) ->
         recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
         return response
 
-    def answer(loaded: list[Loaded]) -> tuple[list[CacheKey[CompiledBook]], SelectResponse]:
-        keys = [_key(each.row) for each in loaded]
-        books = [compiled(cache, services.counter, each) for each in loaded]
-        return keys, _timed(services, books, request)
+    def load(tx: Transaction) -> tuple[list[Loaded], VectorScores]:
+        loaded = load_books(tx, cache, tenant_id, request.books)
+        return loaded, _scores(tx, tenant_id, loaded, query)
 
-    keys, response = await services.store.read_then(
-        lambda tx: load_books(tx, cache, tenant_id, request.books), answer
-    )
+    def answer(
+        given: tuple[list[Loaded], VectorScores],
+    ) -> tuple[list[CacheKey[CompiledBook]], SelectResponse]:
+        loaded, vectors = given
+        books = [compiled(cache, services.counter, each) for each in loaded]
+        return [key_of(each.row) for each in loaded], _timed(services, books, request, vectors)
+
+    keys, response = await services.store.read_then(load, answer)
     recent.keep(name, mark, keys)
     recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
+
+
+def _scores(
+    tx: Transaction, tenant_id: str, loaded: Sequence[Loaded], query: QueryVector | None
+) -> VectorScores:
+    if query is None:
+        return NO_VECTORS
+    return scores_of(tx, tenant_id, [each.row for each in loaded], query)
 
 
 def _may_be_short(request: SelectRequest) -> bool:
@@ -153,10 +119,13 @@ def _may_be_short(request: SelectRequest) -> bool:
 
 
 def _timed(
-    services: Services, books: Sequence[CompiledBook], request: SelectRequest
+    services: Services,
+    books: Sequence[CompiledBook],
+    request: SelectRequest,
+    vectors: VectorScores = NO_VECTORS,
 ) -> SelectResponse:
     begin = perf_counter()
-    response = select(books, request, limits=services.limits)
+    response = select(books, request, vectors=vectors, limits=services.limits)
     return replace(response, duration_ms=(perf_counter() - begin) * 1000)
 
 
@@ -173,23 +142,41 @@ async def preview_context(
         InvalidDependencyError: `requires` of a given book can't be met.
         SelectionError: a required entry can't go in.
     """
+    stored = [item for item in request.books if isinstance(item, BookRef)]
+    query = None
+    if request.strategy == "hybrid":
+        query = await embed_query(services, tenant_id, stored, request.query)
 
-    def load(tx: Transaction) -> list[Loaded | None]:
-        return [
+    def load(tx: Transaction) -> tuple[list[Loaded | None], VectorScores]:
+        loaded = [
             None
             if isinstance(item, InlineBook)
             else _load_item(tx, services.cache, tenant_id, item)
             for item in request.books
         ]
+        named = [
+            each
+            for item, each in zip(request.books, loaded, strict=True)
+            if each is not None and isinstance(item, BookRef)
+        ]
+        return loaded, _scores(tx, tenant_id, named, query)
 
-    def answer(loaded: list[Loaded | None]) -> SelectResponse:
+    def answer(given: tuple[list[Loaded | None], VectorScores]) -> SelectResponse:
+        loaded, vectors = given
         books = [
             _preview_book(services, item, each, index)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
         fields["books"] = tuple(book.ref for book in books)
-        return _timed(services, books, parse_model(SelectRequest, fields))
+        if services.embedder is not None:
+            unstored = {
+                not_ready(book.book_id, book.revision)
+                for item, book in zip(request.books, books, strict=True)
+                if not isinstance(item, BookRef)
+            }
+            vectors = without(vectors, unstored)
+        return _timed(services, books, parse_model(SelectRequest, fields), vectors)
 
     return await services.store.read_then(load, answer)
 
@@ -199,7 +186,7 @@ def _load_item(
 ) -> Loaded:
     head = get_head(tx, tenant_id, item.book_id)
     if isinstance(item, BookRef):
-        return _load(tx, cache, get_revision(tx, head, item.revision))
+        return load_book(tx, cache, get_revision(tx, head, item.revision))
     row = get_revision(tx, head, item.revision)
     return Loaded(row, None, tx.get_content(tenant_id, row.content_hash))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lorewell.app.cache import BookCache
+from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
-from lorewell.app.ports import Clock, Store
+from lorewell.app.ports import Clock, Embedder, Store
+from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
@@ -29,6 +31,10 @@ class Services:
         limits: how much the books of one selection may hold together.
         auth: whether API keys are asked for.
         max_conversation_states: timed states that are kept of a conversation at most.
+        embedder: makes vectors; None where there are none.
+        queries: the vectors of queries, if there is an embedder.
+        index_lease: how long a build of an index counts as running after its last sign of life.
+        jobs: work that goes on after its request was answered.
     """
 
     store: Store
@@ -41,6 +47,10 @@ class Services:
     limits: SnapshotLimits
     auth: bool
     max_conversation_states: int
+    embedder: Embedder | None
+    queries: QueryVectors | None
+    index_lease: timedelta
+    jobs: Jobs
 
 
 def stamp(time: datetime) -> str:

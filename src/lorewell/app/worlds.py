@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lorewell.app.bindings import find_bound
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
+from lorewell.app.loaded import find_rows
 from lorewell.app.ports import RevisionRow, Transaction
-from lorewell.app.selection import changed, find_rows
+from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import World, compile_stored, compile_world, world_entries
@@ -43,10 +44,10 @@ class LoadedWorld:
     content: bytes | None = None
 
 
-def load_worlds(
-    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str | None, items: Sequence[Item]
+def find_worlds(
+    tx: Transaction, tenant_id: str, prompt_id: str | None, items: Sequence[Item]
 ) -> list[LoadedWorld]:
-    """Return the books of a prompt, then those that are named, in one snapshot.
+    """Return the books of a prompt, then those that are named, with nothing of them loaded yet.
 
     Raises:
         BindingInvalidError: a binding of the prompt names a book or revision that is gone.
@@ -59,56 +60,71 @@ def load_worlds(
         if not isinstance(item, AttachedNative) and item.book_id is not None
     ]
     named = {ref.book_id for ref in refs}
-    loaded = [] if prompt_id is None else _load_bound(tx, cache, tenant_id, prompt_id, named)
+    found = [] if prompt_id is None else _find_bound(tx, tenant_id, prompt_id, named)
     rows = iter(find_rows(tx, tenant_id, refs))
     for index, item in enumerate(items):
-        if isinstance(item, AttachedNative) or item.book_id is None:
-            loaded.append(LoadedWorld(item=item, index=index))
-        else:
-            loaded.append(_load(tx, cache, next(rows), item, index))
-    return loaded
+        is_given = isinstance(item, AttachedNative) or item.book_id is None
+        row = None if is_given else next(rows)
+        found.append(LoadedWorld(item=item, index=index, row=row))
+    return found
 
 
-def _load_bound(
-    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str, named: set[str]
+def load_worlds(
+    tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str | None, items: Sequence[Item]
+) -> list[LoadedWorld]:
+    """Return the books as `find_worlds` does, with what is needed to compile them.
+
+    Raises:
+        LorewellError: as `find_worlds`.
+    """
+    return [_load(tx, cache, each) for each in find_worlds(tx, tenant_id, prompt_id, items)]
+
+
+def _find_bound(
+    tx: Transaction, tenant_id: str, prompt_id: str, named: set[str]
 ) -> list[LoadedWorld]:
     policy, rows = find_bound(tx, tenant_id, prompt_id)
     if rows and policy != POLICY:
         message = f"The books of the prompt {prompt_id!r} run under the policy {policy}."
         raise PolicyMismatchError(message, prompt_id=prompt_id, policy=policy)
     return [
-        _load(tx, cache, row, AttachedBook(book_id=row.book_id, revision=row.revision), -1)
+        LoadedWorld(
+            item=AttachedBook(book_id=row.book_id, revision=row.revision), index=-1, row=row
+        )
         for row in rows
         if row.book_id not in named
     ]
 
 
-def _load(
-    tx: Transaction,
-    cache: BookCache,
-    row: RevisionRow,
-    item: AttachedBook | AttachedChanges,
-    index: int,
-) -> LoadedWorld:
+def _load(tx: Transaction, cache: BookCache, found: LoadedWorld) -> LoadedWorld:
+    item, row = found.item, found.row
+    if row is None or isinstance(item, AttachedNative):
+        return found
     world = cache.find(_stored_key(item, row)) if isinstance(item, AttachedBook) else None
     content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
-    return LoadedWorld(item=item, index=index, row=row, world=world, content=content)
+    return replace(found, world=world, content=content)
 
 
-def compile_library(services: Services, loaded: Sequence[LoadedWorld]) -> Library:
-    """Return the books ready to be scanned, from the cache as far as they are in it.
+def compile_worlds(services: Services, loaded: Sequence[LoadedWorld]) -> list[Attached]:
+    """Return the books compiled, in their order, from the cache as far as they are in it.
 
     Books in our own format that are given or changed are compiled for one request alone.
 
     Raises:
         ValidationFailedError: a change does not fit to its book.
+    """
+    return [Attached(each.item.source, _world(services.cache, each)) for each in loaded]
+
+
+def make_library(
+    services: Services, loaded: Sequence[LoadedWorld], attached: Sequence[Attached]
+) -> Library:
+    """Return the books ready to be scanned, in an order that is worked out once.
+
+    Raises:
         SnapshotTooLargeError: the books hold too much together.
     """
     keys = [_key(each) for each in loaded]
-    attached = [
-        Attached(each.item.source, _world(services.cache, key, each))
-        for key, each in zip(keys, loaded, strict=True)
-    ]
     if None in keys:
         return _library(services, attached)
     sources = tuple(each.source for each in attached)
@@ -148,9 +164,10 @@ def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:
     return CacheKey(World, (item.name, row.book_id, row.revision, row.content_hash))
 
 
-def _world(cache: BookCache, key: CacheKey[World] | None, loaded: LoadedWorld) -> World:
+def _world(cache: BookCache, loaded: LoadedWorld) -> World:
     if loaded.world is not None:
         return loaded.world
+    key = _key(loaded)
     return _compile(loaded) if key is None else cache.get(key, lambda: _compile(loaded))
 
 

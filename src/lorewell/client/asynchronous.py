@@ -110,6 +110,7 @@ class AsyncLorewellClient:
     import_files = _method(books.import_files)
     build_index = _method(books.build_index)
     get_index = _method(books.get_index)
+    list_indexes = _method(books.list_indexes)
     select_for_turn = _method(turns.select_for_turn)
     preview_for_turn = _method(turns.preview_for_turn)
     get_selection = _method(turns.get_selection)

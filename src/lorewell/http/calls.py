@@ -33,7 +33,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Written = SelectResponse | SillyTavernResponse | ReplayResponse
 
 JSON = "application/json"
-OK, CREATED, NO_CONTENT = 200, 201, 204
+OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204
 _LARGE_LEDGER = 1_000
 _MAX_STEM_CHARS = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")

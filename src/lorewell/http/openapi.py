@@ -27,7 +27,7 @@ from lorewell.errors import (
     UnsupportedMediaTypeError,
     ValidationFailedError,
 )
-from lorewell.http import multipart, problems
+from lorewell.http import events, multipart, problems
 from lorewell.http.problems import status_of
 from lorewell.model import (
     ActivatePreview,
@@ -67,7 +67,7 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
-from lorewell.model.index import IndexRequest, IndexState
+from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 
 Document = dict[str, Any]
 Link = tuple[str, Mapping[str, str]]
@@ -101,6 +101,8 @@ _GIVEN: tuple[type, ...] = (
     CreateResult,
     CreatedKey,
     ImportPreview,
+    IndexBuilt,
+    IndexPage,
     IndexState,
     KeyList,
     problems.Problem,
@@ -195,6 +197,14 @@ def json_body(model: type, example: object) -> Document:
     """Return a JSON body of a model."""
     content = {"schema": _ref(model), "example": example}
     return {"required": True, "content": {"application/json": content}}
+
+
+def json_or_events(model: type) -> Document:
+    """Return the content of an answer that is a model, or events if the request accepts them."""
+    return {
+        "application/json": {"schema": _ref(model)},
+        events.MEDIA_TYPE: {"schema": {"type": "string"}},
+    }
 
 
 def file_body(field: str, most: int) -> Document:

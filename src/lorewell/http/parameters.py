@@ -19,6 +19,7 @@ MAX_PAGE = 200
 # Every query parameter that some route knows: none may be given twice.
 NAMES = frozenset(
     {
+        "background",
         "cursor",
         "expected_revision",
         "force",
@@ -29,6 +30,7 @@ NAMES = frozenset(
         "prompt_id",
         "q",
         "revision",
+        "stale",
         "tenant_id",
         "to",
     }
@@ -99,6 +101,16 @@ Force = Annotated[
     bool,
     BeforeValidator(_true_or_false),
     Query(description="Whether to delete what a prompt still uses."),
+]
+Background = Annotated[
+    bool,
+    BeforeValidator(_true_or_false),
+    Query(description="Whether to answer at once, and to build meanwhile."),
+]
+Stale = Annotated[
+    bool,
+    BeforeValidator(_true_or_false),
+    Query(description="Whether to list only what no search can use as it is."),
 ]
 IncludeDeleted = Annotated[
     bool, BeforeValidator(_true_or_false), Query(description="Whether deleted books are listed.")

@@ -234,6 +234,36 @@ class BudgetFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VectorEntry:
+    """An entry that vectors found, and so activated from outside.
+
+    Attributes:
+        id: "book.uid".
+        rank: of its content, from 1; entries of equal content share one.
+        similarity: a cosine, to six digits.
+    """
+
+    id: str
+    rank: int
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorsUsed:
+    """What vectors found, or why they found nothing.
+
+    Attributes:
+        entries: best first.
+        degraded: `vector_disabled`, `embedding_unavailable`, or `index_not_ready:…` for each book
+            that has entries to be found and no index; the other books were searched.
+    """
+
+    entries: tuple[VectorEntry, ...]
+    degraded: tuple[str, ...]
+    embedding_version: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
     """Which timed state a turn of a conversation began with.
 
@@ -260,6 +290,7 @@ class SillyTavernResponse:
         loops, events, verdicts: the ledger; under `explain: "full"` alone.
         snapshot: the stored revisions that were used, for callers to fill in.
         conversation: for callers that keep timed state to fill in.
+        vectors: for callers that have some to fill in.
     """
 
     activated: tuple[ActivatedEntry, ...]
@@ -280,6 +311,7 @@ class SillyTavernResponse:
     verdicts: tuple[Verdict, ...] = ()
     snapshot: tuple[SnapshotItem, ...] = ()
     conversation: Continued | None = None
+    vectors: VectorsUsed | None = None
     policy_version: str = "sillytavern/1.18.0"
 
     def to_json(self) -> bytes:

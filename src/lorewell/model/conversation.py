@@ -18,11 +18,29 @@ from lorewell.model.base import Contract
 from lorewell.model.book import BookCreate
 from lorewell.model.preview import ChangedBook, kind_of
 from lorewell.model.records import Timestamp
-from lorewell.model.text import Identifier
+from lorewell.model.text import Flag, Identifier, Integer, Number
 
 CONVERSATION_PATTERN = "^[^/]{1,200}$"  # it is a segment of a path
 ConversationId = Annotated[Identifier, Field(pattern=CONVERSATION_PATTERN)]
 PromptName = Annotated[Identifier, Field(min_length=1, max_length=200)]
+
+
+class VectorSearch(Contract):
+    """How entries are found by vectors, as SillyTavern's vector storage finds them.
+
+    Attributes:
+        messages: how many of the newest ones are the query.
+        max_entries: how many contents are found at most.
+        threshold: how near they must be at least, as a cosine.
+        all_entries: whether entries count that are not marked as `vectorized`.
+
+    Source: spec/sillytavern.md §13.
+    """
+
+    messages: Annotated[Integer, Field(ge=1, le=100)] = 2
+    max_entries: Annotated[Integer, Field(ge=1, le=1_000)] = 5
+    threshold: Annotated[Number, Field(ge=-1, le=1)] = 0.25
+    all_entries: Flag = False
 
 
 class ActivateRequest(SillyTavernRequest):
@@ -34,9 +52,12 @@ class ActivateRequest(SillyTavernRequest):
         conversation_id: timed state is kept under this name. The turn begins with the state that
             was kept after the longest part of the chat that is still its beginning, unless
             `timed_state` is given.
+        vectors: activates entries of stored books that are near to what was said last, before
+            those of `forced`.
     """
 
     prompt_id: PromptName | None = None
+    vectors: VectorSearch | None = None
     conversation_id: ConversationId | None = None
 
 

@@ -19,12 +19,31 @@ class IndexRequest(Contract):
 
 
 class IndexState(Contract):
-    """How far the index of a revision is; `absent` if it was never built."""
+    """How far the index of a revision is; `absent` if it was never built.
+
+    `done` of `chunk_count` chunks have their vectors. `usable` is whether a search can use it: it
+    is ready, and made by what makes vectors now.
+    """
 
     book_id: str
     revision: int
     status: IndexStatus
     embedding_version: str | None
     chunk_count: int
+    done: int
+    usable: bool
     error: str | None
     updated_at: Timestamp | None
+
+
+class IndexBuilt(IndexState):
+    """An index that was asked for; `reused` if it was ready before."""
+
+    reused: bool
+
+
+class IndexPage(Contract):
+    """Indexes of the revisions in use: each book's latest one, and those bound by number."""
+
+    indexes: tuple[IndexState, ...]
+    next_cursor: str | None

@@ -14,9 +14,12 @@ SearchMode = Literal["lexical", "vector", "hybrid"]
 
 
 class SearchRequest(Contract):
-    """What to look for. No filter of a selection applies; disabled entries are found too."""
+    """What to look for. No filter of a selection applies; disabled entries are found too.
 
-    books: Annotated[tuple[BookRef, ...], Field(min_length=1, max_length=20)]
+    Without `books` all books of the tenant are searched, in their latest revisions.
+    """
+
+    books: Annotated[tuple[BookRef, ...], Field(min_length=1, max_length=20)] | None = None
     query: Annotated[Text, Field(min_length=1, max_length=8_000)]
     mode: SearchMode = "lexical"
     limit: Annotated[Integer, Field(ge=1, le=100)] = 20
@@ -24,8 +27,8 @@ class SearchRequest(Contract):
 
     @field_validator("books", mode="after")
     @classmethod
-    def _check_books(cls, books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
-        return check_distinct_books(books)
+    def _check_books(cls, books: tuple[BookRef, ...] | None) -> tuple[BookRef, ...] | None:
+        return None if books is None else check_distinct_books(books)
 
 
 class SearchResult(Contract):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
@@ -61,6 +62,31 @@ def locate(place: int, firsts: Sequence[int]) -> tuple[int, int]:
     """
     number = bisect_right(firsts, place) - 1
     return number, place - firsts[number]
+
+
+def nearest_first(
+    similarities: Sequence[NDArray[float64]], name_of: Callable[[int, int], str]
+) -> Iterator[tuple[int, int]]:
+    """Yield the entries of one or several books that have a vector, nearest first, ties by name.
+
+    Args:
+        similarities: of each book one number an entry, NaN where an entry has no vector.
+        name_of: names an entry by the number of its book and its place there.
+
+    >>> import numpy
+    >>> books = [numpy.array([0.2, numpy.nan]), numpy.array([0.9, 0.2])]
+    >>> list(nearest_first(books, lambda number, place: f"{number}:{place}"))
+    [(1, 0), (0, 0), (1, 1)]
+    """
+    import numpy as np  # noqa: PLC0415  see above
+
+    if not similarities:
+        return
+    scores = np.concatenate(similarities)
+    firsts = list(accumulate(map(len, similarities), initial=0))
+    for tied in best_first(scores, np.flatnonzero(~np.isnan(scores))):
+        found = [locate(place, firsts) for place in tied]
+        yield from found if len(found) == 1 else sorted(found, key=lambda at: name_of(*at))
 
 
 def _split(

@@ -37,7 +37,7 @@ from lorewell.model import (
     StoredBook,
 )
 from lorewell.model.imports import ExportFormat
-from lorewell.model.index import IndexRequest, IndexState
+from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 from lorewell.model.parse import parse_model
 from lorewell.model.text import text_flaw
 
@@ -214,12 +214,18 @@ def build_index(
     revision: int,
     *,
     force: bool = False,
+    background: bool = False,
     **options: Unpack[TenantOptions],
-) -> Call[IndexState]:
-    """Build the vector index of a revision, unless it is ready already and `force` is not given."""
+) -> Call[IndexBuilt]:
+    """Build the vector index of a revision, unless it is ready already and `force` is not given.
+
+    With `background` the answer comes at once; `get_index` tells how far it is.
+    """
     asked = parse_model(IndexRequest, {"revision": revision, "force": force})
-    ask = Ask(method="POST", path=f"{_book(book_id)}/index", kind=Kind.WRITE, body=asked)
-    return session.call(ask, model(IndexState), options)
+    query = {"background": background or None}
+    path = f"{_book(book_id)}/index"
+    ask = Ask(method="POST", path=path, kind=Kind.WRITE, query=query, body=asked)
+    return session.call(ask, model(IndexBuilt), options)
 
 
 def get_index(
@@ -233,6 +239,23 @@ def get_index(
     query = {"revision": revision}
     ask = Ask(method="GET", path=f"{_book(book_id)}/index", kind=Kind.READ, query=query)
     return session.call(ask, model(IndexState), options)
+
+
+def list_indexes(
+    session: Session,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    stale: bool = False,
+    **options: Unpack[TenantOptions],
+) -> Call[IndexPage]:
+    """Return a page of the indexes of the revisions in use; with `stale` of those no search uses.
+
+    In use are each book's latest revision, and those that a binding names.
+    """
+    query = page_of(limit, cursor) | {"stale": stale or None}
+    ask = Ask(method="GET", path="/v1/indexes", kind=Kind.READ, query=query)
+    return session.call(ask, model(IndexPage), options)
 
 
 def _book(book_id: str) -> str:

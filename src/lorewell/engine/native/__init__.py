@@ -1,6 +1,6 @@
 """The native policy. Reads like spec/native.md §8."""
 
-from lorewell.engine.native.recall import VectorScores
+from lorewell.engine.native.recall import NO_VECTORS, VectorScores
 from lorewell.engine.native.select import SnapshotLimits, select
 
-__all__ = ["SnapshotLimits", "VectorScores", "select"]
+__all__ = ["NO_VECTORS", "SnapshotLimits", "VectorScores", "select"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
@@ -14,7 +13,7 @@ from lorewell.model import SelectRequest
 from lorewell.model.decision import Recalled
 from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import KEPT, LIST_LENGTH, fuse
-from lorewell.retrieval.order import best_first, locate
+from lorewell.retrieval.order import nearest_first
 
 if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
     from numpy import float64
@@ -184,10 +183,14 @@ def rank(
     """
     similarities = [] if vectors.degraded else [_similarities(book, vectors) for book in books]
     lists = _Lists(similarities, request.recall_floor, refusal)
+
+    def name_of(number: int, place: int) -> str:
+        return books[number].entries[place].full_id
+
     ranking = Ranking([book.lexical() for book in books], request.query)
-    found = ranking.best_first(lambda number, place: books[number].entries[place].full_id)
-    lexical = lists.fill((number, books[number].entries[place]) for number, place in found)
-    vector = lists.fill(_nearest_first(books, similarities), falling=True)
+    lexical = lists.fill(_entries(books, ranking.best_first(name_of)))
+    nearest = _entries(books, nearest_first(similarities, name_of))
+    vector = lists.fill((each for each in nearest if each[1].spec.recall), falling=True)
     return Recall(
         lexical={full_id: place for place, full_id in enumerate(lexical, 1)},
         vector={full_id: place for place, full_id in enumerate(vector, 1)},
@@ -264,19 +267,7 @@ def _similarities(book: CompiledBook, vectors: VectorScores) -> NDArray[float64]
     return similarities
 
 
-def _nearest_first(
-    books: Sequence[CompiledBook], similarities: Sequence[NDArray[float64]]
+def _entries(
+    books: Sequence[CompiledBook], found: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, CompiledEntry]]:
-    """Yield the entries that have a vector, nearest first, ties by full id."""
-    import numpy as np  # noqa: PLC0415  see above
-
-    if not similarities:
-        return
-    scores = np.concatenate(similarities)
-    firsts = list(accumulate((book.entry_count for book in books), initial=0))
-    for tied in best_first(scores, np.flatnonzero(~np.isnan(scores))):
-        places = [locate(place, firsts) for place in tied]
-        found = [(number, books[number].entries[place]) for number, place in places]
-        if len(found) > 1:
-            found.sort(key=lambda pair: pair[1].full_id)
-        yield from (pair for pair in found if pair[1].spec.recall)
+    return ((number, books[number].entries[place]) for number, place in found)

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+import asyncio
+import json
+from collections.abc import AsyncIterator
 
-from lorewell.app.indexing import build_index as build, index_state
-from lorewell.errors import BookNotFoundError, RevisionNotFoundError, VectorDisabledError
-from lorewell.http.calls import OK, Reading, Writing, answer
-from lorewell.http.openapi import json_body, told
-from lorewell.http.parameters import BookId, Revision
-from lorewell.model.index import IndexRequest, IndexState
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
+
+from lorewell.app.indexing import IndexBuild, claim_index, index_state, list_indexes as list_page
+from lorewell.app.pages import Page
+from lorewell.errors import (
+    BookNotFoundError,
+    EmbeddingUnavailableError,
+    IndexBusyError,
+    LorewellError,
+    RevisionNotFoundError,
+    VectorDisabledError,
+)
+from lorewell.http.calls import ACCEPTED, OK, Call, Reading, Writing, answer
+from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
+from lorewell.http.openapi import json_body, json_or_events, told
+from lorewell.http.parameters import Background, BookId, Cursor, Limit, Revision, Stale
+from lorewell.http.problems import problem_of
+from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 
 TAG = "index"
 _PROBLEMS = (BookNotFoundError, RevisionNotFoundError)
@@ -22,17 +37,66 @@ router = APIRouter()
     **told(
         *_PROBLEMS,
         VectorDisabledError,
-        gives={OK: IndexState},
+        IndexBusyError,
+        EmbeddingUnavailableError,
+        gives={OK: json_or_events(IndexBuilt), ACCEPTED: IndexBuilt},
         takes=json_body(IndexRequest, {"revision": 1}),
     ),
 )
-async def build_index(call: Writing, book_id: BookId) -> Response:
-    """Build the index of a revision, unless it is ready already."""
+async def build_index(
+    call: Writing, book_id: BookId, *, background: Background = False
+) -> Response:
+    """Build the index of a revision, unless it is ready already.
+
+    Asked for events, the answer tells of the progress: `progress` with `done` and `total` chunks,
+    in the end `index` with what else would be the answer, or `problem`.
+    """
     asked = await call.body(IndexRequest)
-    return answer(await build(call.services, call.tenant_id, book_id, asked.revision))
+    build = await claim_index(
+        call.services, call.tenant_id, book_id, asked.revision, force=asked.force
+    )
+    if background:
+        if not build.reused:
+            build.start()
+        return answer(build.state, OK if build.reused else ACCEPTED)
+    if MEDIA_TYPE in call.request.headers.get("accept", ""):
+        return StreamingResponse(_events(call, build), media_type=MEDIA_TYPE)
+    return answer(await build.run())
+
+
+async def _events(call: Call, build: IndexBuild) -> AsyncIterator[bytes]:
+    """Yield the progress of a build, which goes on if nobody listens any more."""
+    told_of: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+    running = build.start(lambda done, total: told_of.put_nowait((done, total)))
+    running.add_done_callback(lambda _: told_of.put_nowait(None))
+    while True:
+        try:
+            async with asyncio.timeout(QUIET_SECONDS):
+                progress = await told_of.get()
+        except TimeoutError:
+            yield STILL_HERE
+            continue
+        if progress is None:
+            break
+        done, total = progress
+        yield event("progress", json.dumps({"done": done, "total": total}))
+    try:
+        yield event("index", (await running).model_dump_json())
+    except LorewellError as error:
+        problem = problem_of(error, call.request.state.request_id)
+        yield event("problem", json.dumps(problem))
 
 
 @router.get("/v1/books/{book_id}/index", **told(*_PROBLEMS, gives={OK: IndexState}))
 async def get_index(call: Reading, book_id: BookId, revision: Revision = None) -> Response:
     """Return how far the index of a revision is, of the latest one if none is named."""
     return answer(await index_state(call.services, call.tenant_id, book_id, revision))
+
+
+@router.get("/v1/indexes", **told(VectorDisabledError, gives={OK: IndexPage}))
+async def list_indexes(
+    call: Reading, limit: Limit = 50, cursor: Cursor = None, *, stale: Stale = False
+) -> Response:
+    """Return the indexes of each book's latest revision and of those that are bound by number."""
+    page = Page(limit=limit, cursor=cursor)
+    return answer(await list_page(call.services, call.tenant_id, page, stale=stale))

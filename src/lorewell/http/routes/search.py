@@ -5,7 +5,14 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from lorewell.app.search import search
-from lorewell.errors import BookNotFoundError, RevisionNotFoundError, VectorDisabledError
+from lorewell.errors import (
+    BookNotFoundError,
+    EmbeddingUnavailableError,
+    IndexNotReadyError,
+    RevisionNotFoundError,
+    SnapshotTooLargeError,
+    VectorDisabledError,
+)
 from lorewell.http.calls import OK, Reading, answer
 from lorewell.http.examples import SEARCH
 from lorewell.http.openapi import json_body, told
@@ -22,6 +29,9 @@ router = APIRouter()
         BookNotFoundError,
         RevisionNotFoundError,
         VectorDisabledError,
+        IndexNotReadyError,
+        EmbeddingUnavailableError,
+        SnapshotTooLargeError,
         gives={OK: SearchResponse},
         takes=json_body(SearchRequest, SEARCH),
     ),

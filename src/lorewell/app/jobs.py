@@ -1,0 +1,49 @@
+"""Work that goes on after its request was answered, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from lorewell.errors import LorewellError
+
+Result = TypeVar("Result")
+
+
+class Jobs:
+    """Tasks that go on until the service stops. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._begun: set[str] = set()
+
+    def start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        """Begin a job.
+
+        Our own errors are for who awaits it, if anybody does; others are told the event loop too.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)  # a task that nobody holds may vanish
+        task.add_done_callback(self._ended)
+        return task
+
+    def once(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Begin a job unless one of that name was begun before."""
+        if name not in self._begun:
+            self._begun.add(name)
+            self.start(work())
+
+    async def stop(self) -> None:
+        """End all jobs; each of them tidies up first."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, LorewellError):
+            context = {"message": "A job failed.", "exception": error, "task": task}
+            task.get_loop().call_exception_handler(context)

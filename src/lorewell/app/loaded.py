@@ -1,0 +1,76 @@
+"""Books that a request asks for: found, read, and compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lorewell.app.books import get_revision, no_book
+from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.documents import load_model
+from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.engine.compile import compile_book
+from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.tokens import TokenCounter
+from lorewell.model import BookRef
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A revision that was asked for: compiled already, or the content to compile it from."""
+
+    row: RevisionRow
+    book: CompiledBook | None
+    content: bytes | None
+
+
+def load_books(
+    tx: Transaction, cache: BookCache, tenant_id: str, refs: Sequence[BookRef]
+) -> list[Loaded]:
+    """Return the requested revisions, in order, in one snapshot.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
+    """
+    return [load_book(tx, cache, row) for row in find_rows(tx, tenant_id, refs)]
+
+
+def find_rows(tx: Transaction, tenant_id: str, refs: Sequence[BookRef]) -> tuple[RevisionRow, ...]:
+    """Return the requested revisions without their content, in order.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
+    """
+    heads = tx.find_heads(tenant_id, [ref.book_id for ref in refs])
+    rows = []
+    for ref in refs:
+        head = heads.get(ref.book_id)
+        if head is None or head.deleted_at is not None:
+            raise no_book(ref.book_id)
+        rows.append(get_revision(tx, head, ref.revision))
+    return tuple(rows)
+
+
+def load_book(tx: Transaction, cache: BookCache, row: RevisionRow) -> Loaded:
+    """Return a revision, with its content if it is still to be compiled."""
+    book = cache.find(key_of(row))
+    content = None if book else tx.get_content(row.tenant_id, row.content_hash)
+    return Loaded(row, book, content)
+
+
+def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:
+    """Return what a revision is held under once it is compiled."""
+    return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
+
+
+def compiled(cache: BookCache, counter: TokenCounter, loaded: Loaded) -> CompiledBook:
+    """Return the revision compiled; it is compiled once, however many ask for it."""
+    if loaded.book is not None:
+        return loaded.book
+    row, content = loaded.row, loaded.content or b""
+    return cache.get(
+        key_of(row),
+        lambda: compile_book(
+            load_model(content), book_id=row.book_id, revision=row.revision, counter=counter
+        ),
+    )

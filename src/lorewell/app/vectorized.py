@@ -1,0 +1,126 @@
+"""Vector search for the policy `sillytavern`: what of its books is near to the chat (§13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lorewell.app.indexing import embedding_version
+from lorewell.app.ports import Transaction
+from lorewell.app.query_vectors import QueryVector
+from lorewell.app.services import Services
+from lorewell.app.vectors import (
+    EMBEDDING_UNAVAILABLE,
+    INDEX_NOT_READY,
+    VECTOR_DISABLED,
+    best_of_entries,
+    find_ready,
+    not_ready,
+)
+from lorewell.app.worlds import LoadedWorld, find_worlds
+from lorewell.engine.sillytavern.vectorized import find_entries, may_be_found, query_of
+from lorewell.engine.sillytavern.world import World
+from lorewell.errors import EmbeddingUnavailableError
+from lorewell.model import ActivateRequest
+from lorewell.model.activate import AttachedBook, ForcedEntry
+from lorewell.model.activated import VectorsUsed
+from lorewell.model.conversation import VectorSearch
+
+if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+    from numpy import float64
+    from numpy.typing import NDArray
+
+
+async def embed_chat(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> QueryVector | None:
+    """Return the vector of what was said last; None if the request asks for no search.
+
+    Where no book has an index, or nothing was said, there is no vector and no cause: `Near` knows
+    which books lack one.
+
+    Raises:
+        LorewellError: the books can't be found, as `find_worlds`.
+    """
+    search = request.vectors
+    if search is None:
+        return None
+    if services.embedder is None or services.queries is None:
+        return QueryVector(degraded=(VECTOR_DISABLED,))
+    version = embedding_version(services.embedder)
+
+    def look(tx: Transaction) -> bool:
+        found = find_worlds(tx, tenant_id, request.prompt_id, request.books)
+        rows = [each.row for each in found if each.row is not None]
+        return bool(find_ready(tx, tenant_id, rows, version)[0])
+
+    text = query_of(request.chat, search)
+    if not text or not await services.store.read(look):
+        return QueryVector(None, version)
+    try:
+        return QueryVector(await services.queries.get(text), version)
+    except EmbeddingUnavailableError:
+        return QueryVector(degraded=(EMBEDDING_UNAVAILABLE,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """What vectors say of the books of a turn.
+
+    Attributes:
+        similarities: by the number of a book, how near its entries are; none without a vector.
+        missing: by the number of a book, what is said of it if it has no index.
+        query: the vector, or why there is none.
+    """
+
+    similarities: Mapping[int, NDArray[float64]]
+    missing: Mapping[int, str]
+    query: QueryVector
+
+    def entries(self, worlds: Sequence[World], search: VectorSearch) -> VectorsUsed:
+        """Return what is found in the compiled books."""
+        causes = {
+            cause
+            for number, cause in self.missing.items()
+            if any(may_be_found(lore, search) for lore in worlds[number].entries)
+        }
+        return VectorsUsed(
+            entries=find_entries(worlds, self.similarities, search),
+            degraded=self.query.degraded or tuple(sorted(causes)),
+            embedding_version=self.query.embedding_version,
+        )
+
+
+def find_near(
+    tx: Transaction, tenant_id: str, loaded: Sequence[LoadedWorld], query: QueryVector
+) -> Near:
+    """Return how near the entries of all books with an index are to what was said."""
+    version = query.embedding_version
+    if version is None:
+        return Near(similarities={}, missing={}, query=query)
+    stored = {
+        number: each.row
+        for number, each in enumerate(loaded)
+        if each.row is not None and isinstance(each.item, AttachedBook)
+    }
+    ready, _ = find_ready(tx, tenant_id, list(stored.values()), version)
+    similarities: dict[int, NDArray[float64]] = {}
+    missing: dict[int, str] = {}
+    for number, each in enumerate(loaded):
+        row = stored.get(number)
+        index = None if row is None else ready.get((row.book_id, row.revision))
+        if row is None:  # it is stored nowhere as it is
+            missing[number] = f"{INDEX_NOT_READY}:{each.item.name}"
+        elif index is None:
+            missing[number] = not_ready(row.book_id, row.revision)
+        elif query.vector is not None:
+            scores = tx.similarities(index, query.vector)
+            similarities[number] = best_of_entries(scores, row.entry_count)
+    return Near(similarities=similarities, missing=missing, query=query)
+
+
+def force(request: ActivateRequest, used: VectorsUsed) -> ActivateRequest:
+    """Return the request with what vectors found; what it forces itself goes before that."""
+    found = (ForcedEntry(ref=entry.id) for entry in used.entries)
+    return request.model_copy(update={"forced": (*found, *request.forced)})

@@ -1,0 +1,107 @@
+"""What vectors say of the books of a request, or why they say nothing (spec/native.md §9.2, §9.3).
+
+The query is embedded before any transaction begins, and only where all indexes are ready; what the
+indexes say is read in the transaction that reads the books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lorewell.app.indexing import embedding_version
+from lorewell.app.loaded import find_rows
+from lorewell.app.ports import ChunkScores, IndexRow, RevisionRow, Transaction
+from lorewell.app.query_vectors import QueryVector
+from lorewell.app.services import Services
+from lorewell.engine.native import VectorScores
+from lorewell.errors import EmbeddingUnavailableError
+from lorewell.model import BookRef
+
+if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+    from numpy import float64
+    from numpy.typing import NDArray
+
+VECTOR_DISABLED = "vector_disabled"
+EMBEDDING_UNAVAILABLE = "embedding_unavailable"
+INDEX_NOT_READY = "index_not_ready"
+
+
+async def embed_query(
+    services: Services, tenant_id: str, refs: Sequence[BookRef], query: str
+) -> QueryVector:
+    """Return the vector of a query over books; no error of vectors, but why there are none.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
+    """
+    if services.embedder is None or services.queries is None:
+        return QueryVector(degraded=(VECTOR_DISABLED,))
+    version = embedding_version(services.embedder)
+
+    def look(tx: Transaction) -> tuple[str, ...]:
+        return find_ready(tx, tenant_id, find_rows(tx, tenant_id, refs), version)[1]
+
+    missing = await services.store.read(look)
+    if missing:
+        return QueryVector(degraded=missing)
+    try:
+        return QueryVector(await services.queries.get(query), version)
+    except EmbeddingUnavailableError:
+        return QueryVector(degraded=(EMBEDDING_UNAVAILABLE,))
+
+
+def find_ready(
+    tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], version: str
+) -> tuple[Mapping[tuple[str, int], IndexRow], tuple[str, ...]]:
+    """Return the indexes that are ready for an embedding version, and what to say of the rest."""
+    names = [(row.book_id, row.revision) for row in revisions]
+    found = tx.find_indexes(tenant_id, names)
+    ready = {
+        name: row
+        for name, row in found.items()
+        if row.status == "ready" and row.embedding_version == version
+    }
+    missing = {not_ready(*name) for name in names if name not in ready}
+    return ready, tuple(sorted(missing))
+
+
+def not_ready(book_id: str, revision: int) -> str:
+    """Return what an answer says of a revision without an index that can be used."""
+    return f"{INDEX_NOT_READY}:{book_id}:{revision}"
+
+
+def scores_of(
+    tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], query: QueryVector
+) -> VectorScores:
+    """Return how near all entries of these revisions are to the query."""
+    vector, version = query.vector, query.embedding_version
+    if vector is None or version is None:
+        return VectorScores(degraded=query.degraded)
+    ready, missing = find_ready(tx, tenant_id, revisions, version)
+    if missing:  # meanwhile a book was published again, or its index is being built anew
+        return VectorScores(degraded=missing)
+    similarities = {
+        (row.book_id, row.revision): best_of_entries(
+            tx.similarities(ready[row.book_id, row.revision], vector), row.entry_count
+        )
+        for row in revisions
+    }
+    return VectorScores(similarities=similarities, embedding_version=version)
+
+
+def without(vectors: VectorScores, missing: Collection[str]) -> VectorScores:
+    """Return the scores, or if books lack an index for them why there are none."""
+    if not missing:
+        return vectors
+    causes = [cause for cause in vectors.degraded if cause.startswith(INDEX_NOT_READY)]
+    return VectorScores(degraded=tuple(sorted({*causes, *missing})))
+
+
+def best_of_entries(scores: ChunkScores, entry_count: int) -> NDArray[float64]:
+    """Return the similarity of each entry's best chunk in stored order, NaN where it has none."""
+    import numpy as np  # noqa: PLC0415  see above
+
+    best = np.full(entry_count, np.nan)
+    np.fmax.at(best, scores.places, scores.similarities)
+    return best
