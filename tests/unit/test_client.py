@@ -806,9 +806,9 @@ def test_no_retries_no_key(call: Call) -> None:
 
 def test_each_store_has_a_key_of_its_own(call: Call) -> None:
     services = Service(ok(CREATED)), Service(ok(CREATED))
-    for service in services:
-        call(service, "create_book", BOOK)
-    first, second = (service.requests[0].headers["Idempotency-Key"] for service in services)
+    for each in services:
+        call(each, "create_book", BOOK)
+    first, second = (each.requests[0].headers["Idempotency-Key"] for each in services)
     assert first != second
 
 
