@@ -17,6 +17,7 @@ from lorewell.client import (
     Retry,
     calls,
     routes,
+    turns,
 )
 from lorewell.client.problems import CLASSES
 from lorewell.engine.sillytavern.activate import activate
@@ -429,18 +430,22 @@ def answer_to(case: Case) -> httpx.Response:
     return httpx.Response(204) if case.answer is None else ok(case.answer)
 
 
+ROUTES = {
+    name: value
+    for module in (routes, turns)
+    for name, value in vars(module).items()
+    if inspect.isfunction(value)
+    and value.__module__ == module.__name__
+    and not name.startswith("_")
+}
+
+
 def method_names(kind: type) -> set[str]:
-    return {name for name in vars(kind) if name in vars(routes) and not name.startswith("_")}
+    return {name for name in vars(kind) if name in ROUTES}
 
 
 def test_both_clients_have_a_method_for_every_route() -> None:
-    names = {
-        name
-        for name, value in vars(routes).items()
-        if inspect.isfunction(value)
-        and value.__module__ == routes.__name__
-        and not name.startswith("_")
-    }
+    names = set(ROUTES)
     assert method_names(LorewellClient) == names
     assert method_names(AsyncLorewellClient) == names
     assert {case.name for case in CASES} == names - {

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, Self
 
 import httpx
 
-from lorewell.client import routes
+from lorewell.client import routes, turns
 from lorewell.client.attempts import Retry
 from lorewell.client.calls import DEFAULT_URL, Answer, Call, Session
 from lorewell.client.connecting import DEFAULT_TIMEOUT_S, Connection, request_of
@@ -129,17 +129,17 @@ class LorewellClient:
     import_files = _method(routes.import_files)
     build_index = _method(routes.build_index)
     get_index = _method(routes.get_index)
-    select_for_turn = _method(routes.select_for_turn)
-    preview_for_turn = _method(routes.preview_for_turn)
-    get_selection = _method(routes.get_selection)
-    activate_for_turn = _method(routes.activate_for_turn)
-    preview_activation = _method(routes.preview_activation)
-    replay_chat = _method(routes.replay_chat)
-    list_conversations = _method(routes.list_conversations)
-    get_conversation = _method(routes.get_conversation)
-    delete_conversation = _method(routes.delete_conversation)
-    count_tokens = _method(routes.count_tokens)
-    search_books = _method(routes.search_books)
+    select_for_turn = _method(turns.select_for_turn)
+    preview_for_turn = _method(turns.preview_for_turn)
+    get_selection = _method(turns.get_selection)
+    activate_for_turn = _method(turns.activate_for_turn)
+    preview_activation = _method(turns.preview_activation)
+    replay_chat = _method(turns.replay_chat)
+    list_conversations = _method(turns.list_conversations)
+    get_conversation = _method(turns.get_conversation)
+    delete_conversation = _method(turns.delete_conversation)
+    count_tokens = _method(turns.count_tokens)
+    search_books = _method(turns.search_books)
     put_bindings = _method(routes.put_bindings)
     get_bindings = _method(routes.get_bindings)
     resolve_bindings = _method(routes.resolve_bindings)

@@ -170,6 +170,11 @@ class Session:
         return self.tenant_id
 
 
+def page(limit: int | None, cursor: str | None) -> dict[str, QueryValue]:
+    """Return the parameters that ask for a page of a list."""
+    return {"limit": limit, "cursor": cursor}
+
+
 def segment(text: str) -> str:
     """Return an id as one segment of a path, so that no id leads to another route.
 

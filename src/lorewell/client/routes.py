@@ -1,5 +1,7 @@
 """The routes of the service: what each takes, what it is asked, and what it gives.
 
+Those of a turn of a chat are in `turns.py`.
+
 Each function has the name of its operation and makes the `Call` that both clients send. Methods of
 the clients take the same arguments, but for the session.
 """
@@ -10,12 +12,9 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from lorewell.client.answers import (
-    activation,
     document,
     model,
     nothing,
-    replayed,
-    selection,
     text,
 )
 from lorewell.client.calls import (
@@ -28,42 +27,29 @@ from lorewell.client.calls import (
     Session,
     TenantOptions,
     bad_parameter,
+    page,
     segment,
 )
 from lorewell.model import (
-    ActivatePreview,
-    ActivateRequest,
     BindingSet,
     BindingsPut,
     BookCreate,
     BookDiff,
     BookHead,
     BookPage,
-    Conversation,
-    ConversationPage,
     CreatedKey,
     CreateResult,
     ImportBatch,
     ImportPreview,
     KeyList,
     KeyRequest,
-    PreviewRequest,
     Published,
     PublishRequest,
-    ReplayRequest,
-    ReplayResponse,
     ResolvedBindings,
     RestoreRequest,
     RevisionPage,
-    SearchRequest,
-    SearchResponse,
-    SelectRequest,
-    SelectResponse,
-    SillyTavernResponse,
     StoredBook,
     TenantList,
-    TokenCountRequest,
-    TokenCounts,
 )
 from lorewell.model.imports import ExportFormat
 from lorewell.model.index import IndexRequest, IndexState
@@ -72,8 +58,6 @@ from lorewell.model.text import text_flaw
 
 BOOKS = "/v1/books"
 BINDINGS = "/v1/prompt-bindings"
-CONVERSATIONS = "/v1/conversations"
-SILLYTAVERN = "/v1/sillytavern"
 ADMIN = "/v1/admin"
 
 
@@ -95,7 +79,7 @@ def list_books(
     **options: Unpack[TenantOptions],
 ) -> Call[BookPage]:
     """Return a page of books, last changed first; `next_cursor` asks for the next one."""
-    query = _page(limit, cursor) | {"q": name_contains, "include_deleted": include_deleted or None}
+    query = page(limit, cursor) | {"q": name_contains, "include_deleted": include_deleted or None}
     ask = Ask(method="GET", path=BOOKS, kind=Kind.READ, query=query)
     return session.call(ask, model(BookPage), options)
 
@@ -158,7 +142,7 @@ def list_revisions(
     **options: Unpack[TenantOptions],
 ) -> Call[RevisionPage]:
     """Return a page of a book's revisions without their entries, newest first."""
-    path, query = f"{_book(book_id)}/revisions", _page(limit, cursor)
+    path, query = f"{_book(book_id)}/revisions", page(limit, cursor)
     ask = Ask(method="GET", path=path, kind=Kind.READ, query=query)
     return session.call(ask, model(RevisionPage), options)
 
@@ -267,116 +251,6 @@ def get_index(
     return session.call(ask, model(IndexState), options)
 
 
-def select_for_turn(
-    session: Session,
-    request: SelectRequest,
-    *,
-    prompt_id: str | None = None,
-    **options: Unpack[TenantOptions],
-) -> Call[SelectResponse]:
-    """Return what of the requested books belongs into this turn, and why."""
-    path, query = "/v1/context/select", {"prompt_id": prompt_id}
-    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
-    return session.call(ask, selection, options)
-
-
-def preview_for_turn(
-    session: Session,
-    request: PreviewRequest,
-    *,
-    prompt_id: str | None = None,
-    **options: Unpack[TenantOptions],
-) -> Call[SelectResponse]:
-    """Select from books that are changed or not stored at all; nothing is stored."""
-    path, query = "/v1/context/preview", {"prompt_id": prompt_id}
-    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
-    return session.call(ask, selection, options)
-
-
-def get_selection(
-    session: Session, selection_id: str, **options: Unpack[TenantOptions]
-) -> Call[SelectResponse]:
-    """Return a selection of a while ago, by its fingerprint, with its whole ledger."""
-    path = f"/v1/selections/{segment(selection_id)}"
-    return session.call(Ask(method="GET", path=path, kind=Kind.READ), selection, options)
-
-
-def activate_for_turn(
-    session: Session, request: ActivateRequest, **options: Unpack[TenantOptions]
-) -> Call[SillyTavernResponse]:
-    """Return what SillyTavern does with these books in this turn, and why.
-
-    With a `conversation_id` timed state is kept; asked twice, it is the same.
-    """
-    ask = Ask(method="POST", path=f"{SILLYTAVERN}/activate", kind=Kind.READ, body=request)
-    return session.call(ask, activation, options)
-
-
-def preview_activation(
-    session: Session, request: ActivatePreview, **options: Unpack[TenantOptions]
-) -> Call[SillyTavernResponse]:
-    """Activate from books that are changed or not stored at all; nothing is kept."""
-    ask = Ask(method="POST", path=f"{SILLYTAVERN}/preview", kind=Kind.READ, body=request)
-    return session.call(ask, activation, options)
-
-
-def replay_chat(
-    session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
-) -> Call[ReplayResponse]:
-    """Run a whole chat turn after turn: active entries, timed state and budget of each."""
-    ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
-    return session.call(ask, replayed, options)
-
-
-def list_conversations(
-    session: Session,
-    *,
-    limit: int | None = None,
-    cursor: str | None = None,
-    **options: Unpack[TenantOptions],
-) -> Call[ConversationPage]:
-    """Return a page of conversations, last used first."""
-    ask = Ask(method="GET", path=CONVERSATIONS, kind=Kind.READ, query=_page(limit, cursor))
-    return session.call(ask, model(ConversationPage), options)
-
-
-def get_conversation(
-    session: Session, conversation_id: str, **options: Unpack[TenantOptions]
-) -> Call[Conversation]:
-    """Return a conversation with all states that are kept of it, newest first."""
-    path = f"{CONVERSATIONS}/{segment(conversation_id)}"
-    return session.call(Ask(method="GET", path=path, kind=Kind.READ), model(Conversation), options)
-
-
-def delete_conversation(
-    session: Session, conversation_id: str, **options: Unpack[TenantOptions]
-) -> Call[None]:
-    """Forget a conversation and all that is kept of it."""
-    path = f"{CONVERSATIONS}/{segment(conversation_id)}"
-    return session.call(Ask(method="DELETE", path=path, kind=Kind.WRITE), nothing, options)
-
-
-def count_tokens(
-    session: Session,
-    texts: Sequence[str],
-    *,
-    tokenizer: str | None = None,
-    **options: Unpack[TenantOptions],
-) -> Call[TokenCounts]:
-    """Return the tokens of each of 1 to 1,000 texts, with the service's tokenizer or another."""
-    asked = parse_model(TokenCountRequest, {"texts": tuple(texts), "tokenizer": tokenizer})
-    ask = Ask(method="POST", path="/v1/tokens/count", kind=Kind.READ, body=asked)
-    return session.call(ask, model(TokenCounts), options)
-
-
-def search_books(
-    session: Session, request: SearchRequest, **options: Unpack[TenantOptions]
-) -> Call[SearchResponse]:
-    """Return the entries that match, best first; no filter of a selection applies."""
-    ask = Ask(method="POST", path="/v1/search", kind=Kind.READ, body=request)
-    return session.call(ask, model(SearchResponse), options)
-
-
 def put_bindings(
     session: Session, prompt_id: str, bindings: BindingsPut, **options: Unpack[TenantOptions]
 ) -> Call[BindingSet]:
@@ -419,7 +293,7 @@ def list_all_books(
     **options: Unpack[CallOptions],
 ) -> Call[BookPage]:
     """Return a page of the books of all tenants, last changed first."""
-    query = _page(limit, cursor) | {"q": name_contains, "include_deleted": include_deleted or None}
+    query = page(limit, cursor) | {"q": name_contains, "include_deleted": include_deleted or None}
     path = f"{ADMIN}/books"
     ask = Ask(method="GET", path=path, kind=Kind.READ, query=query, has_tenant=False)
     return session.call(ask, model(BookPage), options)
@@ -480,10 +354,6 @@ def get_metrics(session: Session, **options: Unpack[CallOptions]) -> Call[str]:
 
 def _book(book_id: str) -> str:
     return f"{BOOKS}/{segment(book_id)}"
-
-
-def _page(limit: int | None, cursor: str | None) -> dict[str, QueryValue]:
-    return {"limit": limit, "cursor": cursor}
 
 
 def _file_name(name: str) -> str:

@@ -1,0 +1,139 @@
+"""The routes of the service that a turn of a chat asks; see `routes.py` for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from lorewell.client.answers import activation, model, nothing, replayed, selection
+from lorewell.client.calls import Ask, Call, Kind, Session, TenantOptions, page, segment
+from lorewell.model import (
+    ActivatePreview,
+    ActivateRequest,
+    Conversation,
+    ConversationPage,
+    PreviewRequest,
+    ReplayRequest,
+    ReplayResponse,
+    SearchRequest,
+    SearchResponse,
+    SelectRequest,
+    SelectResponse,
+    SillyTavernResponse,
+    TokenCountRequest,
+    TokenCounts,
+)
+from lorewell.model.parse import parse_model
+
+CONVERSATIONS = "/v1/conversations"
+SILLYTAVERN = "/v1/sillytavern"
+
+
+def select_for_turn(
+    session: Session,
+    request: SelectRequest,
+    *,
+    prompt_id: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[SelectResponse]:
+    """Return what of the requested books belongs into this turn, and why."""
+    path, query = "/v1/context/select", {"prompt_id": prompt_id}
+    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    return session.call(ask, selection, options)
+
+
+def preview_for_turn(
+    session: Session,
+    request: PreviewRequest,
+    *,
+    prompt_id: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[SelectResponse]:
+    """Select from books that are changed or not stored at all; nothing is stored."""
+    path, query = "/v1/context/preview", {"prompt_id": prompt_id}
+    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    return session.call(ask, selection, options)
+
+
+def get_selection(
+    session: Session, selection_id: str, **options: Unpack[TenantOptions]
+) -> Call[SelectResponse]:
+    """Return a selection of a while ago, by its fingerprint, with its whole ledger."""
+    path = f"/v1/selections/{segment(selection_id)}"
+    return session.call(Ask(method="GET", path=path, kind=Kind.READ), selection, options)
+
+
+def activate_for_turn(
+    session: Session, request: ActivateRequest, **options: Unpack[TenantOptions]
+) -> Call[SillyTavernResponse]:
+    """Return what SillyTavern does with these books in this turn, and why.
+
+    With a `conversation_id` timed state is kept; asked twice, it is the same.
+    """
+    ask = Ask(method="POST", path=f"{SILLYTAVERN}/activate", kind=Kind.READ, body=request)
+    return session.call(ask, activation, options)
+
+
+def preview_activation(
+    session: Session, request: ActivatePreview, **options: Unpack[TenantOptions]
+) -> Call[SillyTavernResponse]:
+    """Activate from books that are changed or not stored at all; nothing is kept."""
+    ask = Ask(method="POST", path=f"{SILLYTAVERN}/preview", kind=Kind.READ, body=request)
+    return session.call(ask, activation, options)
+
+
+def replay_chat(
+    session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
+) -> Call[ReplayResponse]:
+    """Run a whole chat turn after turn: active entries, timed state and budget of each."""
+    ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
+    return session.call(ask, replayed, options)
+
+
+def list_conversations(
+    session: Session,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[ConversationPage]:
+    """Return a page of conversations, last used first."""
+    ask = Ask(method="GET", path=CONVERSATIONS, kind=Kind.READ, query=page(limit, cursor))
+    return session.call(ask, model(ConversationPage), options)
+
+
+def get_conversation(
+    session: Session, conversation_id: str, **options: Unpack[TenantOptions]
+) -> Call[Conversation]:
+    """Return a conversation with all states that are kept of it, newest first."""
+    path = f"{CONVERSATIONS}/{segment(conversation_id)}"
+    return session.call(Ask(method="GET", path=path, kind=Kind.READ), model(Conversation), options)
+
+
+def delete_conversation(
+    session: Session, conversation_id: str, **options: Unpack[TenantOptions]
+) -> Call[None]:
+    """Forget a conversation and all that is kept of it."""
+    path = f"{CONVERSATIONS}/{segment(conversation_id)}"
+    return session.call(Ask(method="DELETE", path=path, kind=Kind.WRITE), nothing, options)
+
+
+def count_tokens(
+    session: Session,
+    texts: Sequence[str],
+    *,
+    tokenizer: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[TokenCounts]:
+    """Return the tokens of each of 1 to 1,000 texts, with the service's tokenizer or another."""
+    asked = parse_model(TokenCountRequest, {"texts": tuple(texts), "tokenizer": tokenizer})
+    ask = Ask(method="POST", path="/v1/tokens/count", kind=Kind.READ, body=asked)
+    return session.call(ask, model(TokenCounts), options)
+
+
+def search_books(
+    session: Session, request: SearchRequest, **options: Unpack[TenantOptions]
+) -> Call[SearchResponse]:
+    """Return the entries that match, best first; no filter of a selection applies."""
+    ask = Ask(method="POST", path="/v1/search", kind=Kind.READ, body=request)
+    return session.call(ask, model(SearchResponse), options)
