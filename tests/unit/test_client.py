@@ -23,6 +23,7 @@ from lorewell.client.problems import CLASSES
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_world, world_entries
+from lorewell.engine.tokens import counter
 from lorewell.errors import (
     BookNotFoundError,
     ConflictError,
@@ -36,10 +37,12 @@ from lorewell.errors import (
     UnavailableError,
     ValidationFailedError,
 )
+from lorewell.host import assemble_request
 from lorewell.http.problems import problem_of, status_of
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
+    AssembleRequest,
     BindingsPut,
     BookCreate,
     BookRef,
@@ -122,6 +125,15 @@ REPLAY = {
     "snapshot": [],
     "policy_version": ACTIVATION["policy_version"],
 }
+PROMPT_BODY = {
+    "draft": [{"kind": "input", "message": {"role": "user", "content": "灯？", "n": 1.0}}],
+    "sillytavern": {"depth_groups": [{"depth": 0, "role": 1, "entries": ["灯 🔥"]}]},
+    "budget": {"context_window": 100},
+    "previous": [],
+}
+PROMPT = json.loads(
+    assemble_request(AssembleRequest.model_validate(PROMPT_BODY), counter=counter()).to_json()
+)
 CONVERSATION = {
     "conversation_id": "灯 1",
     "tenant_id": "demo",
@@ -341,6 +353,15 @@ CASES = [
         REPLAY,
     ),
     Case(
+        "assemble_prompt",
+        (AssembleRequest.model_validate(PROMPT_BODY),),
+        {},
+        "POST /v1/host/assemble",
+        DEMO,
+        PROMPT_BODY,
+        PROMPT,
+    ),
+    Case(
         "list_conversations",
         (),
         {"limit": 2, "cursor": "c"},
@@ -478,7 +499,7 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer in (SELECTION, ACTIVATION, REPLAY):
+    elif case.answer in (SELECTION, ACTIVATION, REPLAY, PROMPT):
         assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer
@@ -709,13 +730,9 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
+LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble")
 PURE = [
-    case
-    for case in CASES
-    if (
-        case.target.startswith("GET /v1")
-        or case.name.startswith(("select", "preview", "count", "sea", "activate", "replay"))
-    )
+    case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]
 KEYED = [case for case in CASES if case.answer in (CREATED, PUBLISHED)]
 WRITES = [case for case in CASES if case not in PURE + KEYED and not case.name.startswith("check")]

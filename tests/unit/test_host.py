@@ -466,3 +466,19 @@ def test_entries_without_an_order_are_told_apart_as_they_were_sorted() -> None:
     blocks = from_activation(activate([], request), split_lasting=True)
     before = {each.ids for each in blocks if each.position == "before_character"}
     assert before == {("W.0",), ("W.1",), ("W.12",)}
+
+
+def test_answers_themselves_go_into_a_request() -> None:
+    answer = activation()
+    request = AssembleRequest.model_validate({"draft": FULL, "sillytavern": answer})
+    told = assemble_request(request, counter=COUNTER)
+    assert told == put(FULL, *from_activation(answer))
+    blocks = ask(compiled(LORE), "bell").blocks
+    request = AssembleRequest.model_validate({"draft": FULL, "blocks": blocks})
+    assert assemble_request(request, counter=COUNTER) == put(FULL, *from_selection(blocks))
+
+
+def test_empty_texts_go_nowhere() -> None:
+    given = {"examples": [{"position": 0, "content": ""}], "authors_note_top": ["", "x"]}
+    (made,) = from_activation(Activation.model_validate(given))
+    assert (made.position, made.text) == ("author_note_top", "x")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from lorewell.client.answers import activation, model, nothing, replayed, selection
+from lorewell.client.answers import activation, model, nothing, prompt, replayed, selection
 from lorewell.client.calls import Ask, Call, Kind, Session, TenantOptions, page, segment
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
+    AssembleRequest,
+    AssembleResponse,
     Conversation,
     ConversationPage,
     PreviewRequest,
@@ -88,6 +90,14 @@ def replay_chat(
     """Run a whole chat turn after turn: active entries, timed state and budget of each."""
     ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
     return session.call(ask, replayed, options)
+
+
+def assemble_prompt(
+    session: Session, request: AssembleRequest, **options: Unpack[TenantOptions]
+) -> Call[AssembleResponse]:
+    """Return the messages of a prompt with lore in its places; nothing is stored."""
+    ask = Ask(method="POST", path="/v1/host/assemble", kind=Kind.READ, body=request)
+    return session.call(ask, prompt, options)
 
 
 def list_conversations(

@@ -143,7 +143,7 @@ class _Buckets:
 
     def of(self, number: int, contents: Iterable[str]) -> list[_Text]:
         """Return the texts of a place, each with its entry if it is found."""
-        return [_Text(text, self._take(number, text)) for text in contents]
+        return [_Text(text, self._take(number, text)) for text in contents if text]
 
     def of_joined(self, number: int, joined: str) -> list[_Text]:
         """Return the texts that were joined to one, or that one alone if it is not told how."""

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from lorewell.model.activate import Count
 from lorewell.model.base import Contract
-from lorewell.model.decision import Reason
 from lorewell.model.entry import OutletName, Position, Role
 from lorewell.model.text import Flag, Integer, Number, Text, check_json, fault
 
@@ -98,9 +97,9 @@ class AssembleOptions(Contract):
 
 
 class _FromAnswer(Contract):
-    """A part of an answer; its other members are passed over."""
+    """A part of an answer, as JSON or as the value itself; its other members are passed over."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", from_attributes=True)
 
 
 class SelectedBlock(_FromAnswer):
@@ -114,7 +113,7 @@ class SelectedBlock(_FromAnswer):
     role: Role = "system"
     order: Integer = 0
     outlet_name: OutletName | None = None
-    reason: Reason
+    reason: Text
 
     @model_validator(mode="after")
     def _check_outlet(self) -> Self:
@@ -136,7 +135,7 @@ class ActiveEntry(_FromAnswer):
 class ActiveExample(_FromAnswer):
     """A text before (0) or after (1) the example messages, as the answer has it."""
 
-    position: Literal[0, 1]
+    position: Annotated[Integer, Field(ge=0, le=1)]
     content: Text
 
 
