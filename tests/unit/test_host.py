@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -32,7 +33,9 @@ from lorewell.host import (
     from_activation,
     from_selection,
     make_query,
+    merge,
     message_tokens,
+    place,
     shared_prefix,
 )
 from lorewell.host.query import find_scene
@@ -151,6 +154,29 @@ def test_blocks_of_an_outlet_stand_one_to_a_line_and_other_members_stay() -> Non
     assert prompt.messages[0] == {"role": "system", "content": "Lore: [a]\n[b].", "name": "card"}
     assert prompt.messages[1]["content"] == "Lore: ."
     assert [each.ids for each in prompt.origins[0].parts] == [(), ("a",), ("b",), ()]
+
+
+def test_a_blank_note_is_as_good_as_an_empty_one() -> None:
+    blank = part("author_note", "system", " \u3000\n")
+    around = [block("a", "author_note_top"), block("b", "author_note_bottom")]
+    assert contents(put([blank, BELL], *around))[0] == "[a]\n[b]"
+    assert contents(put([blank, BELL])) == ["I ring the bell."]
+
+
+def test_merging_takes_no_longer_by_message_when_there_are_many() -> None:
+    """A prompt of 10,000 neighbours took seconds as long as each one was joined to all before."""
+
+    def took_s(count: int) -> float:
+        made = [part("chat", "user", "灯塔 " * 50) for _ in range(count)]
+        placed = place(made, []).messages
+        begin = perf_counter()
+        assert len(merge(placed)) == 1
+        return perf_counter() - begin
+
+    took_s(100)
+    few_s, many_s = min(took_s(500) for _ in range(3)), took_s(10_000)
+    print(f"merging: 500 messages {few_s * 1000:.1f} ms, 10,000 {many_s * 1000:.1f} ms")
+    assert many_s < few_s * 20 * 10
 
 
 # Queries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lorewell.host.draft import TOOL_ROLES, PromptMessage, role_of, text_of
 
@@ -16,13 +16,13 @@ def merge(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
     Only plain messages are joined: a role and a text, nothing else. What has a name, tool calls,
     a list of parts or any other member stays as it is, and so does what is from or about a tool.
     """
-    merged: list[PromptMessage] = []
+    runs: list[list[PromptMessage]] = []
     for message in messages:
-        if merged and _may_join(merged[-1], message):
-            merged[-1] = _joined(merged[-1], message)
+        if runs and _may_join(runs[-1][-1], message):
+            runs[-1].append(message)
         else:
-            merged.append(message)
-    return tuple(merged)
+            runs.append([message])
+    return tuple(run[0] if len(run) == 1 else _joined(run) for run in runs)
 
 
 def _may_join(first: PromptMessage, second: PromptMessage) -> bool:
@@ -39,8 +39,12 @@ def _is_plain(message: PromptMessage) -> bool:
     )
 
 
-def _joined(first: PromptMessage, second: PromptMessage) -> PromptMessage:
-    before = f"{text_of(first.message)}{_SEPARATOR}"
-    content = f"{before}{text_of(second.message)}"
-    parts = (*first.parts, *(part.moved(len(before)) for part in second.parts))
-    return PromptMessage(message={**first.message, "content": content}, parts=parts)
+def _joined(run: Sequence[PromptMessage]) -> PromptMessage:
+    texts, parts, begin = [], [], 0
+    for message in run:
+        text = text_of(message.message) or ""
+        texts.append(text)
+        parts += [part.moved(begin) for part in message.parts]
+        begin += len(text) + len(_SEPARATOR)
+    content = _SEPARATOR.join(texts)
+    return PromptMessage(message={**run[0].message, "content": content}, parts=tuple(parts))

@@ -168,8 +168,9 @@ class _Places:
         if text is None or index != self.anchors.note or is_empty:
             return None if text is not None and is_blank(text) else _whole(item.message, own)
         pieces: list[_Piece] = []
-        for group in (_by_line(self.note_top), [(text, own)], _by_line(self.note_bottom)):
-            if any(piece for piece, _ in group):
+        note: list[_Piece] = [] if is_blank(text) else [(text, own)]
+        for group in (_by_line(self.note_top), note, _by_line(self.note_bottom)):
+            if group:
                 pieces += [_LINE_BREAK, *group] if pieces else group
         return _composed(item.message, pieces)
 
