@@ -129,6 +129,18 @@ class BudgetExceededError(SelectionError):
     code = "budget_exceeded"
 
 
+class PlacementFailedError(InvalidInputError):
+    """A block wants a place that the prompt does not have; `details` say which."""
+
+    code = "worldbook.placement_failed"
+
+
+class ContextOverflowError(InvalidInputError):
+    """The whole prompt needs more tokens than the window has; `details` have the figures."""
+
+    code = "agent.context_overflow"
+
+
 class UnauthenticatedError(LorewellError):
     """There is no API key, or none that this service knows."""
 

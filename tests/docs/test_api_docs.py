@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 import lorewell
 from docs.manual import READMES, read, row_names, section
-from lorewell import Entry, SelectRequest, client
+from lorewell import Entry, SelectRequest, client, host
 from lorewell.cli.failures import EXIT_CODES, OTHER_EXIT_CODE
 from lorewell.cli.inspections import inspection_json
 from lorewell.cli.main import app
@@ -123,6 +123,11 @@ def test_every_method_of_the_client_is_documented() -> None:
 def test_every_name_of_the_client_is_documented() -> None:
     documented = row_names(section(API, "`lorewell.client`"))
     assert sorted(documented) == sorted(client.__all__)
+
+
+def test_every_name_of_the_host_kit_is_documented() -> None:
+    names = row_names(section(API, "`lorewell.host`").partition("| Name |")[2])
+    assert sorted(names) == sorted(host.__all__)
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -26,6 +26,7 @@ from process import environment, free_port
 CLI = "from lorewell.cli.main import main; main()"
 ADDRESS = "http://127.0.0.1:8876"
 SERVICE = ("The service in 60 seconds", "60 秒跑起服务")
+HOST = ("Prompts ready to send", "可以直接发送的提示词")
 SILLYTAVERN = ("SillyTavern's rules over HTTP", "通过 HTTP 使用 SillyTavern 的规则")
 READY_S = 60
 # Read by curl from the folder that CURL_HOME names.
@@ -152,7 +153,9 @@ def check_shown(shown: Any, found: Any) -> None:
 
 
 @pytest.mark.parametrize("name", READMES)
-@pytest.mark.parametrize(("headings", "counts"), [(SERVICE, (5, 2)), (SILLYTAVERN, (2, 1))])
+@pytest.mark.parametrize(
+    ("headings", "counts"), [(SERVICE, (5, 2)), (SILLYTAVERN, (2, 1)), (HOST, (1, 1))]
+)
 def test_curl_lines_give_what_the_readme_says(
     name: str, headings: tuple[str, ...], counts: tuple[int, int], tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ READ = {
     "activate_for_turn",  # and `write` too, if it is to keep anything
     "preview_activation",
     "replay_chat",
+    "assemble_prompt",
     "list_conversations",
     "get_conversation",
     "count_tokens",

@@ -21,6 +21,7 @@ from lorewell.client import (
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,
+    ContextOverflowError,
     ForbiddenError,
     IdempotencyConflictError,
     ImportInvalidError,
@@ -33,9 +34,11 @@ from lorewell.errors import (
     ValidationFailedError,
     VectorDisabledError,
 )
+from lorewell.host import DraftMessage, PromptBudget
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
+    AssembleRequest,
     Binding,
     BindingsPut,
     BookCreate,
@@ -48,6 +51,7 @@ from lorewell.model import (
     ReplayRequest,
     SearchRequest,
     SelectRequest,
+    SillyTavernResponse,
     content_hash,
 )
 from lorewell.model.activate import AttachedBook, ChatLine
@@ -177,6 +181,19 @@ def select(client: Client, book_id: str) -> None:
         client.build_index(book_id, 1)
 
 
+def assemble(client: Client, answer: SillyTavernResponse) -> None:
+    said = {"role": "user", "content": [{"type": "text", "text": "灯?"}], "n": 10**30}
+    draft = (DraftMessage(kind="input", message=said),)
+    prompt = client.assemble_prompt(AssembleRequest(draft=draft, sillytavern=answer))
+    assert [message["content"] for message in prompt.messages] == ["A lamp.", said["content"]]
+    assert prompt.messages[1] == said
+    assert [each.message_index for each in prompt.placements] == [0]
+    tight = AssembleRequest(draft=draft, budget=PromptBudget(context_window=1))
+    with pytest.raises(ContextOverflowError) as caught:
+        client.assemble_prompt(tight)
+    assert caught.value.details["window_tokens"] == 1
+
+
 def activate(client: Client, book_id: str) -> None:
     put = BindingsPut(bindings=(Binding(book_id=book_id, revision=1),), policy="sillytavern")
     client.put_bindings("场景 2", put)
@@ -190,6 +207,7 @@ def activate(client: Client, book_id: str) -> None:
     assert entry.hit == Hit("message", 1, (2, 6))
     assert [(event.kind, event.key) for event in answer.events][1:2] == [("primary", "lamp")]
     assert answer.snapshot[0].book_id == book_id
+    assemble(client, answer)
     given = AttachedNative(book=MOLE, source="chat")
     preview = ActivatePreview(books=(given,), chat=chat, context_tokens=8000)
     assert [verdict.reason for verdict in client.preview_activation(preview).verdicts] == [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lorewell.http.examples import SCENE
+from lorewell.http.examples import ASSEMBLE, SCENE
 from service import BOOK, WORLD_INFO, Api, Json
 
 # An entry at each position, and one that wakes another.
@@ -117,6 +117,9 @@ def answers(api: Api) -> Iterator[tuple[str, Json]]:
         scene = {**form, "books": [{"name": "W", "entries": PLACED}], "conversation_id": "c"}
         yield "SillyTavernResponse", api("POST", "/v1/sillytavern/activate", json=scene).json()
     yield "ReplayResponse", api("POST", "/v1/sillytavern/replay", json=SCENE).json()
+    yield "AssembleResponse", api("POST", "/v1/host/assemble", json=ASSEMBLE).json()
+    compared = {**ASSEMBLE, "previous": [{"role": "system", "content": "Mira"}]}
+    yield "AssembleResponse", api("POST", "/v1/host/assemble", json=compared).json()
     yield "Conversation", api("GET", "/v1/conversations/c").json()
     yield "ConversationPage", api("GET", "/v1/conversations").json()
     file = [("file", ("w.json", WORLD_INFO))]

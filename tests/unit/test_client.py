@@ -22,6 +22,7 @@ from lorewell.client.routes import books, service, turns
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_world, world_entries
+from lorewell.engine.tokens import counter
 from lorewell.errors import (
     BookNotFoundError,
     ConflictError,
@@ -35,10 +36,12 @@ from lorewell.errors import (
     UnavailableError,
     ValidationFailedError,
 )
+from lorewell.host import assemble_request
 from lorewell.http.problems import problem_of, status_of
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
+    AssembleRequest,
     BindingsPut,
     BookCreate,
     BookRef,
@@ -72,7 +75,6 @@ BOOK_BODY = {
 }
 SELECT = SelectRequest(books=(BookRef(book_id=BOOK_ID),), query="the kiln")
 SELECT_BODY = {"books": [{"book_id": BOOK_ID}], "query": "the kiln"}
-TABLE = (books, service, turns)
 INDEX = {
     "book_id": BOOK_ID,
     "revision": 1,
@@ -124,6 +126,15 @@ REPLAY = {
     "snapshot": [],
     "policy_version": ACTIVATION["policy_version"],
 }
+PROMPT_BODY = {
+    "draft": [{"kind": "input", "message": {"role": "user", "content": "灯？", "n": 1.0}}],
+    "sillytavern": {"depth_groups": [{"depth": 0, "role": 1, "entries": ["灯 🔥"]}]},
+    "budget": {"context_window": 100},
+    "previous": [],
+}
+PROMPT = json.loads(
+    assemble_request(AssembleRequest.model_validate(PROMPT_BODY), counter=counter()).to_json()
+)
 CONVERSATION = {
     "conversation_id": "灯 1",
     "tenant_id": "demo",
@@ -352,6 +363,15 @@ CASES = [
         REPLAY,
     ),
     Case(
+        "assemble_prompt",
+        (AssembleRequest.model_validate(PROMPT_BODY),),
+        {},
+        "POST /v1/host/assemble",
+        DEMO,
+        PROMPT_BODY,
+        PROMPT,
+    ),
+    Case(
         "list_conversations",
         (),
         {"limit": 2, "cursor": "c"},
@@ -441,20 +461,22 @@ def answer_to(case: Case) -> httpx.Response:
     return httpx.Response(204) if case.answer is None else ok(case.answer)
 
 
+ROUTES = {
+    name: value
+    for module in (books, service, turns)
+    for name, value in vars(module).items()
+    if inspect.isfunction(value)
+    and value.__module__ == module.__name__
+    and not name.startswith("_")
+}
+
+
 def method_names(kind: type) -> set[str]:
-    known = {name for module in TABLE for name in vars(module)}
-    return {name for name in vars(kind) if name in known and not name.startswith("_")}
+    return {name for name in vars(kind) if name in ROUTES}
 
 
 def test_both_clients_have_a_method_for_every_route() -> None:
-    names = {
-        name
-        for module in TABLE
-        for name, value in vars(module).items()
-        if inspect.isfunction(value)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
-    }
+    names = set(ROUTES)
     assert method_names(LorewellClient) == names
     assert method_names(AsyncLorewellClient) == names
     assert {case.name for case in CASES} == names - {
@@ -487,7 +509,7 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer in (SELECTION, ACTIVATION, REPLAY):
+    elif case.answer in (SELECTION, ACTIVATION, REPLAY, PROMPT):
         assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer
@@ -718,13 +740,9 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
+LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble")
 PURE = [
-    case
-    for case in CASES
-    if (
-        case.target.startswith("GET /v1")
-        or case.name.startswith(("select", "preview", "count", "sea", "activate", "replay"))
-    )
+    case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]
 KEYED = [case for case in CASES if case.answer in (CREATED, PUBLISHED)]
 WRITES = [case for case in CASES if case not in PURE + KEYED and not case.name.startswith("check")]

@@ -249,14 +249,19 @@ async def count_tokens(services: Services, request: TokenCountRequest) -> TokenC
     """
 
     def count() -> TokenCounts:
-        chosen = _counter(services, request.tokenizer)
+        chosen = choose_counter(services, request.tokenizer)
         counts = tuple(chosen.count(text) for text in request.texts)
         return TokenCounts(tokenizer=chosen.name, counts=counts)
 
     return await asyncio.to_thread(count)
 
 
-def _counter(services: Services, name: str | None) -> TokenCounter:
+def choose_counter(services: Services, name: str | None) -> TokenCounter:
+    """Return the service's own counter, or that of the bundled encoding that is named.
+
+    Raises:
+        ValidationFailedError: there is no such encoding; the place is `/tokenizer`.
+    """
     if name is None or name == services.counter.name:
         return services.counter
     if name not in BUNDLED:  # any other name would be taken for a file's

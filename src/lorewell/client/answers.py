@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
-from lorewell.model import ReplayResponse, SelectResponse, SillyTavernResponse
+from lorewell.model import AssembleResponse, ReplayResponse, SelectResponse, SillyTavernResponse
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -15,6 +15,7 @@ _DOCUMENT = TypeAdapter(dict[str, object])
 _SELECTION = TypeAdapter(SelectResponse)
 _ACTIVATION = TypeAdapter(SillyTavernResponse)
 _REPLAY = TypeAdapter(ReplayResponse)
+_PROMPT = TypeAdapter(AssembleResponse)
 
 
 def model(kind: type[Model]) -> Callable[[bytes], Model]:
@@ -47,6 +48,15 @@ def replayed(body: bytes) -> ReplayResponse:
         ValueError: it is none.
     """
     return _REPLAY.validate_json(body)
+
+
+def prompt(body: bytes) -> AssembleResponse:
+    """Return the assembled prompt in a body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _PROMPT.validate_json(body)
 
 
 def document(body: bytes) -> dict[str, object]:

@@ -136,6 +136,7 @@ class LorewellClient:
     activate_for_turn = _method(turns.activate_for_turn)
     preview_activation = _method(turns.preview_activation)
     replay_chat = _method(turns.replay_chat)
+    assemble_prompt = _method(turns.assemble_prompt)
     list_conversations = _method(turns.list_conversations)
     get_conversation = _method(turns.get_conversation)
     delete_conversation = _method(turns.delete_conversation)

@@ -82,3 +82,14 @@ def wrap(tag: str, content: str) -> str:
     </worldbook-entry>
     """
     return f"{tag}\n{escape(content, quote=False)}\n</worldbook-entry>"
+
+
+def wrap_inline(tag: str, content: str) -> str:
+    """Return one block as it stands in a message: escaped, in one run without added line breaks.
+
+    Source: spec/host.md §7.
+
+    >>> wrap_inline(opening_tag("b:1:e", ""), "灯 & </worldbook-entry>")
+    '<worldbook-entry id="b:1:e" title="">灯 &amp; &lt;/worldbook-entry&gt;</worldbook-entry>'
+    """
+    return f"{tag}{escape(content, quote=False)}</worldbook-entry>"

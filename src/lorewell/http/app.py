@@ -36,6 +36,7 @@ from lorewell.http.routes import (
     context,
     conversations,
     health,
+    host,
     imports,
     index,
     revisions,
@@ -48,8 +49,8 @@ from lorewell.settings import Settings
 
 # Routes are tried in this order, so what is asked most stands first.
 _MODULES = (
-    *(context, sillytavern, bindings, search, tokens, books, revisions, imports, conversations),
-    *(index, admin, health),
+    *(context, sillytavern, host, bindings, search, tokens, books, revisions, imports),
+    *(conversations, index, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405

@@ -20,6 +20,7 @@ from lorewell.http.metrics import Metrics
 from lorewell.http.multipart import read_files
 from lorewell.http.parameters import TenantId
 from lorewell.model import (
+    AssembleResponse,
     CreateResult,
     ReplayResponse,
     Scope,
@@ -30,7 +31,7 @@ from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
 
-Written = SelectResponse | SillyTavernResponse | ReplayResponse
+Written = SelectResponse | SillyTavernResponse | ReplayResponse | AssembleResponse
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204

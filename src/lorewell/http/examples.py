@@ -46,3 +46,21 @@ SCENE: Mapping[str, Any] = {
 ACTIVATE: Mapping[str, Any] = {**SCENE, "conversation_id": CONVERSATION_ID}
 ACTIVATE_PREVIEW: Mapping[str, Any] = {**SCENE, "books": [_WORLD, {"book": BOOK}]}
 REPLAY: Mapping[str, Any] = {**SCENE, "turns_after": "user_messages"}
+ASSEMBLE: Mapping[str, Any] = {
+    "draft": [
+        {"kind": "character", "message": {"role": "system", "content": "Mira keeps the lamp."}},
+        {"kind": "chat", "message": {"role": "assistant", "content": "Night falls."}},
+        {"kind": "input", "message": {"role": "user", "content": "Who lit the lamp?"}},
+    ],
+    "blocks": [
+        {
+            "id": f"{BOOK_ID}:1:lamp",
+            "title": "The lamp",
+            "content": "The lamp on the mole burns green since the flood.",
+            "position": "at_depth",
+            "depth": 1,
+            "reason": "keyword",
+        }
+    ],
+    "budget": {"context_window": 8192, "reserved_output": 800},
+}

@@ -33,6 +33,8 @@ from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
     ApiKey,
+    AssembleRequest,
+    AssembleResponse,
     BindingSet,
     BindingsPut,
     BookCreate,
@@ -77,6 +79,7 @@ _PREFIX = "#/components/schemas/"
 _TAKEN: tuple[type, ...] = (
     ActivatePreview,
     ActivateRequest,
+    AssembleRequest,
     BindingsPut,
     BookCreate,
     ImportBatch,
@@ -92,6 +95,7 @@ _TAKEN: tuple[type, ...] = (
 )
 _GIVEN: tuple[type, ...] = (
     ApiKey,
+    AssembleResponse,
     BindingSet,
     BookDiff,
     BookHead,

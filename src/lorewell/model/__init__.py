@@ -2,6 +2,8 @@
 
 from lorewell.model.access import ApiKey, CreatedKey, KeyList, KeyRequest, Scope, TenantList
 from lorewell.model.activated import ReplayResponse, SillyTavernResponse
+from lorewell.model.assemble import AssembleRequest
+from lorewell.model.assembled import AssembleResponse
 from lorewell.model.binding import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.book import BookCreate, content_hash
 from lorewell.model.condition import Condition
@@ -51,6 +53,8 @@ __all__ = [
     "ActivatePreview",
     "ActivateRequest",
     "ApiKey",
+    "AssembleRequest",
+    "AssembleResponse",
     "Binding",
     "BindingSet",
     "BindingsPut",

@@ -9,6 +9,7 @@ from lorewell.client.answers import (
     activation,
     model,
     nothing,
+    prompt,
     replayed,
     selection,
 )
@@ -24,6 +25,8 @@ from lorewell.client.calls import (
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
+    AssembleRequest,
+    AssembleResponse,
     BindingSet,
     BindingsPut,
     Conversation,
@@ -106,6 +109,14 @@ def replay_chat(
     """Run a whole chat turn after turn: active entries, timed state and budget of each."""
     ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
     return session.call(ask, replayed, options)
+
+
+def assemble_prompt(
+    session: Session, request: AssembleRequest, **options: Unpack[TenantOptions]
+) -> Call[AssembleResponse]:
+    """Return the messages of a prompt with lore in its places; nothing is stored."""
+    ask = Ask(method="POST", path="/v1/host/assemble", kind=Kind.READ, body=request)
+    return session.call(ask, prompt, options)
 
 
 def list_conversations(

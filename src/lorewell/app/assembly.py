@@ -1,0 +1,22 @@
+"""Assembling the prompt of a turn; nothing is looked up or stored."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lorewell.app.selection import choose_counter
+from lorewell.app.services import Services
+from lorewell.host import assemble_request
+from lorewell.model import AssembleRequest, AssembleResponse
+
+
+async def assemble_prompt(services: Services, request: AssembleRequest) -> AssembleResponse:
+    """Return the prompt, counted with the service's own tokenizer unless one is named.
+
+    Raises:
+        ValidationFailedError: the tokenizer is neither bundled nor the service's own.
+        PlacementFailedError: a block wants a place that the draft does not have.
+        ContextOverflowError: the prompt needs more tokens than the window has.
+    """
+    counter = choose_counter(services, request.tokenizer)
+    return await asyncio.to_thread(assemble_request, request, counter=counter)

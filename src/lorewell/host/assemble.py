@@ -1,0 +1,99 @@
+"""From a draft and selected lore to the messages of a prompt, all steps in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lorewell.engine.tokens import TokenCounter
+from lorewell.host.blocks import HostBlock, from_selection
+from lorewell.host.buckets import from_activation
+from lorewell.host.budget import check_budget, measure, shared_prefix
+from lorewell.host.draft import Part, PromptMessage, role_of
+from lorewell.host.merge import merge
+from lorewell.host.place import place
+from lorewell.model.assemble import AssembleOptions, AssembleRequest, DraftMessage
+from lorewell.model.assembled import AssembleResponse, MessageOrigin, Placement, PromptPart
+
+
+def assemble(
+    draft: Sequence[DraftMessage],
+    blocks: Iterable[HostBlock],
+    options: AssembleOptions,
+    *,
+    counter: TokenCounter,
+) -> AssembleResponse:
+    """Return the prompt: blocks placed, neighbours merged, and its tokens within the window.
+
+    Args:
+        draft: the messages, in order.
+        blocks: of `from_selection` or `from_activation`, in any order.
+        options: how to put it together, and how much room there is.
+        counter: of the model that will read the prompt.
+
+    Raises:
+        PlacementFailedError: a block wants a place that the draft does not have.
+        ContextOverflowError: the prompt needs more tokens than the window has.
+
+    Source: spec/host.md §7 to §9.
+    """
+    placed = place(draft, blocks, stable_prefix=options.stable_prefix)
+    messages = merge(placed.messages) if options.merge_adjacent else placed.messages
+    figures = measure(messages, draft, options.budget, counter=counter)
+    check_budget(figures)
+    sent = tuple(message.message for message in messages)
+    prefix = None
+    if options.previous is not None:
+        prefix = shared_prefix(sent, options.previous, options.budget, counter=counter)
+    return AssembleResponse(
+        messages=sent,
+        origins=tuple(map(_origin, messages)),
+        placements=(
+            *(
+                placement
+                for index, message in enumerate(messages)
+                for part in message.parts
+                if part.block is not None
+                for placement in _placements(part.block, role_of(message.message), index)
+            ),
+            *(
+                placement
+                for block in placed.left_out
+                for placement in _placements(block, block.role, None)
+            ),
+        ),
+        figures=figures,
+        prefix=prefix,
+    )
+
+
+def assemble_request(request: AssembleRequest, *, counter: TokenCounter) -> AssembleResponse:
+    """Return the prompt that a request asks for; raises as `assemble`."""
+    if request.sillytavern is None:
+        blocks = from_selection(request.blocks)
+    else:
+        blocks = from_activation(request.sillytavern, split_lasting=request.stable_prefix)
+    return assemble(request.draft, blocks, request, counter=counter)
+
+
+def _origin(message: PromptMessage) -> MessageOrigin:
+    parts = tuple(map(_part, message.parts))
+    return MessageOrigin(history_count=message.history_count, parts=parts)
+
+
+def _part(part: Part) -> PromptPart:
+    ids = () if part.block is None else part.block.ids
+    return PromptPart(kind=part.kind, draft_index=part.draft_index, ids=ids, span=part.span)
+
+
+def _placements(block: HostBlock, role: str, index: int | None) -> list[Placement]:
+    return [
+        Placement(
+            id=source.id,
+            position=block.position,
+            depth=block.depth,
+            role=role,
+            reason=source.reason,
+            message_index=index,
+        )
+        for source in block.sources
+    ]
