@@ -27,7 +27,7 @@ from embedding_server import (
 )
 from lorewell.app.ports import Embedder
 from lorewell.embedders import EmbedderOptions, make_embedder
-from lorewell.embedders.local import LocalEmbedder
+from lorewell.embedders.local import LocalEmbedder, pieces_of
 from lorewell.embedders.openai_compatible import OpenAiEmbedder
 from lorewell.errors import EmbeddingUnavailableError, ValidationFailedError
 from offline import Watch, watch_fixture  # noqa: F401  a fixture
@@ -624,7 +624,7 @@ def test_the_model_asks_no_network(watch: Watch) -> None:
         "print(made.version, asyncio.run(made.embed_query('灯塔')).shape)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "local/use-multilingual-3/0.2 (512,)\n"
+    assert done.stdout == "local/use-multilingual-3/0.2/256 (512,)\n"
 
 
 def test_without_the_extra_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -674,3 +674,17 @@ def test_the_tiny_embedder_is_an_embedder() -> None:
     tiny.fails = "The embedding server answered 503."
     with pytest.raises(EmbeddingUnavailableError, match="answered 503"):
         asyncio.run(tiny.embed_query("灯塔"))
+
+
+def test_a_long_text_is_read_in_pieces_that_all_count(local: LocalEmbedder) -> None:
+    filler = "潮水每天两次漫过栈桥，渔人把网晾在石墙上。" * 30
+    long = f"灯塔\n{filler}哑女夜里守着鲸油灯。{filler}"
+    pieces = pieces_of(long)
+    assert len(pieces) > 2
+    assert all(piece.startswith("灯塔\n") for piece in pieces)
+    assert "".join(piece.removeprefix("灯塔\n") for piece in pieces) == long.removeprefix("灯塔\n")
+    assert pieces_of("夜" * 3_000 + "\n" + "雾" * 100)[0] == "夜" * len(pieces_of("夜" * 3_100)[0])
+    assert pieces_of(" \n" * 1_500) == [" \n" * 1_500]
+    assert np.linalg.norm(asyncio.run(local.embed_query("\n" * 3_000))) == pytest.approx(
+        1, abs=1e-6
+    )

