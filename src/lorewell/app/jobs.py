@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -10,13 +11,15 @@ from lorewell.errors import LorewellError
 
 Result = TypeVar("Result")
 
+_SELDOM_SECONDS = 600.0
+
 
 class Jobs:
     """Tasks that go on until the service stops. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._begun: set[str] = set()
+        self._again: dict[str, float] = {}
 
     def start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Begin a job.
@@ -28,10 +31,11 @@ class Jobs:
         task.add_done_callback(self._ended)
         return task
 
-    def once(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Begin a job unless one of that name was begun before."""
-        if name not in self._begun:
-            self._begun.add(name)
+    def seldom(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Begin a job unless one of that name was begun in the last minutes."""
+        now = time.monotonic()
+        if now >= self._again.get(name, now):
+            self._again[name] = now + _SELDOM_SECONDS
             self.start(work())
 
     async def stop(self) -> None:

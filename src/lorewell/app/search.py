@@ -303,7 +303,7 @@ async def _search_tenant(
         )
 
     response = await services.store.read_then(load, answer)
-    services.jobs.once(
+    services.jobs.seldom(
         version, lambda: services.store.prepare_tenant_search(version, embedder.dimensions)
     )
     return response

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
 
-from lorewell.app.indexing import IndexBuild, claim_index, index_state, list_indexes as list_page
+from lorewell.app.indexing import claim_index, index_state, list_indexes as list_page
 from lorewell.app.pages import Page
 from lorewell.errors import (
     BookNotFoundError,
@@ -27,6 +27,9 @@ from lorewell.http.problems import problem_of
 from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 
 TAG = "index"
+Progress = asyncio.Queue[tuple[int, int] | None]
+"""How many chunks of how many are done; None at the end."""
+
 _PROBLEMS = (BookNotFoundError, RevisionNotFoundError)
 
 router = APIRouter()
@@ -60,15 +63,18 @@ async def build_index(
             build.start()
         return answer(build.state, OK if build.reused else ACCEPTED)
     if MEDIA_TYPE in call.request.headers.get("accept", ""):
-        return StreamingResponse(_events(call, build), media_type=MEDIA_TYPE)
+        # It runs before anybody listens, and goes on if nobody listens any more.
+        told_of: Progress = asyncio.Queue()
+        running = build.start(lambda done, total: told_of.put_nowait((done, total)))
+        running.add_done_callback(lambda _: told_of.put_nowait(None))
+        return StreamingResponse(_events(call, running, told_of), media_type=MEDIA_TYPE)
     return answer(await build.run())
 
 
-async def _events(call: Call, build: IndexBuild) -> AsyncIterator[bytes]:
-    """Yield the progress of a build, which goes on if nobody listens any more."""
-    told_of: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
-    running = build.start(lambda done, total: told_of.put_nowait((done, total)))
-    running.add_done_callback(lambda _: told_of.put_nowait(None))
+async def _events(
+    call: Call, running: asyncio.Task[IndexBuilt], told_of: Progress
+) -> AsyncIterator[bytes]:
+    """Yield the progress of a build, and how it ended."""
     while True:
         try:
             async with asyncio.timeout(QUIET_SECONDS):
