@@ -101,17 +101,21 @@ class SqliteVectors(Statements):
 
     def similarities(self, index: IndexRow, query: NDArray[float32]) -> ChunkScores:
         """Return how near all chunks of a ready index are to a query of length 1."""
+        import numpy as np  # noqa: PLC0415  who has no vectors loads no numpy for them
+
         matrix = self.matrices.find(index.build_id)
         if matrix is None:
             matrix = self._load(index, len(query))
             self.matrices.hold(index.build_id, matrix)
-        return ChunkScores(matrix.places, matrix.starts, (matrix.vectors @ query).astype("f8"))
+        # Not by `@`: on a busy machine its threads wait for each other, ten times as long as this.
+        near = np.einsum("nd,d->n", matrix.vectors, query)
+        return ChunkScores(matrix.places, matrix.starts, near.astype(np.float64))
 
     def near_chunks(
         self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int
     ) -> Sequence[NearChunk]:
         """Return the nearest chunks of the latest revisions, all of them looked at."""
-        import numpy as np  # noqa: PLC0415  who has no vectors loads no numpy for them
+        import numpy as np  # noqa: PLC0415  see above
 
         near: list[NearChunk] = []
         for row in self._rows(_LATEST, tenant=tenant_id, version=embedding_version):
