@@ -83,6 +83,7 @@ def turns(book: Ready, plan: Plan) -> Section:
     samples = measure(candidates, plan.rounds)
     ratios = {mode: samples["fair"].median_ms / samples[mode].median_ms for mode in EXPLAIN}
     best = samples["fair"].best_ms / samples["selected"].best_ms
+    median = ratios["selected"]
     labels = {"fair": "naive, fair", "compile": "to compile the book, once"}
     return Section(
         name=f"sillytavern_{size}",
@@ -109,10 +110,10 @@ def turns(book: Ready, plan: Plan) -> Section:
         wrong=tuple(f"{size:,} entries, sillytavern, {m}" for m, fine in right.items() if not fine),
         targets=(
             Target(
-                name="the fair scan takes, of the policy sillytavern, best to best",
-                found=f"{best:,.0f} x",
+                name="the fair scan takes, of the policy sillytavern",
+                found=f"{median:,.0f} x",
                 wanted=f">= {RATIO} x",
-                met=best >= RATIO,
+                met=median >= RATIO,
             ),
         )
         if size == plan.sizes[1]

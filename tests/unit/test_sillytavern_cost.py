@@ -7,6 +7,7 @@ import pytest
 from lorewell.engine.sillytavern import budget
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.checks import Checks
+from lorewell.engine.tokens import counter
 from world_info import library, names, request, scan
 
 
@@ -79,3 +80,37 @@ def test_a_prefix_of_blanks_does_not_make_it_count_anew(monkeypatch: pytest.Monk
     answer = activate(library(entries), request([]), counter=counter)
     assert answer.budget.used == 99 * 9
     assert counter.shown_chars < 500
+
+
+def test_texts_are_counted_once_for_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+    tokens = counter()
+    count = tokens.count
+
+    def watched(text: str) -> int:
+        counted.append(text)
+        return count(text)
+
+    monkeypatch.setattr(tokens, "count", watched)
+    entries = {str(uid): {"key": ["灯塔"], "content": f"鲸油 {uid}。"} for uid in range(20)}
+    entries["long"] = {"key": ["灯塔"], "content": "雾" * 3_000}
+    books, turn = library(entries), request(["灯塔"], context_tokens=100_000)
+    first = activate(books, turn, counter=tokens)
+    assert len(counted) >= 21
+    counted.clear()
+    again = activate(books, turn, counter=tokens)
+    assert again.to_json() == first.to_json()
+    assert not [text for text in counted if "鲸油" in text and "雾" not in text]
+    assert activate(library(entries), turn, counter=tokens).to_json() == first.to_json()
+
+
+def test_what_is_remembered_of_counted_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "_MOST_KEPT", 7)
+    entries = {str(uid): {"key": ["x"], "content": f"{{{{user}}}} {uid}"} for uid in range(30)}
+    books, tokens = library(entries), counter()
+    plain = activate(books, request(["x"]), counter=tokens).to_json()
+    known = books.counts_of(tokens)
+    assert known is not None
+    assert 0 < len(known) <= 7
+    assert activate(books, request(["x"]), counter=tokens).to_json() == plain
+    assert books.counts_of(Words()) is None

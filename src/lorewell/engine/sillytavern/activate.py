@@ -40,7 +40,9 @@ def activate(
 
     Source: spec/sillytavern.md §8.
     """
-    tally = Tally(counter or token_counter(), request.message_tokens)
+    counter = counter or token_counter()
+    known = library.counts_of(counter)
+    tally = Tally(counter, request.message_tokens, known=known)
     ledger = Ledger(kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, len(request.chat), entries)

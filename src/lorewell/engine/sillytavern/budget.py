@@ -9,6 +9,10 @@ from typing import NamedTuple
 from lorewell.engine.tokens import TokenCounter, adds_up
 from lorewell.model.activate import SillyTavernRequest
 
+# A chat's turns activate much the same entries, so their texts are counted once, not each turn.
+_KEPT_CHARS = 2_000
+_MOST_KEPT = 5_000
+
 
 def limit_of(request: SillyTavernRequest) -> int:
     """Return the budget in tokens: at least 1, at most the cap."""
@@ -28,12 +32,21 @@ class Tally:
     by piece. Any other tokenizer is given the very texts that SillyTavern counts.
     """
 
-    def __init__(self, counter: TokenCounter, extra: int) -> None:
-        """Bind it to a tokenizer; `extra` is in tokens."""
+    def __init__(
+        self, counter: TokenCounter, extra: int, *, known: dict[str, int] | None = None
+    ) -> None:
+        """Bind it to a tokenizer.
+
+        Args:
+            counter: the tokenizer.
+            extra: tokens.
+            known: what it counted before, for it to read and to add short texts to.
+        """
         self._counter = counter
         self._extra = extra
         self._adds_up = adds_up(counter)
         self._known: dict[str, int] = {}
+        self._kept = {} if known is None else known
         self.name = counter.name
 
     def begin(self, contents: Iterable[str] = ()) -> RunningText:
@@ -53,9 +66,16 @@ class Tally:
 
     def count(self, text: str) -> int:
         """Return the tokens of a text, without what it costs extra."""
-        if text not in self._known:
-            self._known[text] = self._counter.count(text)
-        return self._known[text]
+        found = self._kept.get(text)
+        if found is None:
+            found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = self._counter.count(text)
+            if len(self._kept) >= _MOST_KEPT:  # texts with macros in them are new each turn
+                self._kept.clear()
+            if len(text) <= _KEPT_CHARS:
+                self._kept[text] = found
+        return found
 
     def total(self, settled: int, rest: str) -> int:
         """Return what a text costs that ends with `rest`, `settled` tokens standing before it."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lorewell.engine.sillytavern.javascript import sort_descending
 from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.world import World
+from lorewell.engine.tokens import TokenCounter, adds_up
 from lorewell.model.activate import BookSource
 from lorewell.model.activated import Verdict
 
@@ -90,6 +91,14 @@ class Library:
         """Take the books in the order in which they were selected or bound."""
         self.books = tuple(_counting(attached))
         self._lists: dict[int, EntryList] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+
+    def counts_of(self, counter: TokenCounter) -> dict[str, int] | None:
+        """Return the tokens of texts as far as they are known, to be added to.
+
+        None for a tokenizer that its name alone does not tell from all others.
+        """
+        return self._counts.setdefault(counter.name, {}) if adds_up(counter) else None
 
     def in_order(self, strategy: int) -> EntryList:
         """Return all entries: of the chat's book, of the persona's, then the rest."""
