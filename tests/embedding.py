@@ -53,6 +53,7 @@ class TinyEmbedder:
             something in the midst of a build.
         batches: the texts of each call to `embed_texts`, also of those that failed.
         queries: the texts given to `embed_query`, also of those that failed.
+        prepared: how often `prepare` was called.
         closed: whether `close` was called.
     """
 
@@ -72,6 +73,7 @@ class TinyEmbedder:
         self.before: Callable[[], Awaitable[None]] | None = None
         self.batches: list[tuple[str, ...]] = []
         self.queries: list[str] = []
+        self.prepared = 0
         self.closed = False
 
     @property
@@ -89,6 +91,10 @@ class TinyEmbedder:
         self.queries.append(text)
         await self._begin()
         return embed(text, self.dimensions)
+
+    async def prepare(self) -> None:
+        self.prepared += 1
+        await self._begin()
 
     async def close(self) -> None:
         self.closed = True

@@ -134,6 +134,11 @@ class EmbeddingServer:
         headers = {} if retry_after is None else {"Retry-After": retry_after}
         self.misbehave(Misdeed(status=status, headers=headers), times=times)
 
+    def fail_after(self, calls: int, status: int, *, times: int | None = None) -> None:
+        """Answer so many calls well, and the next ones with a status."""
+        self.misbehave(Misdeed(), times=calls)
+        self.fail(status, times=times)
+
     def hang(self, seconds: float, *, times: int | None = None) -> None:
         """Answer only after so many seconds."""
         self.misbehave(Misdeed(hang_s=seconds), times=times)

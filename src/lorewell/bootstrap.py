@@ -118,6 +118,8 @@ async def running(services: Services) -> AsyncIterator[None]:
     for task in done:  # usually it is ready at once
         task.result()
     tasks.append(asyncio.create_task(services.keeper.run()))
+    if services.embedder is not None:  # nobody waits for it; if it fails, queries will say so
+        services.jobs.start(services.embedder.prepare())
     try:
         yield
     finally:

@@ -9,8 +9,10 @@ from datetime import UTC
 
 import pytest
 
+from embedding import TinyEmbedder
 from fakes import MemoryStore
 from lorewell import bootstrap, compile_book, select
+from lorewell.app.services import Services
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
 from lorewell.errors import StorageUnavailableError
 from lorewell.http.guard import Guard
@@ -48,6 +50,48 @@ def test_a_database_may_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_database_that_never_comes_does_not_keep_the_service_from_ending() -> None:
     with serving(LateStore(10**6)) as api:
         assert api("GET", "/readyz", tenant=None).status_code == 503
+
+
+def embedding(embedder: TinyEmbedder) -> Services:
+    """Return services with another embedder."""
+    services = build_services(load_settings(database_url="sqlite:///:memory:"))
+    return replace(services, store=MemoryStore(), embedder=embedder)
+
+
+def test_the_embedder_is_prepared_while_the_service_answers() -> None:
+    embedder, begun, held = TinyEmbedder(), asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        begun.set()
+        await held.wait()
+
+    async def work() -> None:
+        embedder.before = hold
+        async with running(services), asyncio.timeout(60):
+            await begun.wait()
+            assert await services.store.check() is None
+        assert embedder.closed
+
+    services = embedding(embedder)
+    asyncio.run(work())
+
+
+def test_an_embedder_that_can_not_be_prepared_stops_nothing() -> None:
+    embedder = TinyEmbedder()
+    embedder.fails = "The model is broken."
+    told: list[object] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with running(services):
+            await services.jobs.wait(60)
+            assert embedder.prepared == 1
+            embedder.fails = None
+            assert (await embedder.embed_query("灯塔")).shape == (embedder.dimensions,)
+
+    services = embedding(embedder)
+    asyncio.run(work())
+    assert told == []
 
 
 class WrongStore(MemoryStore):

@@ -582,6 +582,34 @@ def test_a_slow_model_does_not_hold_up_a_query(monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(work()) < 2
 
 
+def test_the_model_can_be_loaded_before_the_first_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = LocalEmbedder(EmbedderOptions(query_timeout_s=0.1))
+    loaded = threading.Event()
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        if not loaded.is_set():
+            time.sleep(0.5)
+            loaded.set()
+        return np.ones((len(texts), 512), np.float32)
+
+    async def work() -> None:
+        await embedder.prepare()
+        assert loaded.is_set()
+        assert (await embedder.embed_query("灯塔")).shape == (512,)
+        await embedder.close()
+
+    monkeypatch.setattr(embedder._model, "encode", encode)
+    asyncio.run(work())
+
+
+def test_a_server_is_not_asked_before_there_is_a_query(embedding_server: EmbeddingServer) -> None:
+    async def work(embedder: OpenAiEmbedder) -> None:
+        await embedder.prepare()
+
+    ask(embedding_server, work)
+    assert embedding_server.calls == 0
+
+
 def test_a_query_waits_for_a_part_of_a_build_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = LocalEmbedder(EmbedderOptions(query_timeout_s=30))
     order: list[list[str]] = []

@@ -282,6 +282,7 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
     work = _Work(build, row, Counter(chunk.text_hash for chunk in chunks), on_progress)
     work.done = sum(work.chunks_by_text[name] for name in known)
     missing = [name for name in texts if name not in known]
+    await work.begin()
     while True:
         await work.embed([(name, texts[name]) for name in missing])
         finished, missing = await services.store.write(
@@ -316,6 +317,11 @@ class _Work:
     done: int = 0
     _batches: Iterator[Sequence[tuple[str, str]]] = field(default=iter(()))
 
+    async def begin(self) -> None:
+        """Say how many chunks there are, and how many have their vectors from before."""
+        now = self.build.services.clock.now()
+        await self.build.services.store.write(partial(self._advance, done=self.done, now=now))
+
     async def embed(self, texts: Sequence[tuple[str, str]]) -> None:
         """Embed texts, given with their hashes, and keep what comes batch by batch."""
         self._tell()
@@ -341,10 +347,14 @@ class _Work:
     def _keep(
         self, tx: Transaction, *, vectors: Mapping[str, NDArray[float32]], done: int, now: datetime
     ) -> None:
-        lease, row = now + self.build.services.index_lease, self.row
-        if not tx.advance_index(row, done=done, lease_until=lease, updated_at=now):
-            raise _taken_over(row)
+        self._advance(tx, done=done, now=now)
+        row = self.row
         tx.put_embeddings(row.tenant_id, row.embedding_version, vectors, made_at=now)
+
+    def _advance(self, tx: Transaction, *, done: int, now: datetime) -> None:
+        lease = now + self.build.services.index_lease
+        if not tx.advance_index(self.row, done=done, lease_until=lease, updated_at=now):
+            raise _taken_over(self.row)
 
     def _tell(self) -> None:
         if self.on_progress is not None:

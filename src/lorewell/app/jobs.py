@@ -38,6 +38,11 @@ class Jobs:
             self._again[name] = now + _SELDOM_SECONDS
             self.start(work())
 
+    async def wait(self, seconds: float) -> None:
+        """Return when all jobs have ended, or after so many seconds; at once if there is none."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
     async def stop(self) -> None:
         """End all jobs; each of them tidies up first."""
         tasks = tuple(self._tasks)

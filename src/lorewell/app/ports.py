@@ -469,6 +469,13 @@ class Embedder(Protocol):
                 of the text.
         """
 
+    async def prepare(self) -> None:
+        """Do at leisure what the first query would have to wait for, if there is anything.
+
+        Raises:
+            EmbeddingUnavailableError: that failed; the next call tries again.
+        """
+
     async def close(self) -> None:
         """Let go of all connections."""
 

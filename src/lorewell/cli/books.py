@@ -62,7 +62,7 @@ def create_command(
     with place.open() as library:
         result = library.import_books(batch.books)
     if place.as_json:
-        _print_json(result)
+        print_json(result)
     else:
         named = zip(result.books, (book.name for book in batch.books), strict=True)
         print_parts(created_table(named))
@@ -77,9 +77,9 @@ def list_command(
 ) -> None:
     """List the books, last changed first."""
     with place.open() as library:
-        books = tuple(_heads(library, include_deleted=deleted))
+        books = tuple(heads(library, include_deleted=deleted))
     if place.as_json:
-        _print_json(BookPage(books=books, next_cursor=None))
+        print_json(BookPage(books=books, next_cursor=None))
     else:
         print_parts(heads_table(books))
 
@@ -91,7 +91,7 @@ def show_command(place: Place, book: BookId, *, revision: _Revision = None) -> N
     with place.open() as library:
         stored = library.get_book(book, revision=revision)
     if place.as_json:
-        _print_json(stored)
+        print_json(stored)
     else:
         print_parts(*stored_parts(stored))
 
@@ -119,7 +119,7 @@ def history_command(place: Place, book: BookId) -> None:
     with place.open() as library:
         revisions = tuple(_revisions(library, book))
     if place.as_json:
-        _print_json(RevisionPage(revisions=revisions, next_cursor=None))
+        print_json(RevisionPage(revisions=revisions, next_cursor=None))
     else:
         print_parts(revisions_table(revisions))
 
@@ -136,7 +136,7 @@ def diff_command(
     with place.open() as library:
         diff = library.compare_revisions(book, first, second)
     if place.as_json:
-        _print_json(diff)
+        print_json(diff)
     elif diff.added or diff.removed or diff.changed or diff.book_fields:
         print_parts(diff_table(diff))
     else:
@@ -202,7 +202,7 @@ def restore_command(
     if isinstance(restored, Published):
         _print_published(place, restored)
     elif place.as_json:
-        _print_json(restored)
+        print_json(restored)
     else:
         print_parts(heads_table([restored]))
 
@@ -224,12 +224,12 @@ def bind_command(
     ] = "auto",
 ) -> None:
     """Set which books a prompt uses, in place of all that it used before."""
-    bindings = [_binding(name) for name in books or []]
+    bindings = [named_book(name) for name in books or []]
     asked = parse_model(BindingsPut, {"bindings": bindings, "policy": policy})
     with place.open() as library:
         bound = library.put_bindings(prompt, asked)
     if place.as_json:
-        _print_json(bound)
+        print_json(bound)
     else:
         print_parts(*bindings_parts(bound))
 
@@ -240,7 +240,7 @@ def bindings_command(place: Place, prompt: Prompt) -> None:
     with place.open() as library:
         bound = library.get_bindings(prompt)
     if place.as_json:
-        _print_json(bound)
+        print_json(bound)
     else:
         print_parts(*bindings_parts(bound))
 
@@ -258,7 +258,8 @@ def _load(path: Path) -> BookCreate:
     return found.book
 
 
-def _heads(library: Library, *, include_deleted: bool) -> Iterator[BookHead]:
+def heads(library: Library, *, include_deleted: bool = False) -> Iterator[BookHead]:
+    """Yield all books of a tenant, last changed first."""
     cursor = None
     while True:
         page = library.list_books(cursor=cursor, include_deleted=include_deleted)
@@ -289,7 +290,12 @@ def _restorer(
     return lambda library: library.restore_revision(book_id, revision, expected_revision=expected)
 
 
-def _binding(name: str) -> dict[str, object]:
+def named_book(name: str) -> dict[str, object]:
+    """Return the book and perhaps the revision that `BOOK[@REVISION]` names.
+
+    Raises:
+        ValidationFailedError: the revision is no number.
+    """
     book_id, at, revision = name.partition("@")
     if not at:
         return {"book_id": book_id}
@@ -301,11 +307,12 @@ def _binding(name: str) -> dict[str, object]:
 
 def _print_published(place: Place, published: Published) -> None:
     if place.as_json:
-        _print_json(published)
+        print_json(published)
         return
     about = f"{published.book_id} is at revision {published.revision} now"
     say(f"{about}: {published.entry_count} entries, hash {published.content_hash}")
 
 
-def _print_json(value: Contract) -> None:
+def print_json(value: Contract) -> None:
+    """Print an answer as one line of JSON."""
     typer.echo(value.model_dump_json())

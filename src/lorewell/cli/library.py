@@ -25,8 +25,11 @@ from lorewell.model import (
     KeyRequest,
     Published,
     RevisionPage,
+    SearchRequest,
+    SearchResponse,
     StoredBook,
 )
+from lorewell.model.index import IndexBuilt, IndexPage, IndexState
 
 URL = "LOREWELL_URL"
 API_KEY = "LOREWELL_API_KEY"
@@ -73,6 +76,23 @@ class Library(Protocol):
 
     def get_bindings(self, prompt_id: str) -> BindingSet:
         """Return a prompt's bindings, disabled ones too."""
+
+    def build_index(
+        self, book_id: str, revision: int, *, force: bool = False, background: bool = False
+    ) -> IndexBuilt:
+        """Build the index of a revision, unless it is ready and `force` is not given.
+
+        With `background` it has only begun, and goes on meanwhile or while `get_index` is asked.
+        """
+
+    def get_index(self, book_id: str, *, revision: int | None = None) -> IndexState:
+        """Return how far the index of a revision is, of the latest one for None."""
+
+    def list_indexes(self, *, cursor: str | None = None, stale: bool = False) -> IndexPage:
+        """Return a page of the indexes of the revisions in use; with `stale` the unusable ones."""
+
+    def search_books(self, request: SearchRequest) -> SearchResponse:
+        """Return the entries that match, best first."""
 
     def create_key(self, request: KeyRequest) -> CreatedKey:
         """Make an API key."""

@@ -1,8 +1,8 @@
-"""What a service keeps, as tables for people: books, revisions, bindings, keys, settings."""
+"""What a service keeps, as tables for people: books, indexes, bindings, keys, settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import typer
@@ -19,10 +19,14 @@ from lorewell.model import (
     CreatedBook,
     Entry,
     RevisionInfo,
+    SearchResponse,
+    SearchResult,
     StoredBook,
 )
+from lorewell.model.index import IndexState
 
 _MAX_KEYS = 12  # of one entry; the JSON has all
+_MAX_EXCERPT_CHARS = 100
 _IDS = frozenset({"Book", "Key", "Variable"})
 _SECONDS = len("2026-01-01T00:00:00")
 
@@ -142,6 +146,57 @@ def bindings_parts(bound: BindingSet) -> list[RenderableType]:
         state = Text("enabled" if binding.enabled else "disabled")
         table.add_row(_cell(binding.book_id), revision, str(binding.position), state)
     return [about, table]
+
+
+def indexes_table(states: Iterable[IndexState], names: Mapping[str, str]) -> Table:
+    """Return how far the indexes of revisions are; `names` has those of the books by id."""
+    table = _table("Indexes", "Book", "Revision", "Status", "Chunks", "Name")
+    for each in states:
+        status = "unusable" if each.status == "ready" and not each.usable else each.status
+        done = "" if each.done == each.chunk_count else f"{each.done} of "
+        name = _cell(names.get(each.book_id, ""))
+        chunks = "" if status == "absent" else f"{done}{each.chunk_count}"
+        table.add_row(
+            each.book_id,
+            str(each.revision),
+            Text(status, style="green" if each.usable else "yellow"),
+            chunks,
+            name,
+        )
+    return table
+
+
+def index_notes(states: Sequence[IndexState], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each index that failed, and one for those that can't be used."""
+    for each in states:
+        if each.error is not None:
+            name = names.get(each.book_id, each.book_id)
+            yield f"{name}, revision {each.revision}: {each.error}"
+    if any(each.status == "ready" and not each.usable for each in states):
+        yield "unusable: its vectors are not of the kind that is made here now"
+
+
+def found_table(found: SearchResponse) -> Table:
+    """Return what a search found, best first."""
+    table = new_table("Found")
+    for name in ("Score", "Words", "Meaning"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Entry", overflow="fold", ratio=1)
+    for each in found.results:
+        scores = (each.score, each.lexical_score, each.vector_score)
+        told = ["" if score is None else f"{score:.4f}" for score in scores]
+        table.add_row(*told, _found(each))
+    return table
+
+
+def _found(result: SearchResult) -> Text:
+    told = Text(plain(result.title or result.entry_id), style="bold")
+    if not result.enabled:
+        told.append(" (disabled)", style="yellow")
+    told.append(f"\n{plain(result.id)}\n", style="not bold dim")
+    excerpt = result.excerpt[:_MAX_EXCERPT_CHARS]
+    more = "…" if len(result.excerpt) > _MAX_EXCERPT_CHARS else ""
+    return told.append(plain(" ".join(excerpt.split())) + more, style="not bold")
 
 
 def keys_table(keys: Iterable[ApiKey]) -> Table:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from lorewell.app import access, bindings as prompts, books as shelf
+from lorewell.app import access, bindings as prompts, books as shelf, indexing
 from lorewell.app.pages import Page
+from lorewell.app.search import search
 from lorewell.app.services import Services
 from lorewell.bootstrap import build_services, start, stop
-from lorewell.errors import Fault, ValidationFailedError
+from lorewell.errors import EmbeddingUnavailableError, Fault, ValidationFailedError
 from lorewell.model import (
     BindingSet,
     BindingsPut,
@@ -27,9 +28,12 @@ from lorewell.model import (
     KeyRequest,
     Published,
     RevisionPage,
+    SearchRequest,
+    SearchResponse,
     StoredBook,
 )
 from lorewell.model.access import TENANT_PATTERN
+from lorewell.model.index import IndexBuilt, IndexPage, IndexState
 from lorewell.model.parse import parse_model
 from lorewell.model.text import text_flaw
 from lorewell.settings import Settings, load_settings
@@ -38,6 +42,7 @@ Result = TypeVar("Result")
 
 _PAGE = 200
 _MAX_PROMPT_CHARS = 200
+_BUILDING_SECONDS = 0.3  # given to what is being built, whenever somebody asks how far it is
 
 
 def settings_for(database: str | None) -> Settings:
@@ -157,6 +162,47 @@ class LocalLibrary:
         """Return a prompt's bindings, disabled ones too."""
         prompt = _prompt(prompt_id)
         return self._run(prompts.get_bindings(self._services, self._tenant_id, prompt))
+
+    def build_index(
+        self, book_id: str, revision: int, *, force: bool = False, background: bool = False
+    ) -> IndexBuilt:
+        """Build the index of a revision; with `background` it goes on while `get_index` runs."""
+        return self._run(self._build_index(book_id, revision, force=force, background=background))
+
+    async def _build_index(
+        self, book_id: str, revision: int, *, force: bool, background: bool
+    ) -> IndexBuilt:
+        build = await indexing.claim_index(
+            self._services, self._tenant_id, book_id, revision, force=force
+        )
+        if not background or build.reused:
+            return await build.run()
+        build.start()
+        return build.state
+
+    def get_index(self, book_id: str, *, revision: int | None = None) -> IndexState:
+        """Return how far the index of a revision is, after going on with it for a moment."""
+        return self._run(self._get_index(book_id, revision))
+
+    async def _get_index(self, book_id: str, revision: int | None) -> IndexState:
+        await self._services.jobs.wait(_BUILDING_SECONDS)  # between calls everything stands still
+        return await indexing.index_state(self._services, self._tenant_id, book_id, revision)
+
+    def list_indexes(self, *, cursor: str | None = None, stale: bool = False) -> IndexPage:
+        """Return a page of the indexes of the revisions in use."""
+        page = Page(limit=_PAGE, cursor=cursor)
+        return self._run(indexing.list_indexes(self._services, self._tenant_id, page, stale=stale))
+
+    def search_books(self, request: SearchRequest) -> SearchResponse:
+        """Return the entries that match, best first."""
+        return self._run(self._search(request))
+
+    async def _search(self, request: SearchRequest) -> SearchResponse:
+        embedder = self._services.embedder
+        if embedder is not None and request.mode != "lexical":
+            with suppress(EmbeddingUnavailableError):  # which the search will say if it matters
+                await embedder.prepare()
+        return await search(self._services, self._tenant_id, request)
 
     def create_key(self, request: KeyRequest) -> CreatedKey:
         """Make an API key."""

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli import books, convert, keys, reading, service, sillytavern
+from lorewell.cli import books, convert, indexes, keys, reading, searches, service, sillytavern
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
@@ -38,6 +38,8 @@ app.command("inspect")(reading.inspect_command)
 app.command("convert")(convert.convert_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
+app.command("index")(indexes.index_command)
+app.command("search")(searches.search_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")

@@ -90,6 +90,14 @@ class LocalEmbedder:
         row: NDArray[np.float32] = rows[0]
         return row
 
+    async def prepare(self) -> None:
+        """Load the model.
+
+        Raises:
+            EmbeddingUnavailableError: the model failed.
+        """
+        await self._embed(["灯 lamp"])
+
     async def close(self) -> None:
         """Begin nothing any more."""
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -112,6 +112,9 @@ class OpenAiEmbedder:
         row: NDArray[np.float32] = rows[0]
         return row
 
+    async def prepare(self) -> None:
+        """Do nothing: a server may want money for each call."""
+
     async def close(self) -> None:
         """Let go of the connections of this event loop."""
         link = self._links.pop(asyncio.get_running_loop(), None)
