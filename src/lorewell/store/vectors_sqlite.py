@@ -108,7 +108,7 @@ class SqliteVectors(Statements):
             matrix = self._load(index, len(query))
             self.matrices.hold(index.build_id, matrix)
         # Not by `@`: on a busy machine its threads wait for each other, ten times as long as this.
-        near = np.einsum("nd,d->n", matrix.vectors, query)
+        near = np.einsum("ij,j->i", matrix.vectors, query)
         return ChunkScores(matrix.places, matrix.starts, near.astype(np.float64))
 
     def near_chunks(
