@@ -1,10 +1,12 @@
 # The service on PostgreSQL or SQLite. Build: docker build -t lorewell .
+# With a small model for vectors: docker build --build-arg EXTRAS=postgres,local-embeddings -t lorewell .
 FROM python:3.12-slim AS build
+ARG EXTRAS=postgres
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/lorewell \
-    && /opt/lorewell/bin/pip install --no-cache-dir ".[postgres]"
+    && /opt/lorewell/bin/pip install --no-cache-dir ".[${EXTRAS}]"
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --create-home --home-dir /data lorewell

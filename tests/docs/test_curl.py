@@ -27,6 +27,8 @@ CLI = "from lorewell.cli.main import main; main()"
 ADDRESS = "http://127.0.0.1:8876"
 SERVICE = ("The service in 60 seconds", "60 秒跑起服务")
 HOST = ("Prompts ready to send", "可以直接发送的提示词")
+MEANING = ("Recall by meaning", "语义召回")
+PROGRAM = "python3 dev.py run "
 SILLYTAVERN = ("SillyTavern's rules over HTTP", "通过 HTTP 使用 SillyTavern 的规则")
 READY_S = 60
 # Read by curl from the folder that CURL_HOME names.
@@ -59,8 +61,8 @@ def serve_arguments(database: str, port: int) -> list[str]:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Yield the address of the service, as `dev.py run` starts it."""
+def serving(folder: Path, **given: object) -> Iterator[str]:
+    """Yield the address of the service, as `dev.py run` starts it, with these settings."""
     port = free_port()
     arguments = serve_arguments(f"sqlite:///{folder / 'lorewell.db'}", port)
     log = folder / "log"
@@ -68,7 +70,7 @@ def serving(folder: Path) -> Iterator[str]:
         process = subprocess.Popen(
             [sys.executable, "-c", CLI, *arguments],
             cwd=ROOT,
-            env=environment() | {"PYTHONUTF8": "1"},
+            env=environment(**given) | {"PYTHONUTF8": "1"},
             stdout=file,
             stderr=file,
         )
@@ -180,6 +182,20 @@ def test_curl_lines_give_what_the_readme_says(
                 assert not is_new or again.body == {**last.body, "replayed": True}
                 sent += 1
     assert (sent, shown) == counts
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_recall_by_meaning_gives_what_the_readme_says(name: str, tmp_path: Path) -> None:
+    (_, setup), (_, ask), (_, shown), _ = _BLOCK.findall(section(name, *MEANING))
+    start, index = setup.splitlines()
+    assert start == f"LOREWELL_EMBEDDER=local {PROGRAM}".strip()
+    # A busy machine takes its time.
+    with serving(tmp_path, embedder="local", embedding_query_timeout_s=60) as url:
+        arguments = shlex.split(index.removeprefix(PROGRAM).replace(ADDRESS, url))
+        subprocess.run([sys.executable, "-c", CLI, *arguments], check=True, env=environment())
+        answer = curl()(ask.replace(ADDRESS, url), tmp_path)
+    assert answer.status == 200
+    check_shown(loads(shown), answer.body)
 
 
 def test_the_lines_that_the_service_prints_work(tmp_path: Path) -> None:

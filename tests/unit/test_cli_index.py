@@ -178,7 +178,7 @@ def test_a_build_that_fails_is_told_and_goes_on_later(
     assert "500" in done.err
     assert "潮水" not in done.err
     listed = anywhere("index", "--list")
-    assert "1 failed 2 of 4 长卷 📜" in listed.words
+    assert "1 failed 2/4 长卷 📜" in listed.words
     assert "长卷 📜, revision 1: " in listed.out
     failed = anywhere("index", book_id, "--json")
     assert failed.code == 7
@@ -199,7 +199,7 @@ def test_one_failure_does_not_stop_the_others(anywhere: Program, server: Embeddi
     done = anywhere("index", "--all")
     assert done.code == 7
     assert done.words.count("1 ready 1") == 2
-    assert done.words.count("1 failed 0 of 1") == 1
+    assert done.words.count("1 failed 0/1") == 1
     assert done.out.splitlines()[-1].startswith("第")
     assert ", revision 1: " in done.out
     assert done.err == ""
@@ -262,7 +262,7 @@ def test_an_interrupted_wait_leaves_the_service_to_its_build(
     done = anywhere("index", book_id)
     assert done.code != 0
     assert "Traceback" not in done.err
-    assert ("The service goes on" in done.err) is ("LOREWELL_URL" in os.environ)
+    assert ("The service goes on with this book" in done.err) is ("LOREWELL_URL" in os.environ)
 
 
 def test_a_bar_is_shown_on_a_terminal(lorewell: Program, monkeypatch: pytest.MonkeyPatch) -> None:

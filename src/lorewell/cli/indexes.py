@@ -92,7 +92,8 @@ def _interruptible(place: Place) -> Iterator[None]:
     except KeyboardInterrupt:
         if place.url is not None:
             typer.echo(
-                "The service goes on; `lorewell index --list` tells how far it is.", err=True
+                "The service goes on with this book; `lorewell index --list` tells how far it is.",
+                err=True,
             )
         raise
 

@@ -27,7 +27,8 @@ from lorewell.model.index import IndexState
 
 _MAX_KEYS = 12  # of one entry; the JSON has all
 _MAX_EXCERPT_CHARS = 100
-_IDS = frozenset({"Book", "Key", "Variable"})
+# Ids are copied from here, so they stay whole in a narrow terminal; and short words are no use cut.
+_WHOLE = frozenset({"Book", "Key", "Variable", "Revision", "Status", "Chunks"})
 _SECONDS = len("2026-01-01T00:00:00")
 
 
@@ -153,7 +154,7 @@ def indexes_table(states: Iterable[IndexState], names: Mapping[str, str]) -> Tab
     table = _table("Indexes", "Book", "Revision", "Status", "Chunks", "Name")
     for each in states:
         status = "unusable" if each.status == "ready" and not each.usable else each.status
-        done = "" if each.done == each.chunk_count else f"{each.done} of "
+        done = "" if each.done == each.chunk_count else f"{each.done}/"
         name = _cell(names.get(each.book_id, ""))
         chunks = "" if status == "absent" else f"{done}{each.chunk_count}"
         table.add_row(
@@ -222,8 +223,7 @@ def settings_table(settings: Iterable[Setting]) -> Table:
 def _table(title: str, *columns: str) -> Table:
     table = new_table(title)
     for column in columns:
-        # Ids are copied from here, so they stay whole in a narrow terminal.
-        table.add_column(column, overflow="fold", no_wrap=column in _IDS)
+        table.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
     return table
 
 
