@@ -44,7 +44,11 @@ CAMPAIGNS = {
     ),
     "kills": (
         "servers killed at random moments",
-        ["tests/deep/test_kills.py", "tests/http/test_server_process.py", "-k", "kill"],
+        [
+            "tests/deep/test_kills.py",
+            "tests/deep/test_builds.py",
+            *("tests/http/test_server_process.py", "-k", "kill"),
+        ],
     ),
     "replicas": ("mixed load through three servers", ["tests/deep/test_replicas.py"]),
     "fuzz-files": (

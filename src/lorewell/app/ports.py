@@ -384,6 +384,12 @@ class Transaction(Protocol):
     ) -> None:
         """Replace all chunks of a revision, whose index and vectors are there."""
 
+    def hold_texts(self, tenant_id: str) -> None:
+        """Wait for other transactions that did this; till this one ends others wait for it.
+
+        Who names texts in chunks, and who drops those without a name, do it first.
+        """
+
     def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
         """Forget old vectors that no chunk names; return how many."""
 

@@ -55,6 +55,7 @@ def _standard(settings: Settings, renderer: Processor) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": settings.log_level.upper()},
         "loggers": {
             "alembic": {"level": "WARNING"},  # it tells of every look at the schema
+            "httpcore": {"level": "WARNING"},  # it tells whole headers of others' answers
             "httpx": {"level": "WARNING"},  # it tells whole addresses, with their queries
             "uvicorn.access": {"level": "CRITICAL"},  # there is a line a request already
         },

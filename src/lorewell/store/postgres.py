@@ -37,7 +37,7 @@ _MIGRATION_LOCK = int.from_bytes(b"lorewell")
 _CONNECT_ERRORS = (*DATABASE_ERRORS, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
-class PostgresTransaction(SqlTransaction, PgVectors):
+class PostgresTransaction(PgVectors, SqlTransaction):
     """A transaction on PostgreSQL."""
 
     def _insert(self, table: Table) -> postgresql.Insert:

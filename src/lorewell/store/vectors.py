@@ -221,6 +221,9 @@ class Vectors(Statements):
         if rows:
             self._execute(insert(chunks), rows)
 
+    def hold_texts(self, tenant_id: str) -> None:
+        """Do nothing: where one transaction writes at a time, nobody comes between."""
+
     def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
         """Forget old vectors that no chunk names; return how many."""
         return self._change(_DROP_EMBEDDINGS, tenant=tenant_id, made_before=made_before)

@@ -107,9 +107,9 @@ class SqliteVectors(Statements):
         if matrix is None:
             matrix = self._load(index, len(query))
             self.matrices.hold(index.build_id, matrix)
-        # Not by `@`: on a busy machine its threads wait for each other, ten times as long as this.
-        near = np.einsum("ij,j->i", matrix.vectors, query)
-        return ChunkScores(matrix.places, matrix.starts, near.astype(np.float64))
+        # Not `@`: that one takes all cores for itself, which is slower where they are not idle.
+        found = np.vecdot(matrix.vectors, query)
+        return ChunkScores(matrix.places, matrix.starts, found.astype("f8"))
 
     def near_chunks(
         self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int

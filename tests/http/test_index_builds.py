@@ -1,0 +1,156 @@
+"""Builds of vector indexes share what they embed: revisions, books and builds at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from embedding import TinyEmbedder
+from service import Api, Json, serving
+
+ENTRIES = 5_000
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, database: str) -> str:
+    if request.param == "sqlite":
+        return database
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def embedder() -> TinyEmbedder:
+    return TinyEmbedder(dimensions=16)
+
+
+@pytest.fixture
+def api(url: str, embedder: TinyEmbedder) -> Iterator[Api]:
+    with serving(with_embedder=embedder, database_url=url) as api:
+        yield api
+
+
+def lore(count: int, *, name: str = "灯", begin: int = 0) -> Json:
+    entries = [
+        {"id": f"e{n}", "title": f"ประภาคาร {n}", "content": f"{name} {n} 🏮"}
+        for n in range(begin, begin + count)
+    ]
+    return {"name": "雾", "entries": entries}
+
+
+async def build(
+    api: Api, book_id: str, revision: int = 1, *, tenant: str = "demo", force: bool = False
+) -> httpx.Response:
+    body = {"revision": revision, "force": force}
+    return await api.ask("POST", f"/v1/books/{book_id}/index", tenant=tenant, json=body)
+
+
+def state(api: Api, book_id: str, revision: int) -> Json:
+    return api("GET", f"/v1/books/{book_id}/index", params={"revision": revision}).json()
+
+
+def test_of_a_large_book_only_what_changed_is_embedded(api: Api, embedder: TinyEmbedder) -> None:
+    book = lore(ENTRIES)
+    book_id = api.create(book)
+    assert api.run(build(api, book_id)).json()["chunk_count"] == ENTRIES
+    assert len(embedder.texts) == len(set(embedder.texts)) == ENTRIES
+    embedder.batches.clear()
+    entries = list(book["entries"])
+    for place in (7, 2_500, ENTRIES - 1):
+        entries[place] = {**entries[place], "content": f"新的 {place}"}
+    entries[9] = {**entries[9], "keys": ["灯"], "priority": 3}  # nothing that is embedded
+    api.publish(book_id, 1, {**book, "entries": entries})
+    assert state(api, book_id, 2)["status"] == "absent"
+    built = api.run(build(api, book_id, 2)).json()
+    assert (built["revision"], built["usable"], built["chunk_count"]) == (2, True, ENTRIES)
+    expected = {f"ประภาคาร {place}\n新的 {place}" for place in (7, 2_500, ENTRIES - 1)}
+    assert sorted(embedder.texts) == sorted(expected)
+    assert state(api, book_id, 1)["usable"] is True
+    for revision, found in ((1, "灯 2500 🏮"), (2, "新的 2500")):
+        books = [{"book_id": book_id, "revision": revision}]
+        body = {"query": f"ประภาคาร 2500\n{found}", "mode": "vector", "books": books, "limit": 1}
+        (best,) = api("POST", "/v1/search", json=body).json()["results"]
+        assert (best["excerpt"], best["revision"]) == (found, revision)
+        assert best["score"] == pytest.approx(1, abs=1e-5)
+
+
+def test_builds_at_the_same_time_share_their_texts(api: Api, embedder: TinyEmbedder) -> None:
+    async def yielding() -> None:
+        await asyncio.sleep(0.002)
+
+    embedder.before = yielding
+    one, two = api.create(lore(300)), api.create(lore(300, begin=100))
+    api.publish(one, 1, lore(250, begin=50))
+
+    async def together() -> list[httpx.Response]:
+        wanted = ((one, 1), (two, 1), (one, 2))
+        return list(await asyncio.gather(*(build(api, *each) for each in wanted)))
+
+    built = [answer.json() for answer in api.run(together())]
+    assert [each["status"] for each in built] == ["ready"] * 3
+    assert [each["chunk_count"] for each in built] == [300, 300, 250]
+    counts = Counter(embedder.texts)
+    assert len(counts) == 400
+    assert max(counts.values()) <= 3  # a build can't know what the others are at
+    embedder.batches.clear()
+
+    async def forced() -> list[httpx.Response]:
+        return list(
+            await asyncio.gather(
+                build(api, one, 1, force=True), build(api, two, 1), build(api, one, 2, force=True)
+            )
+        )
+
+    again = [answer.json() for answer in api.run(forced())]
+    assert [each["usable"] for each in again] == [True] * 3
+    assert [each["reused"] for each in again] == [False, True, False]
+    assert max(Counter(embedder.texts).values()) == 2
+
+
+class Later:
+    """A clock that can be put on."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.ahead = inner, timedelta()
+
+    def now(self) -> datetime:
+        now: datetime = self.inner.now()
+        return now + self.ahead
+
+
+def test_vectors_of_an_earlier_model_go_when_nothing_names_them(
+    api: Api, embedder: TinyEmbedder
+) -> None:
+    shared = api.app.state.shared
+    clock = Later(shared.services.clock)
+    api.app.state.shared = replace(shared, services=replace(shared.services, clock=clock))
+    book_id, other = api.create(lore(10)), api.create(lore(10), tenant="other")
+    api.run(build(api, book_id))
+    assert len(embedder.texts) == 10
+    api.run(build(api, other, tenant="other"))
+    assert len(embedder.texts) == 20  # tenants share nothing
+    embedder.version = "tiny/2"
+    for days, left in ((0, 10), (2, 0)):
+        clock.ahead = timedelta(days=days)
+        assert api.run(build(api, book_id, force=True)).json()["usable"] is True
+        assert [_known(api, tenant, "tiny/1") for tenant in ("demo", "other")] == [left, 10]
+        assert _known(api, "demo", "tiny/2") == 10
+
+
+def _known(api: Api, tenant: str, version: str) -> int:
+    from lorewell.app.indexing import _cut  # noqa: PLC0415
+    from lorewell.model import BookCreate  # noqa: PLC0415
+    from lorewell.model.parse import parse_model  # noqa: PLC0415
+    from lorewell.retrieval.chunks import CHUNKER  # noqa: PLC0415
+
+    document = parse_model(BookCreate, lore(10)).model_dump_json(exclude_defaults=True)
+    hashes = list(_cut(document.encode())[1])
+    store = api.app.state.shared.services.store
+    asked = f"{version}+{CHUNKER}"
+    return len(api.run(store.read(lambda tx: tx.known_texts(tenant, asked, hashes))))
