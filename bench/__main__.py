@@ -19,6 +19,7 @@ from bench.plan import FULL, QUICK, Plan
 from bench.profiling import profiles
 from bench.quality import CORPUS, quality
 from bench.report import Section
+from bench.vectors import searching
 
 
 def sections(plan: Plan) -> list[Section]:
@@ -36,6 +37,7 @@ def sections(plan: Plan) -> list[Section]:
         sillytavern.growing(small.case, plan),
         importing(plan),
         quality(plan),
+        searching(plan),
         memory(plan),
         *profiles(large, plan),
     ]

@@ -22,6 +22,7 @@ class Plan:
         regex_keys: how many regex keys a book is given.
         profiled: selections under the profiler.
         imported_bytes: the size of the files that are imported, as often as a book is compiled.
+        vector_books, vector_entries: how many books have vectors, and how many each.
         asks_corpus: whether questions are asked of the books of the corpus, too.
     """
 
@@ -37,6 +38,8 @@ class Plan:
     regex_keys: int
     profiled: int
     imported_bytes: int
+    vector_books: int
+    vector_entries: int = 5_000
     asks_corpus: bool
 
 
@@ -51,6 +54,7 @@ FULL = Plan(
     regex_keys=300,
     profiled=300,
     imported_bytes=5_000_000,
+    vector_books=20,
     asks_corpus=True,
 )
 QUICK = Plan(
@@ -64,5 +68,7 @@ QUICK = Plan(
     regex_keys=300,
     profiled=20,
     imported_bytes=500_000,
+    vector_books=2,
+    vector_entries=500,
     asks_corpus=False,
 )

@@ -39,6 +39,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     names = (
         *("generate", "importing", "inputs", "plan", "quality", "report", "sillytavern"),
         "speed",
+        "vectors",
     )
     modules = {name: import_module(f"bench.{name}") for name in names}
     return SimpleNamespace(**modules, command=import_module("bench.__main__"))
@@ -106,6 +107,10 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
         "request",
         "encode_full",
     }
+    kinds = [f"{kind}_{what}" for kind in ("sqlite", "postgres") for what in ("whole", "book")]
+    assert samples_in(figures["vectors"]) == set(kinds)
+    assert figures["vectors"]["recall_10"] == 1
+    assert figures["vectors"]["farthest"] < 1e-5
     assert samples_in(figures["regex"]) == {"with", "without"}
     assert figures["regex"]["keys"] == 300
     for size in SIZES:
@@ -140,7 +145,7 @@ def test_report_sets_each_target_beside_what_was_found(
     quick_run: tuple[str, dict[str, Any]],
 ) -> None:
     text, figures = quick_run
-    assert len(figures["targets"]) == 12
+    assert len(figures["targets"]) == 15
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
         line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "

@@ -94,11 +94,17 @@ class Statements(ABC):
 
     def _put(self, table: Table, row: Mapping[str, object], *, once: Collection[str] = ()) -> None:
         """Add a row, or give the row that has its key all of these values but those `once` set."""
+        self._put_all(table, [row], once=once)
+
+    def _put_all(
+        self, table: Table, rows: Sequence[Mapping[str, object]], *, once: Collection[str] = ()
+    ) -> None:
+        """As `_put`, for rows with values of the same columns; there is one at least."""
         insert = self._insert(table)
         kept = {*table.primary_key.columns.keys(), *once}
-        changed = {name: insert.excluded[name] for name in row if name not in kept}
-        self._change(
-            insert.on_conflict_do_update(index_elements=[*table.primary_key], set_=changed), **row
+        changed = {name: insert.excluded[name] for name in rows[0] if name not in kept}
+        self._execute(
+            insert.on_conflict_do_update(index_elements=[*table.primary_key], set_=changed), rows
         )
 
     def _execute(

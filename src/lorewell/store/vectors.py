@@ -189,15 +189,18 @@ class Vectors(Statements):
     ) -> None:
         """Keep vectors by the hash of their text, in place of those that were there."""
         # In one order whoever writes, or two builds of the same texts wait for each other.
-        for text_hash in sorted(vectors):
-            row = {
+        rows = [
+            {
                 "tenant_id": tenant_id,
                 "embedding_version": embedding_version,
                 "text_hash": text_hash,
                 "vector": vectors[text_hash],
                 "made_at": made_at,
             }
-            self._put(embeddings, row)
+            for text_hash in sorted(vectors)
+        ]
+        if rows:
+            self._put_all(embeddings, rows)
 
     def put_chunks(
         self,
