@@ -357,8 +357,9 @@ class MemoryTransaction:
             }
 
         def is_asked(row: IndexRow | None) -> bool:
-            ready = row is not None and row.status == "ready"
-            return not (ready and row and row.embedding_version == not_ready_for)
+            if not_ready_for is None:
+                return True
+            return row is None or row.ready_version != not_ready_for
 
         found = [
             (*name, self.find_index(tenant_id, *name))
@@ -463,8 +464,7 @@ class MemoryTransaction:
         for row in self._state.indexes.values():
             head = self._state.books[row.tenant_id, row.book_id]
             if (
-                (row.tenant_id, row.embedding_version, row.status)
-                == (tenant_id, embedding_version, "ready")
+                (row.tenant_id, row.ready_version) == (tenant_id, embedding_version)
                 and head.deleted_at is None
                 and head.latest_revision == row.revision
             ):

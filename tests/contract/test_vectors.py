@@ -48,7 +48,14 @@ def build(
     chunks: list[Chunk] | None = None,
 ) -> IndexRow:
     """Make a whole index in one transaction; without chunks a vector is that of an entry."""
-    ready = replace(index, status="ready", chunk_count=len(vectors), done=len(vectors))
+    ready = replace(
+        index,
+        status="ready",
+        chunk_count=len(vectors),
+        done=len(vectors),
+        ready_version=index.embedding_version,
+        ready_build_id=index.build_id,
+    )
     tx.put_index(ready)
     tx.put_embeddings(index.tenant_id, index.embedding_version, vectors, at(0))
     made = chunks or [Chunk(place, 0, name) for place, name in enumerate(vectors)]

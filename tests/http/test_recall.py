@@ -457,8 +457,9 @@ def test_a_ledger_is_opened_with_the_vectors_of_its_turn(api: Api, server: Embed
             assert opened["degraded"] == degraded
             assert len(opened["decisions"]) == 4
     assert server.calls == calls
-    server.fail(500)
-    build(api, book_id, force=True)
+    gone_row = api.run(services.store.read(lambda tx: tx.find_index("demo", book_id, 1)))
+    other = replace(gone_row, ready_version="other")
+    api.run(services.store.write(lambda tx: tx.put_index(other)))
     gone = api("GET", f"/v1/selections/{late}")
     assert (gone.status_code, code(gone)) == (404, "not_found")
 
@@ -497,3 +498,59 @@ def test_an_entry_that_stays_out_of_recall_is_not_embedded(
     facts = found["decisions"][0]["facts"]
     assert "similarity" not in facts
     assert facts["lexical_rank"] == 1
+
+
+def test_what_can_be_searched_stays_so_while_it_is_built_by_force(
+    api: Api, server: EmbeddingServer
+) -> None:
+    book_id = api.create(BOOK)
+    build(api, book_id)
+    before = select(api, book_id, "灯塔")["decisions"]
+    server.hang(0.4, times=1)
+    path, params = f"/v1/books/{book_id}/index", {"background": "true"}
+    api("POST", path, json={"revision": 1, "force": True}, params=params)
+    told = state(api, book_id)
+    assert (told["status"], told["usable"]) == ("building", True)
+    assert select(api, book_id, "灯塔")["decisions"] == before
+    api.run(_ended(api))
+    server.fail(500)
+    assert code(build(api, book_id, force=True)) == "embedding_unavailable"
+    told = state(api, book_id)
+    assert (told["status"], told["usable"]) == ("failed", True)
+    assert select(api, book_id, "灯塔")["degraded"] == ["embedding_unavailable"]  # a new query
+    server.behave()
+    rest(api)
+    assert select(api, book_id, "灯塔")["decisions"] == before
+    again = build(api, book_id).json()
+    assert (again["status"], again["reused"]) == ("ready", False)
+
+
+def test_a_build_by_force_changes_no_vector_before_it_is_whole(
+    url: str, server: EmbeddingServer
+) -> None:
+    entries = [{"id": f"e{n}", "content": f"内容 {n}"} for n in range(30)]
+    given = settings(url, server, embedding_concurrency=1, embedding_batch_size=10)
+    with serving(**given) as api:
+        book_id = api.create({"name": "Many", "entries": entries})
+        build(api, book_id)
+        books = [{"book_id": book_id}]
+
+        def scores() -> list[tuple[str, float]]:
+            found = search(api, "内容", "vector", books=books, limit=30).json()["results"]
+            return [(each["entry_id"], each["vector_score"]) for each in found]
+
+        before, count = scores(), 0
+
+        def turn_and_fail_third(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            nonlocal count
+            count += 1
+            turned = [{**each, "embedding": each["embedding"][::-1]} for each in items]
+            return turned[:1] if count == 3 else turned
+
+        server.change(turn_and_fail_third)
+        assert code(build(api, book_id, force=True)) == "embedding_unavailable"
+        server.behave()
+        assert scores() == before
+        with serving(**given) as other:  # another process, which holds nothing yet
+            found = search(other, "内容", "vector", books=books, limit=30).json()["results"]
+            assert [(each["entry_id"], each["vector_score"]) for each in found] == before

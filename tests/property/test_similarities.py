@@ -73,7 +73,14 @@ def test_similarities_are_cosines(
         build_id=f"build-{number}",
         updated_at=START,
     )
-    ready = replace(index, status="ready", chunk_count=len(chunks), done=len(chunks))
+    ready = replace(
+        index,
+        status="ready",
+        chunk_count=len(chunks),
+        done=len(chunks),
+        ready_version=index.embedding_version,
+        ready_build_id=index.build_id,
+    )
 
     def build(tx: Transaction) -> None:
         tx.put_index(ready)

@@ -193,10 +193,9 @@ def _state(services: Services, book_id: str, revision: int, row: IndexRow | None
 
 
 def is_usable(services: Services, row: IndexRow) -> bool:
-    """Return whether a search can use the index: it is ready, and its vectors are of our kind."""
+    """Return whether a search can use the index: it has vectors, and they are of our kind."""
     embedder = services.embedder
-    is_ours = embedder is not None and row.embedding_version == embedding_version(embedder)
-    return is_ours and row.status == "ready"
+    return embedder is not None and row.ready_version == embedding_version(embedder)
 
 
 def _built(services: Services, row: IndexRow, *, reused: bool) -> IndexBuilt:
@@ -230,8 +229,11 @@ def _take(
     if found is not None and _is_running(services, found):
         message = f"The index of revision {mine.revision} of {mine.book_id} is being built."
         raise IndexBusyError(message, book_id=mine.book_id, revision=mine.revision)
-    if found is not None and not force and is_usable(services, found):
-        return found, True
+    if found is not None:
+        if not force and found.status == "ready" and is_usable(services, found):
+            return found, True
+        # What can be searched stays so until the new build is whole, or if it fails.
+        mine = replace(mine, ready_version=found.ready_version, ready_build_id=found.ready_build_id)
     tx.put_index(mine)
     return mine, False
 
@@ -286,10 +288,13 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
     while True:
         await work.embed([(name, texts[name]) for name in missing])
         finished, missing = await services.store.write(
-            lambda tx: _finish(tx, services, row, chunks, set(texts))
+            lambda tx: _finish(tx, work, chunks, set(texts))
         )
         if not missing:
-            return finished
+            break
+    if build.force and services.queries is not None:
+        services.queries.forget()  # whoever forces a build may have changed the model
+    return finished
 
 
 def _cut(content: bytes) -> tuple[list[Chunk], dict[str, str]]:
@@ -308,13 +313,18 @@ def _cut(content: bytes) -> tuple[list[Chunk], dict[str, str]]:
 
 @dataclass(slots=True)
 class _Work:
-    """The texts of one build on their way to vectors."""
+    """The texts of one build on their way to vectors.
+
+    What is made by force is held back until it is whole: the vectors that it replaces are searched
+    meanwhile.
+    """
 
     build: IndexBuild
     row: IndexRow
     chunks_by_text: Mapping[str, int]
     on_progress: OnProgress | None
     done: int = 0
+    held: dict[str, NDArray[float32]] = field(default_factory=dict)
     _batches: Iterator[Sequence[tuple[str, str]]] = field(default=iter(()))
 
     async def begin(self) -> None:
@@ -338,10 +348,12 @@ class _Work:
             vectors = await self.build.embedder.embed_texts([text for _, text in batch])
             self.done += sum(self.chunks_by_text[name] for name, _ in batch)
             named = {name: vector for (name, _), vector in zip(batch, vectors, strict=True)}
-            keep = partial(
-                self._keep, vectors=named, done=self.done, now=self.build.services.clock.now()
-            )
-            await self.build.services.store.write(keep)
+            if self.build.force:
+                self.held.update(named)
+                named = {}
+            services = self.build.services
+            keep = partial(self._keep, vectors=named, done=self.done, now=services.clock.now())
+            await services.store.write(keep)
             self._tell()
 
     def _keep(
@@ -362,18 +374,29 @@ class _Work:
 
 
 def _finish(
-    tx: Transaction, services: Services, row: IndexRow, chunks: Sequence[Chunk], texts: set[str]
+    tx: Transaction, work: _Work, chunks: Sequence[Chunk], texts: set[str]
 ) -> tuple[IndexRow, list[str]]:
     """Make the index ready, all in one; or return the texts whose vectors are gone meanwhile."""
+    services, row = work.build.services, work.row
     now = services.clock.now()
     lease = now + services.index_lease
     if not tx.advance_index(row, done=len(chunks), lease_until=lease, updated_at=now):
         raise _taken_over(row)
     tx.hold_texts(row.tenant_id)  # or another build drops what is known before it has a name
+    if work.held:
+        tx.put_embeddings(row.tenant_id, row.embedding_version, work.held, made_at=now)
     missing = texts - tx.known_texts(row.tenant_id, row.embedding_version, sorted(texts))
     if missing:
         return row, sorted(missing)
-    ready = replace(row, status="ready", done=len(chunks), lease_until=None, updated_at=now)
+    ready = replace(
+        row,
+        status="ready",
+        done=len(chunks),
+        lease_until=None,
+        updated_at=now,
+        ready_version=row.embedding_version,
+        ready_build_id=row.build_id,
+    )
     tx.put_index(ready)
     tx.put_chunks(row.tenant_id, row.book_id, row.revision, row.embedding_version, chunks)
     tx.drop_embeddings(row.tenant_id, now - _KEEP_UNNAMED)

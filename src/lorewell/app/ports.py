@@ -122,11 +122,14 @@ class IndexRow:
     """The vector index of one revision, or the build of one.
 
     Attributes:
-        build_id: names the build that it is of.
+        embedding_version: what its last build makes vectors with, as all below is of that build.
+        build_id: names that build.
         chunk_count: chunks that the revision has; 0 before they are counted.
         done: how many of them have their vectors.
         error: why the last build failed.
         lease_until: a build that runs shows before that time that it does; else it is dead.
+        ready_version, ready_build_id: of the vectors that can be searched, those of the last build
+            that succeeded; None before the first.
     """
 
     tenant_id: str
@@ -140,6 +143,8 @@ class IndexRow:
     error: str | None = None
     lease_until: datetime | None = None
     updated_at: datetime
+    ready_version: str | None = None
+    ready_build_id: str | None = None
 
 
 class Chunk(NamedTuple):

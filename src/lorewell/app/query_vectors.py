@@ -89,3 +89,7 @@ class QueryVectors:
         if len(self._held) > _MOST:
             self._held.popitem(last=False)
         return vector
+
+    def forget(self) -> None:
+        """Ask anew for every query from now on."""
+        self._held.clear()

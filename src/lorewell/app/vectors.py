@@ -57,11 +57,7 @@ def find_ready(
     """Return the indexes that are ready for an embedding version, and what to say of the rest."""
     names = [(row.book_id, row.revision) for row in revisions]
     found = tx.find_indexes(tenant_id, names)
-    ready = {
-        name: row
-        for name, row in found.items()
-        if row.status == "ready" and row.embedding_version == version
-    }
+    ready = {name: row for name, row in found.items() if row.ready_version == version}
     missing = {not_ready(*name) for name in names if name not in ready}
     return ready, tuple(sorted(missing))
 

@@ -21,8 +21,9 @@ class IndexRequest(Contract):
 class IndexState(Contract):
     """How far the index of a revision is; `absent` if it was never built.
 
-    `done` of `chunk_count` chunks have their vectors. `usable` is whether a search can use it: it
-    is ready, and made by what makes vectors now.
+    All but `usable` is of its last build; `done` of `chunk_count` chunks have their vectors.
+    `usable` is whether a search can use it: a build was ready that was made by what makes vectors
+    now. It stays so while another one is built, and if that fails.
     """
 
     book_id: str

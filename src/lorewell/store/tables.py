@@ -252,7 +252,8 @@ conversation_states = Table(
     ),
 )
 
-# `chunk_count` and `done` tell how far a build is; `lease_until` is set while one runs.
+# `chunk_count` and `done` tell how far a build is; `lease_until` is set while one runs; the chunks
+# that are there are those of `ready_build_id`.
 vector_indexes = Table(
     "vector_indexes",
     metadata,
@@ -267,6 +268,8 @@ vector_indexes = Table(
     Column("error", String),
     Column("lease_until", UtcTime),
     Column("updated_at", UtcTime, nullable=False),
+    Column("ready_version", String),
+    Column("ready_build_id", String),
     PrimaryKeyConstraint("tenant_id", "book_id", "revision"),
     ForeignKeyConstraint(
         ["tenant_id", "book_id", "revision"],

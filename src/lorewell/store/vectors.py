@@ -139,9 +139,8 @@ class Vectors(Statements):
                 )
             )
         if not_ready_for is not None:
-            is_other = indexes.c.embedding_version != not_ready_for
-            not_ready = or_(indexes.c.status.is_(None), indexes.c.status != "ready", is_other)
-            statement = statement.where(not_ready)
+            ready = indexes.c.ready_version
+            statement = statement.where(or_(ready.is_(None), ready != not_ready_for))
         found = []
         for row in self._rows(statement, tenant=tenant_id):
             values = {name: row[name] for name in indexes.c.keys()}  # noqa: SIM118  no mapping

@@ -95,7 +95,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT 1 FROM vector_indexes
     WHERE tenant_id = :tenant AND book_id = found.book_id AND revision = found.revision
-        AND status = 'ready' AND embedding_version = {version}
+        AND ready_version = {version}
     OFFSET 0
 ) AS ready
 ORDER BY similarity DESC, book_id, revision, place, start
@@ -110,7 +110,7 @@ FROM (
         AND vector_indexes.book_id = books.book_id
         AND vector_indexes.revision = books.latest_revision
     WHERE books.tenant_id = :tenant AND books.deleted_at IS NULL
-        AND vector_indexes.status = 'ready' AND vector_indexes.embedding_version = :version
+        AND vector_indexes.ready_version = :version
     OFFSET 0
 ) AS shown
 CROSS JOIN LATERAL (

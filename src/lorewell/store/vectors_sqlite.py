@@ -46,8 +46,7 @@ _LATEST = (
     )
     .where(
         indexes.c.tenant_id == bindparam("tenant"),
-        indexes.c.embedding_version == bindparam("version"),
-        indexes.c.status == "ready",
+        indexes.c.ready_version == bindparam("version"),
         books.c.deleted_at.is_(None),
     )
     .order_by(indexes.c.book_id)
@@ -103,10 +102,11 @@ class SqliteVectors(Statements):
         """Return how near all chunks of a ready index are to a query of length 1."""
         import numpy as np  # noqa: PLC0415  who has no vectors loads no numpy for them
 
-        matrix = self.matrices.find(index.build_id)
+        name = index.ready_build_id or ""
+        matrix = self.matrices.find(name)
         if matrix is None:
             matrix = self._load(index, len(query))
-            self.matrices.hold(index.build_id, matrix)
+            self.matrices.hold(name, matrix)
         # Not `@`: that one takes all cores for itself, which is slower where they are not idle.
         found = np.vecdot(matrix.vectors, query)
         return ChunkScores(matrix.places, matrix.starts, found.astype("f8"))

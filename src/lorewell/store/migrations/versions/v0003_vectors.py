@@ -55,6 +55,8 @@ def upgrade() -> None:
         sa.Column("error", STRING),
         sa.Column("lease_until", TIME),
         _column("updated_at", TIME),
+        sa.Column("ready_version", STRING),
+        sa.Column("ready_build_id", STRING),
         sa.PrimaryKeyConstraint("tenant_id", "book_id", "revision", name="pk_vector_indexes"),
         sa.ForeignKeyConstraint(
             ["tenant_id", "book_id", "revision"],
