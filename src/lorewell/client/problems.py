@@ -58,7 +58,7 @@ def rebuild(response: httpx.Response) -> LorewellError:
     """Return the error that an answer tells of.
 
     An unknown code gives the base class of its status, with that code; so does an answer that is
-    no problem body.
+    no problem body, with its status in `details`.
     """
     problem = _problem(response)
     code, detail = problem.get("code"), problem.get("detail")
@@ -69,6 +69,8 @@ def rebuild(response: httpx.Response) -> LorewellError:
         str(detail or f"The service answered with the status {response.status_code}."),
         faults=_faults(problem.get("errors")),
     )
+    if not code:
+        error.details["status"] = response.status_code  # all that is known of it
     details = problem.get("details")
     if isinstance(details, dict):
         error.details.update(details)

@@ -1,0 +1,1 @@
+"""Model servers that a reply is asked of."""
