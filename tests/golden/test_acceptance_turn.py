@@ -446,7 +446,7 @@ def test_36_without_vectors_a_reply_comes_and_the_trace_says_so() -> None:
     [
         (ServiceUnreachableError("Refused.", reason="ConnectError"), ["resolve", "resolve"]),
         (ServiceUnreachableError("Late.", reason="ReadTimeout"), ["resolve"]),
-        (LorewellError("No problem body.", status=502), ["resolve"]),
+        (LorewellError("Odd.", reason="no_problem_body", status=502), ["resolve"]),
     ],
 )
 def test_37_a_service_that_is_down_is_an_error(error: LorewellError, calls: Sequence[str]) -> None:

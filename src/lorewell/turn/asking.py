@@ -43,6 +43,8 @@ Skipped = Literal["no_bindings", "disabled"]
 _BROKEN: Final = frozenset(
     {"ConnectError", "ReadError", "WriteError", "CloseError", "RemoteProtocolError"}
 )
+# And of answers that the service did not write: they are from something in between.
+_NO_ANSWER: Final = frozenset({"no_problem_body", "unreadable"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +174,7 @@ class Asking:
 
     def _failed(self, stage: Stage, error: LorewellError) -> TurnError:
         cause = error
-        # An answer with a status and no code is no problem body: it is from something in between.
-        is_foreign = error.code == LorewellError.code and "status" in error.details
+        is_foreign = error.details.get("reason") in _NO_ANSWER
         if isinstance(error, ServiceUnreachableError) or is_foreign:
             cause = WorldbookUnavailableError(str(error))
             cause.details.update(error.details)
