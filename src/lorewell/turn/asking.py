@@ -93,7 +93,7 @@ class Asking:
             TurnError: a step failed.
         """
         if not self._is_checked:
-            await self._step("check", self._check)
+            await self._check()
             self._is_checked = True
         if self.bindings is None:
             prompt_id = self.given.prompt_id
@@ -111,7 +111,11 @@ class Asking:
 
     async def _check(self) -> None:
         record = ConversationRecord(prompt_id=self.given.prompt_id, scene_id=self.given.scene_id)
-        await check_conversation(self.conversations, self.given.key(self.config.tenant_id), record)
+        key = self.given.key(self.config.tenant_id)
+        try:  # the host's own store: neither the service's time nor its patience count
+            await check_conversation(self.conversations, key, record)
+        except LorewellError as error:
+            raise self._failed("check", error) from error
 
     async def _select(self, bindings: ResolvedBindings) -> TurnLore:
         begin = perf_counter()
