@@ -141,6 +141,12 @@ class ContextOverflowError(InvalidInputError):
     code = "agent.context_overflow"
 
 
+class IdentityMissingError(InvalidInputError):
+    """A turn names no user, no conversation or no prompt."""
+
+    code = "worldbook.identity_missing"
+
+
 class UnauthenticatedError(LorewellError):
     """There is no API key, or none that this service knows."""
 
@@ -217,6 +223,12 @@ class PolicyMismatchError(ConflictError):
     code = "policy_mismatch"
 
 
+class ConversationMismatchError(ConflictError):
+    """The conversation began with another prompt; `details` say with which."""
+
+    code = "worldbook.conversation_mismatch"
+
+
 class VectorDisabledError(ConflictError):
     """There are no vectors here."""
 
@@ -283,3 +295,31 @@ class RequestTimeoutError(UnavailableError):
     """The body of the request did not arrive in time."""
 
     code = "request_timeout"
+
+
+class WorldbookUnavailableError(UnavailableError):
+    """A turn got no usable answer from the service of its books; nothing went on without them."""
+
+    code = "worldbook.service_unavailable"
+
+
+class UpstreamError(UnavailableError):
+    """The model server gave no usable reply."""
+
+
+class UpstreamUnavailableError(UpstreamError):
+    """It can't be reached, did not answer in time, broke off, or can't answer now."""
+
+    code = "upstream_unavailable"
+
+
+class UpstreamRefusedError(UpstreamError):
+    """It refuses the request, its key or its model; `details` have the status."""
+
+    code = "upstream_refused"
+
+
+class UpstreamInvalidError(UpstreamError):
+    """Its reply is too large, empty, not accepted, or can't be understood."""
+
+    code = "upstream_invalid"

@@ -201,6 +201,11 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is logged at least."
     )
+    demo_tenant: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
+        description="The tenant whose books the page /demo shows in a chat; empty turns it off.",
+    )
     postgres_pool_size: int = Field(
         10, ge=1, le=1_000, description="Connections to PostgreSQL, of each process."
     )

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 import lorewell
 from docs.manual import READMES, read, row_names, section
-from lorewell import Entry, SelectRequest, client, host
+from lorewell import Entry, SelectRequest, client, host, turn
 from lorewell.cli.failures import EXIT_CODES, OTHER_EXIT_CODE
 from lorewell.cli.inspections import inspection_json
 from lorewell.cli.main import app
@@ -128,6 +128,11 @@ def test_every_name_of_the_client_is_documented() -> None:
 def test_every_name_of_the_host_kit_is_documented() -> None:
     names = row_names(section(API, "`lorewell.host`").partition("| Name |")[2])
     assert sorted(names) == sorted(host.__all__)
+
+
+def test_every_name_of_a_turn_is_documented() -> None:
+    names = row_names(section(API, "`lorewell.turn`"))
+    assert sorted(names) == sorted(turn.__all__)
 
 
 def test_every_exit_code_is_documented() -> None:

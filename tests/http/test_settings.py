@@ -47,12 +47,14 @@ OTHERS = {
     "index_lease_s": 13.0,
     "log_format": "json",
     "log_level": "error",
+    "demo_tenant": "demo",
     "postgres_pool_size": 7,
     "postgres_statement_cache_size": 0,
     "otel": True,
     "regex_engine": "off",
 }
 ANY_TEXT = {
+    "demo_tenant",
     "allowed_hosts",
     "cors_origins",
     "host",

@@ -11,11 +11,8 @@ from typing import Any
 from lorewell.app.ports import RevisionRow
 from lorewell.engine.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
+from lorewell.model.binding import written_for
 from lorewell.model.text import canonical_json
-
-_SILLYTAVERN_FORMATS = frozenset({"st_world", "character_book", "lorebook_v3"})
-_CARD = "chara_card_v"  # of any version
-_REPLICA_FORMAT = "replica"
 
 Report = ImportReport | NativeReport
 
@@ -82,7 +79,7 @@ def prepare(book: BookCreate, report: ImportReport | None = None) -> Prepared:
         entry_count=len(book.entries),
         content_hash=content_hash(book),
         content=canonical_json(document),
-        origin=_origin(book),
+        origin=written_for(book),
         report=report or NativeReport(entry_count=len(book.entries)),
     )
 
@@ -97,14 +94,6 @@ def load_document(content: bytes) -> Mapping[str, Any]:
 def load_model(content: bytes) -> BookCreate:
     """Return the book of a revision."""
     return BookCreate.model_validate(json.loads(content))
-
-
-def _origin(book: BookCreate) -> str:
-    named = (entry.source.get("format") for entry in book.entries)
-    formats = {each for each in named if isinstance(each, str)}
-    if formats & _SILLYTAVERN_FORMATS or any(each.startswith(_CARD) for each in formats):
-        return "sillytavern"
-    return "replica" if _REPLICA_FORMAT in formats else "native"
 
 
 def _parse_report(report: bytes) -> Report:

@@ -12,7 +12,17 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli import books, convert, indexes, keys, reading, searches, service, sillytavern
+from lorewell.cli import (
+    books,
+    chat,
+    convert,
+    indexes,
+    keys,
+    reading,
+    searches,
+    service,
+    sillytavern,
+)
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
@@ -33,6 +43,7 @@ app.command("serve")(service.serve_command)
 app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)
+app.command("chat")(chat.chat_command)
 app.command("import")(reading.import_command)
 app.command("inspect")(reading.inspect_command)
 app.command("convert")(convert.convert_command)

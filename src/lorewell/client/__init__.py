@@ -8,10 +8,12 @@ from lorewell.client.asynchronous import AsyncLorewellClient
 from lorewell.client.attempts import Retry
 from lorewell.client.blocking import LorewellClient
 from lorewell.client.calls import DEFAULT_URL
+from lorewell.client.turns import connect
 
 __all__ = [
     "DEFAULT_URL",
     "AsyncLorewellClient",
     "LorewellClient",
     "Retry",
+    "connect",
 ]

@@ -56,7 +56,7 @@ class Attempts(Generic[Answer]):
             return self._call.read(response.content)
         except ValueError as error:
             message = f"The answer of the service at {self._address} can't be understood."
-            failure = LorewellError(message, status=response.status_code)
+            failure = LorewellError(message, reason="unreadable", status=response.status_code)
             raise with_request_id(failure, response.headers.get(REQUEST_ID)) from error
 
     def refused(self, response: httpx.Response) -> float:

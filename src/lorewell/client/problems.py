@@ -24,6 +24,8 @@ from lorewell.errors import (
 )
 from lorewell.model.parse import parse_json
 
+NO_PROBLEM = "no_problem_body"
+
 
 def _tree(kind: type[LorewellError]) -> Iterator[type[LorewellError]]:
     yield kind
@@ -58,7 +60,7 @@ def rebuild(response: httpx.Response) -> LorewellError:
     """Return the error that an answer tells of.
 
     An unknown code gives the base class of its status, with that code; so does an answer that is
-    no problem body.
+    no problem body, which `details` say, with the status.
     """
     problem = _problem(response)
     code, detail = problem.get("code"), problem.get("detail")
@@ -69,6 +71,8 @@ def rebuild(response: httpx.Response) -> LorewellError:
         str(detail or f"The service answered with the status {response.status_code}."),
         faults=_faults(problem.get("errors")),
     )
+    if not code:
+        error.details.update(reason=NO_PROBLEM, status=response.status_code)
     details = problem.get("details")
     if isinstance(details, dict):
         error.details.update(details)

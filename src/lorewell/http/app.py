@@ -35,6 +35,7 @@ from lorewell.http.routes import (
     books,
     context,
     conversations,
+    demo,
     health,
     host,
     imports,
@@ -86,6 +87,9 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     app.state.shared = Shared(services=services, settings=settings, metrics=metrics)
     for module in _MODULES:
         app.include_router(module.router, tags=[module.TAG])
+    if settings.demo_tenant:
+        app.state.demo = demo.DemoChats()
+        app.include_router(demo.router)
     # Each one added goes around those before it.
     if traces is None:  # a trace tells of the usual way
         app.add_middleware(
@@ -162,6 +166,8 @@ class _Unrouted:
 
     def _methods(self, request: Request) -> list[str]:
         # The router names those of the first route of the path; a path has one route a method.
-        path = getattr(request.scope.get("route"), "path", "")
-        operations = self._app.openapi()["paths"].get(path, {"get": None})
+        route = request.scope.get("route")
+        operations = self._app.openapi()["paths"].get(getattr(route, "path", ""))
+        if operations is None:
+            return sorted(getattr(route, "methods", None) or {"GET"})
         return sorted(method.upper() for method in operations)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from lorewell.model.base import Contract
+from lorewell.model.book import BookCreate
 from lorewell.model.entry import Level
 from lorewell.model.select import BookRef, lower_uuid
 from lorewell.model.text import Flag, Integer, Text, fault, pointer
@@ -14,6 +15,10 @@ from lorewell.model.text import Flag, Integer, Text, fault, pointer
 Policy = Literal["native", "sillytavern", "replica"]
 PolicyChoice = Literal["auto", "native", "sillytavern", "replica"]
 MAX_BINDINGS = 20
+
+_SILLYTAVERN_FORMATS = frozenset({"st_world", "character_book", "lorebook_v3"})
+_CARD = "chara_card_v"  # of any version
+_REPLICA_FORMAT = "replica"
 
 
 class Binding(Contract):
@@ -58,3 +63,12 @@ class ResolvedBindings(Contract):
     prompt_id: str
     policy: Policy
     books: tuple[BookRef, ...]
+
+
+def written_for(book: BookCreate) -> Policy:
+    """Return the policy that a book's entries were written for, by the formats they came from."""
+    named = (entry.source.get("format") for entry in book.entries)
+    formats = {each for each in named if isinstance(each, str)}
+    if formats & _SILLYTAVERN_FORMATS or any(each.startswith(_CARD) for each in formats):
+        return "sillytavern"
+    return "replica" if _REPLICA_FORMAT in formats else "native"

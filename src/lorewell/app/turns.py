@@ -1,0 +1,37 @@
+"""The books of one tenant, as a turn in this process asks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lorewell.app.activation import activate_turn
+from lorewell.app.bindings import resolve
+from lorewell.app.selection import select_context
+from lorewell.app.services import Services
+from lorewell.model import (
+    ActivateRequest,
+    ResolvedBindings,
+    SelectRequest,
+    SelectResponse,
+    SillyTavernResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLore:
+    """A `Lore` of `lorewell.turn` without a network in between. Errors are those of use cases."""
+
+    services: Services
+    tenant_id: str
+
+    async def resolve_bindings(self, prompt_id: str, /) -> ResolvedBindings:
+        """Return the concrete revisions that a prompt uses now, in order, and their policy."""
+        return await resolve(self.services, self.tenant_id, prompt_id)
+
+    async def select_for_turn(self, request: SelectRequest, /) -> SelectResponse:
+        """Return what of the requested books belongs into a turn."""
+        return await select_context(self.services, self.tenant_id, request)
+
+    async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
+        """Return what SillyTavern does with the requested books in a turn."""
+        return await activate_turn(self.services, self.tenant_id, request)

@@ -1,0 +1,283 @@
+"""`lorewell chat`: talk to a model, and see what was injected into each turn and why."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lorewell.cli.failures import describe
+from lorewell.cli.injected import decision_lines, injected_lines
+from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
+from lorewell.cli.listings import say
+from lorewell.cli.tables import plain
+from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
+from lorewell.errors import LorewellError, ValidationFailedError
+from lorewell.model.assemble import DraftMessage
+from lorewell.model.parse import parse_model
+from lorewell.turn import FileLore, Lore, PreparedTurn, TurnError, TurnHost, TurnInput
+from lorewell.turn.config import BLOCK, read_config
+
+if TYPE_CHECKING:  # asking servers needs packages that the other commands do without
+    from lorewell.upstreams import ChatModel
+
+UPSTREAM_KEY = "LOREWELL_UPSTREAM_API_KEY"
+_COMMANDS = "Commands: /why tells what became of every entry in the last turn, /quit ends."
+_ENDS = ("/quit", "/exit")
+_PROMPT = "> "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """What the options say; None and empty where one was not given."""
+
+    books: Sequence[Path]
+    url: str | None
+    api_key: str | None
+    tenant: str
+    prompt: str | None
+    upstream: str | None
+    model: str | None
+    system: str | None
+    conversation: str
+    char: str | None
+    user: str | None
+    config: dict[str, Any]
+
+
+def chat_command(  # noqa: PLR0913  an option is a parameter
+    *,
+    book: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A book to use; may be repeated.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help=f"A running service instead; {URL} if not given.")
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help=f"What opens the service; {API_KEY} if not given.")
+    ] = None,
+    tenant: Annotated[
+        str, typer.Option(envvar=TENANT, show_envvar=False, help="Whose books, at the service.")
+    ] = DEFAULT_TENANT,
+    prompt: Annotated[
+        str | None, typer.Option(metavar="ID", help="The prompt whose books count, at the service.")
+    ] = None,
+    upstream: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help=f"A model server that speaks OpenAI's protocol; {UPSTREAM_KEY} is its key.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model's name at that server.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the model is told about its part.")
+    ] = None,
+    conversation: Annotated[
+        str, typer.Option(metavar="ID", help="Chance and timed effects are its own.")
+    ] = "chat",
+    strategy: Annotated[
+        str | None,
+        typer.Option(metavar="rules|hybrid", help="Whether to recall what ranks for the input."),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="TOKENS", help="Room for lore in tokens.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(metavar="TOKENS", help="What the model takes at most.")
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
+    ] = DEFAULT_TOKENIZER,
+    char: Annotated[str | None, typer.Option(help="Stands for {{char}}.")] = None,
+    user: Annotated[str | None, typer.Option(help="Stands for {{user}}.")] = None,
+) -> None:
+    """Talk to a model, and see what of the books each turn got and why.
+
+    Without --upstream a scripted model replies. Lines are read from what is piped in, too.
+    """
+    config = {"strategy": strategy, "tokenBudget": budget, "contextWindow": window}
+    options = ChatOptions(
+        books=book or [],
+        url=url if url is not None or book else os.environ.get(URL) or None,
+        api_key=api_key or os.environ.get(API_KEY) or None,
+        tenant=tenant,
+        prompt=prompt,
+        upstream=upstream,
+        model=model,
+        system=system,
+        conversation=conversation,
+        char=char,
+        user=user,
+        config={name: value for name, value in config.items() if value is not None},
+    )
+    _check(options)
+    talk(options, counter(tokenizer))
+
+
+def _check(options: ChatOptions) -> None:
+    if bool(options.books) == (options.url is not None):
+        raise ValidationFailedError("Give either --book or --url, and not both.")
+    if (options.url is None) != (options.prompt is None):
+        raise ValidationFailedError("--url and --prompt belong together.")
+    if (options.upstream is None) != (options.model is None):
+        raise ValidationFailedError("--upstream and --model belong together.")
+
+
+def talk(options: ChatOptions, tokens: TokenCounter) -> None:
+    """Read inputs and answer them until there are no more.
+
+    Raises:
+        LorewellError: something can't be done, and nobody is there to go on all the same.
+    """
+    with asyncio.Runner() as runner:
+        opened = _open(options, tokens)
+        chat = runner.run(opened.__aenter__())
+        try:
+            _answer_all(chat, runner)
+        finally:
+            runner.run(opened.__aexit__(None, None, None))
+
+
+def _answer_all(chat: Chat, runner: asyncio.Runner) -> None:
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        say(f"{chat.introduction} {_COMMANDS}")
+    for line in _lines(is_terminal=is_terminal):
+        if line in _ENDS:
+            return
+        try:
+            _do(chat, runner, line)
+        except LorewellError as error:
+            if not is_terminal:
+                raise (error.cause if isinstance(error, TurnError) else error) from error
+            typer.echo(f"lorewell: {describe(error)}", err=True)
+        except KeyboardInterrupt:  # of this reply, not of the chat
+            if not is_terminal:
+                raise
+            say("")
+
+
+def _do(chat: Chat, runner: asyncio.Runner, line: str) -> None:
+    if line == "/why":
+        for told in decision_lines(chat.last):
+            say(told)
+    elif line:
+        runner.run(chat.answer(line))
+
+
+def _lines(*, is_terminal: bool) -> Iterator[str]:
+    """Yield what is said, line by line, until there is no more or Ctrl-C comes."""
+    while True:
+        if is_terminal:
+            typer.echo(_PROMPT, nl=False)
+        try:
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            return
+        if not line:
+            return
+        yield line.strip()
+
+
+@asynccontextmanager
+async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[Chat]:
+    document = {
+        "tenantId": options.tenant,
+        "serviceUrl": options.url,
+        "apiKey": options.api_key,
+        **options.config,
+    }
+    config = read_config({BLOCK: document})
+    model = _model(options)
+    try:
+        if config is None or options.url is None:
+            lore: Lore = FileLore(options.books, counter=tokens)
+            yield Chat(options, TurnHost(config, lore, counter=tokens), model)
+            return
+        from lorewell.client import connect  # noqa: PLC0415  see above
+
+        async with connect(config) as lore:
+            yield Chat(options, TurnHost(config, lore, counter=tokens), model)
+    finally:
+        await model.close()
+
+
+def _model(options: ChatOptions) -> ChatModel:
+    from lorewell.upstreams import OpenAiChat, ScriptedModel, UpstreamOptions  # noqa: PLC0415
+
+    if options.upstream is None or options.model is None:
+        return ScriptedModel()
+    return OpenAiChat(
+        UpstreamOptions(
+            url=options.upstream, model=options.model, api_key=os.environ.get(UPSTREAM_KEY, "")
+        )
+    )
+
+
+@dataclass(slots=True)
+class Chat:
+    """A chat in a terminal: its messages so far, and how the next one is answered."""
+
+    options: ChatOptions
+    host: TurnHost
+    model: ChatModel
+    history: list[DraftMessage] = field(default_factory=list)
+    last: PreparedTurn | None = None
+
+    @property
+    def introduction(self) -> str:
+        """Who is there."""
+        where = self.options.url or ", ".join(path.name for path in self.options.books)
+        return f"Books: {where}. Model: {self.model.model}."
+
+    async def answer(self, said: str) -> None:
+        """Print the reply to an input and what was injected. A failed turn leaves no trace.
+
+        Raises:
+            TurnError: the turn can't go on.
+            UpstreamError: the model can't.
+        """
+        asked = _message("input", "user", said)
+        async with self.host.begin(self._input(asked)) as turn:
+            prepared = self.last = await turn.prepare()
+            reply = await self._print_reply(prepared)
+        for line in injected_lines(prepared, self.host.counter):
+            say(f"  {line}")
+        self.history += [_message("chat", "user", said), _message("chat", "assistant", reply)]
+
+    async def _print_reply(self, prepared: PreparedTurn) -> str:
+        pieces = []
+        async for delta in self.model.stream(prepared.messages):
+            pieces.append(delta.content)
+            lines = delta.content.split("\n")
+            typer.echo("\n".join(map(plain, lines)), nl=False)
+        typer.echo()
+        return "".join(pieces)
+
+    def _input(self, asked: DraftMessage) -> TurnInput:
+        options, system = self.options, self.options.system
+        opening = [] if system is None else [_message("character", "system", system)]
+        return TurnInput(
+            request_id=f"{options.conversation}:{len(self.history) // 2 + 1}",
+            user_id=options.user or "user",
+            conversation_id=options.conversation,
+            prompt_id=options.prompt or "chat",
+            draft=[*opening, *self.history, asked],
+            char=options.char,
+            user=options.user,
+        )
+
+
+def _message(kind: str, role: str, content: str) -> DraftMessage:
+    document = {"kind": kind, "message": {"role": role, "content": content}}
+    return parse_model(DraftMessage, document)

@@ -1,0 +1,65 @@
+"""What a turn got of its books and why, line by line, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lorewell.engine.tokens import TokenCounter
+from lorewell.model import SelectResponse, SillyTavernResponse
+from lorewell.turn import PreparedTurn
+
+_MAX_LINES = 200
+
+
+def injected_lines(prepared: PreparedTurn, tokens: TokenCounter) -> list[str]:
+    """Return a line for every entry in the prompt: name, reason, key, tokens, place."""
+    if prepared.prompt is None:
+        return []
+    if prepared.lore.skipped is not None:
+        return ["no book is linked to this prompt"]
+    told = dict(_told(prepared, tokens))
+    lines = []
+    for each in prepared.prompt.placements:
+        place: str = each.position
+        if each.position == "at_depth":
+            place = f"at depth {each.depth}"
+        elif each.message_index is None:
+            place = "no place in this prompt"
+        lines.append(f"+ {told.get(each.id, each.id)}, {place}")
+    return lines or ["nothing of the books applies"]
+
+
+def _told(prepared: PreparedTurn, tokens: TokenCounter) -> Iterator[tuple[str, str]]:
+    answer = prepared.lore.answer
+    if isinstance(answer, SelectResponse):
+        decisions = {each.id: each for each in answer.decisions}
+        for block in answer.blocks:
+            decision = decisions[block.id]
+            name = block.title or block.entry_id
+            why = _why(block.reason, decision.facts.key)
+            yield block.id, f"{name}: {why}, {decision.cost} tokens"
+    elif isinstance(answer, SillyTavernResponse):
+        for entry in answer.activated:
+            cost = tokens.count(entry.content)
+            yield entry.id, f"{entry.id}: {_why(entry.reason, entry.key)}, {cost} tokens"
+
+
+def _why(reason: str, key: str | None) -> str:
+    return reason if key is None else f"{reason} {key!r}"
+
+
+def decision_lines(prepared: PreparedTurn | None) -> list[str]:
+    """Return a line for every entry of the books: what became of it."""
+    answer = None if prepared is None else prepared.lore.answer
+    if isinstance(answer, SelectResponse):
+        lines = [
+            f"{each.entry_id}: {_why(each.reason, each.facts.key)}"
+            + ("" if each.detail is None else f" ({each.detail})")
+            for each in answer.decisions
+        ]
+    elif isinstance(answer, SillyTavernResponse):
+        lines = [f"{each.id}: {each.reason}" for each in answer.verdicts]
+    else:
+        return ["there is no turn yet, or it asked no book"]
+    more = len(lines) - _MAX_LINES
+    return lines if more <= 0 else [*lines[:_MAX_LINES], f"and {more} more"]

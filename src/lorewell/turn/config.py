@@ -1,0 +1,49 @@
+"""Reading a host's configuration (spec/host.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lorewell.errors import Fault, ValidationFailedError
+from lorewell.model.parse import parse_model
+from lorewell.model.text import pointer
+from lorewell.model.worldbook import WorldbookConfig
+
+BLOCK = "worldbook"
+# They assemble prompts in ways of their own; lore placed by both would be placed twice.
+_OTHER_MODES = ("preActorDirector", "storyV1", "sumiV1")
+
+
+def read_config(document: Mapping[str, object]) -> WorldbookConfig | None:
+    """Return the block `worldbook` of a host's configuration; None if there is none.
+
+    Other members of the configuration are the host's own.
+
+    Raises:
+        ValidationFailedError: the block has a fault, or the configuration turns a mode on that can
+            run with no books; `faults` name every place.
+
+    >>> read_config({"worldbook": {"tenantId": "demo"}}).token_budget
+    2400
+    >>> read_config({}) is None
+    True
+    >>> read_config({"worldbook": {"tenantId": "demo"}, "storyV1": {}})
+    Traceback (most recent call last):
+    lorewell.errors.ValidationFailedError: /storyV1: can't be used together with worldbook
+    """
+    block = document.get(BLOCK)
+    if block is None:
+        return None
+    detail = f"can't be used together with {BLOCK}"
+    faults = tuple(
+        Fault(pointer(mode), detail)
+        for mode in _OTHER_MODES
+        if document.get(mode) not in (None, False)
+    )
+    if faults:
+        raise ValidationFailedError.at(*faults)
+    try:
+        return parse_model(WorldbookConfig, block)
+    except ValidationFailedError as error:
+        below = (fault._replace(pointer=pointer(BLOCK) + fault.pointer) for fault in error.faults)
+        raise ValidationFailedError.at(*below) from error

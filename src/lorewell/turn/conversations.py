@@ -1,0 +1,136 @@
+"""Conversations: who they belong to, and with which prompt they began (spec/host.md §3)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from lorewell.errors import ConversationMismatchError, IdentityMissingError
+from lorewell.model.text import is_blank
+from lorewell.turn.ports import ConversationKey, ConversationRecord, Conversations
+
+_MAX_NAME_CHARS = 200
+
+
+async def check_conversation(
+    conversations: Conversations, key: ConversationKey, record: ConversationRecord
+) -> None:
+    """Keep what a conversation begins with, or check that it goes on with the same prompt.
+
+    Raises:
+        IdentityMissingError: the user, the conversation or the prompt is blank.
+        ConversationMismatchError: the conversation began with another prompt.
+    """
+    given = {
+        "user_id": key.user_id,
+        "conversation_id": key.conversation_id,
+        "prompt_id": record.prompt_id,
+    }
+    missing = [name for name, value in given.items() if is_blank(value)]
+    if missing:
+        message = f"The turn needs {', '.join(missing)}."
+        raise IdentityMissingError(message, missing=missing)
+    began_with = await conversations.note(key, record)
+    if began_with != record.prompt_id:
+        message = (
+            f"The conversation {key.conversation_id!r} began with the prompt {began_with!r}, "
+            f"not {record.prompt_id!r}."
+        )
+        raise ConversationMismatchError(
+            message,
+            conversation_id=key.conversation_id,
+            prompt_id=record.prompt_id,
+            began_with=began_with,
+        )
+
+
+def conversation_name(key: ConversationKey) -> str:
+    """Return user and conversation as one name, for a service that keeps state of it.
+
+    Different keys have different names. The tenant is the service's own matter, and is in it all
+    the same, so that hosts may share a tenant's name between services.
+
+    >>> conversation_name(ConversationKey(tenant_id="demo", user_id="a/b", conversation_id="灯 1"))
+    'demo:a%2Fb:灯 1'
+    """
+    parts = (key.tenant_id, key.user_id, key.conversation_id)
+    name = ":".join(map(_quoted, parts))
+    if len(name) <= _MAX_NAME_CHARS and name.isprintable():
+        return name
+    return "sha256:" + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+
+
+def _quoted(part: str) -> str:
+    return part.replace("%", "%25").replace("/", "%2F").replace(":", "%3A")
+
+
+class MemoryConversations:
+    """Conversations in memory: of one process, as long as it runs."""
+
+    def __init__(self) -> None:
+        self._records: dict[ConversationKey, ConversationRecord] = {}
+
+    async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
+        """Return the prompt of a conversation, which is kept if there is none yet."""
+        kept = self._records.setdefault(key, record)
+        if kept.prompt_id == record.prompt_id:
+            self._records[key] = record
+        return kept.prompt_id
+
+
+class FileConversations:
+    """Conversations in a folder, a file each; processes may share it."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Use a folder, which is made when the first conversation is kept."""
+        self._folder = Path(folder)
+
+    async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
+        """Return the prompt of a conversation, which is kept if there is none yet.
+
+        Raises:
+            OSError: the folder can't be used.
+        """
+        return await asyncio.to_thread(self._note, key, record)
+
+    def _note(self, key: ConversationKey, record: ConversationRecord) -> str:
+        name = conversation_name(key)
+        path = self._folder / (hashlib.sha256(name.encode()).hexdigest() + ".json")
+        kept = _read(path)
+        if kept == record:
+            return kept.prompt_id
+        if kept is not None and kept.prompt_id != record.prompt_id:
+            return kept.prompt_id
+        self._folder.mkdir(parents=True, exist_ok=True)
+        written = self._write(key, record)
+        try:
+            if kept is not None:
+                written.replace(path)
+                return record.prompt_id
+            try:
+                os.link(written, path)  # whole, and never over what another one wrote first
+            except FileExistsError:
+                kept = _read(path)
+            return record.prompt_id if kept is None else kept.prompt_id
+        finally:
+            written.unlink(missing_ok=True)
+
+    def _write(self, key: ConversationKey, record: ConversationRecord) -> Path:
+        document = {**asdict(key), **asdict(record)}
+        handle, name = tempfile.mkstemp(dir=self._folder, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file)  # ASCII: an id may hold what is no Unicode
+        return Path(name)
+
+
+def _read(path: Path) -> ConversationRecord | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return ConversationRecord(prompt_id=document["prompt_id"], scene_id=document["scene_id"])

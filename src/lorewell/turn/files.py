@@ -1,0 +1,168 @@
+"""Books without a service: files, or books that are compiled already."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from lorewell.engine.compile import compile_book
+from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native import select
+from lorewell.engine.sillytavern.sources import Attached, Library
+from lorewell.engine.sillytavern.turns import activate
+from lorewell.engine.tokens import TokenCounter, counter as default_counter
+from lorewell.errors import BookNotFoundError, PolicyMismatchError
+from lorewell.formats import ImportedBook, load_world
+from lorewell.formats.loading import open_book
+from lorewell.model import (
+    ActivateRequest,
+    BookRef,
+    Policy,
+    ResolvedBindings,
+    SelectRequest,
+    SelectResponse,
+    SillyTavernResponse,
+)
+from lorewell.model.activate import ChatLine
+from lorewell.model.activated import Continued
+from lorewell.model.binding import PolicyChoice, written_for
+from lorewell.model.text import canonical_json
+
+GivenBook = str | os.PathLike[str] | CompiledBook | Attached
+
+_MAX_STATES = 200
+
+
+class FileLore:
+    """A `Lore` of books at hand: every prompt uses all of them, in their order.
+
+    Timed state of SillyTavern's rules is kept in memory, the newest 200 states of a conversation.
+    """
+
+    def __init__(
+        self,
+        books: Sequence[GivenBook],
+        *,
+        policy: PolicyChoice = "auto",
+        counter: TokenCounter | None = None,
+    ) -> None:
+        """Read the books.
+
+        Args:
+            books: paths, compiled books, or books of `load_world`.
+            policy: `auto` is `sillytavern` if any book was written for it, else `native`.
+            counter: counts tokens; `cl100k_base` if not given.
+
+        Raises:
+            LorewellError: a book can't be read, as `load_book` says.
+            PolicyMismatchError: a book is compiled for another policy than they are to run under.
+            OSError: a file can't be read.
+        """
+        self._counter = default_counter() if counter is None else counter
+        opened = [_open(book) for book in books]
+        self.policy: Policy = _policy(opened) if policy == "auto" else policy
+        self._compiled: dict[str, CompiledBook] = {}
+        self._worlds: dict[str, Attached] = {}
+        for given, book in zip(books, opened, strict=True):
+            self._take(given, book)
+        self._library = Library(self._worlds.values())
+        self._states: dict[str, dict[str, Mapping[str, Any]]] = {}
+
+    def _take(self, given: GivenBook, book: ImportedBook | CompiledBook | Attached) -> None:
+        match self.policy, book:
+            case "native", CompiledBook():
+                self._compiled[book.book_id] = book
+            case "native", ImportedBook():
+                compiled = compile_book(book.book, counter=self._counter)
+                self._compiled[compiled.book_id] = compiled
+            case "sillytavern", Attached():
+                self._worlds[f"{len(self._worlds)}:{book.world.name}"] = book
+            case "sillytavern", ImportedBook() if isinstance(given, str | os.PathLike):
+                world = load_world(given)
+                self._worlds[f"{len(self._worlds)}:{world.world.name}"] = world
+            case _:
+                message = f"A book can't be used under the policy {self.policy}."
+                raise PolicyMismatchError(message, policy=self.policy)
+
+    async def resolve_bindings(self, prompt_id: str, /) -> ResolvedBindings:
+        """Return all books."""
+        refs = [book.ref for book in self._compiled.values()]
+        refs += [BookRef(book_id=name, revision=1) for name in self._worlds]
+        return ResolvedBindings(
+            tenant_id="", prompt_id=prompt_id, policy=self.policy, books=tuple(refs)
+        )
+
+    async def select_for_turn(self, request: SelectRequest, /) -> SelectResponse:
+        """Return what of the books belongs into a turn.
+
+        Raises:
+            LorewellError: as `select`.
+        """
+        return await asyncio.to_thread(self._select, request)
+
+    def _select(self, request: SelectRequest) -> SelectResponse:
+        begin = perf_counter()
+        answer = select(list(self._compiled.values()), request)
+        return replace(answer, duration_ms=(perf_counter() - begin) * 1000)
+
+    async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
+        """Return what SillyTavern does with the books in a turn.
+
+        Raises:
+            BookNotFoundError: a book is not there.
+            LorewellError: as `activate`.
+        """
+        return await asyncio.to_thread(self._activate, request)
+
+    def _activate(self, request: ActivateRequest) -> SillyTavernResponse:
+        for book in request.books:
+            if book.book_id not in self._worlds:
+                message = f"There is no book {book.book_id}."
+                raise BookNotFoundError(message, book_id=book.book_id)
+        name = request.conversation_id
+        hashes = [] if name is None else _hash_beginnings(request.chat)
+        states = {} if name is None else self._states.setdefault(name, {})
+        before = [number for number, each in enumerate(hashes[:-1]) if each in states]
+        state = states[hashes[before[-1]]] if before else request.timed_state
+        turn = request.model_copy(update={"books": (), "timed_state": {**state}})
+        answer = activate(self._library, turn, counter=self._counter)
+        if name is None:
+            return answer
+        states.pop(hashes[-1], None)  # so that it counts as the newest one
+        states[hashes[-1]] = answer.timed_state
+        for oldest in list(states)[:-_MAX_STATES]:
+            del states[oldest]
+        told = Continued(
+            conversation_id=name,
+            state="kept" if before else "none",
+            kept_after=before[-1] if before else None,
+        )
+        return replace(answer, conversation=told)
+
+
+def _open(book: GivenBook) -> ImportedBook | CompiledBook | Attached:
+    return book if isinstance(book, CompiledBook | Attached) else open_book(book)
+
+
+def _policy(books: Sequence[ImportedBook | CompiledBook | Attached]) -> Policy:
+    foreign = (
+        isinstance(book, Attached)
+        or (isinstance(book, ImportedBook) and written_for(book.book) == "sillytavern")
+        for book in books
+    )
+    return "sillytavern" if any(foreign) else "native"
+
+
+def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
+    """Return the hash of the first 0, 1, 2, … messages."""
+    running = hashlib.sha256()
+    hashes = [running.hexdigest()]
+    for line in chat:
+        running.update(canonical_json([line.name, line.content]))
+        hashes.append(running.hexdigest())
+    return hashes

@@ -1,0 +1,100 @@
+"""What a host knows of a turn, and what the policy `sillytavern` is asked with for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lorewell.host.draft import role_of, spoken_text
+from lorewell.model import ActivateRequest, BookRef
+from lorewell.model.assemble import DraftMessage
+from lorewell.model.parse import parse_model
+from lorewell.model.text import is_blank
+from lorewell.model.worldbook import WorldbookConfig
+from lorewell.turn.conversations import conversation_name
+from lorewell.turn.ports import ConversationKey
+
+_DEFAULT_CONTEXT: Final = 8_192
+_MAX_TEXT_CHARS: Final = 200_000
+_MAX_LINES: Final = 10_000
+_CHAT = frozenset({"chat", "input"})
+_SPEAKERS = frozenset({"user", "assistant"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInput:
+    """One accepted input of a user, and the prompt that answers it before lore is placed.
+
+    Attributes:
+        request_id: of the turn; chance is drawn from it. A retry has the same one.
+        user_id: from the host's own session, never from what the user can set.
+        draft: the messages, in order.
+        saved_state: the story's state as it is stored: JSON or any text.
+        char, user: names, if they are known.
+        tools: definitions of tools, which count as part of the prompt.
+    """
+
+    request_id: str
+    user_id: str
+    conversation_id: str
+    prompt_id: str
+    draft: Sequence[DraftMessage]
+    scene_id: str | None = None
+    saved_state: str = ""
+    char: str | None = None
+    user: str | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+
+    def key(self, tenant_id: str) -> ConversationKey:
+        """Return which conversation the turn is of."""
+        return ConversationKey(
+            tenant_id=tenant_id, user_id=self.user_id, conversation_id=self.conversation_id
+        )
+
+    @property
+    def history(self) -> tuple[Mapping[str, Any], ...]:
+        """The real chat messages, the input with them, for a planner or a director: no lore."""
+        return tuple(item.message for item in self.draft if item.kind in _CHAT)
+
+
+def activation_request(
+    given: TurnInput, config: WorldbookConfig, books: Sequence[BookRef]
+) -> ActivateRequest:
+    """Return what SillyTavern's rules are asked with for a turn.
+
+    The budget is that of the configuration, instead of a share of the context. Timed state is kept
+    by whoever answers, under a name made of tenant, user and conversation.
+
+    Raises:
+        ValidationFailedError: a text can't be stored, or the request id is too long.
+    """
+    names = {"user": given.user or "", "assistant": given.char or ""}
+    lines = [
+        {"name": names[role_of(item.message)] or None, "content": said[:_MAX_TEXT_CHARS]}
+        for item in given.draft
+        if item.kind in _CHAT
+        and role_of(item.message) in _SPEAKERS
+        and not is_blank(said := spoken_text(item.message))
+    ]
+    card = "\n".join(spoken_text(item.message) for item in given.draft if item.kind == "character")
+    described = card[:_MAX_TEXT_CHARS]
+    document = {
+        "books": tuple({"book_id": ref.book_id, "revision": ref.revision} for ref in books),
+        "chat": tuple(lines[-_MAX_LINES:]),
+        "macros": {**_without_none(char=given.char, user=given.user), "description": described},
+        "scan_texts": {"character_description": described},
+        "settings": {
+            # All of the context, down to the cap; a cap of 0 would be none.
+            "world_info_budget": 100 if config.token_budget else 0,
+            "world_info_budget_cap": config.token_budget,
+        },
+        "context_tokens": max(config.context_window or _DEFAULT_CONTEXT, config.token_budget),
+        "seed": given.request_id,
+        "conversation_id": conversation_name(given.key(config.tenant_id)),
+    }
+    return parse_model(ActivateRequest, document)
+
+
+def _without_none(**members: str | None) -> dict[str, str]:
+    return {name: value for name, value in members.items() if value is not None}

@@ -1,0 +1,219 @@
+"""Turns on books at hand, and where conversations are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from lorewell import load_book, load_world
+from lorewell.errors import BookNotFoundError, LorewellError, PolicyMismatchError
+from lorewell.host import DraftMessage
+from lorewell.model.activate import AttachedBook
+from lorewell.model.conversation import ActivateRequest
+from lorewell.model.worldbook import WorldbookConfig
+from lorewell.turn import (
+    ConversationKey,
+    ConversationRecord,
+    FileConversations,
+    FileLore,
+    MemoryConversations,
+    PreparedTurn,
+    TurnError,
+    TurnHost,
+    TurnInput,
+)
+from lorewell.turn.conversations import conversation_name
+from program import Lorewell
+from world_info import expand
+
+Result = TypeVar("Result")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CONFIG = WorldbookConfig(tenant_id="demo", trace_content=True)
+
+
+def run(work: Awaitable[Result]) -> Result:
+    async def wait() -> Result:
+        return await work
+
+    return asyncio.run(wait())
+
+
+def item(kind: Any, role: str, content: str) -> DraftMessage:
+    return DraftMessage(kind=kind, message={"role": role, "content": content})
+
+
+def turn_input(*said: str, request_id: str = "r1", **members: Any) -> TurnInput:
+    """Return the input after these messages, by turns of user and assistant."""
+    chat = [item("chat", ("user", "assistant")[at % 2], text) for at, text in enumerate(said)]
+    last = item("input", "user", said[-1])
+    return TurnInput(
+        request_id=request_id,
+        user_id="用户",
+        conversation_id="c/1",
+        prompt_id="p",
+        draft=[item("character", "system", "沈七，守渡人。"), *chat[:-1], last],
+        **members,
+    )
+
+
+def prepare(lore: FileLore, *said: str, **members: Any) -> PreparedTurn:
+    return run(TurnHost(CONFIG, lore).begin(turn_input(*said, **members)).prepare())
+
+
+@pytest.fixture(name="files")
+def make_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Lorewell:
+    return Lorewell(tmp_path, monkeypatch, capfd)
+
+
+def world(files: Lorewell, *entries: dict[str, Any], name: str = "雾隐渡.json") -> Path:
+    numbered = {str(uid): expand({"uid": uid, **each}) for uid, each in enumerate(entries)}
+    return files.file(name, {"entries": numbered})
+
+
+def test_native_books_run_natively_as_files_or_compiled(files: Lorewell) -> None:
+    bell = files.book({"id": "our-bell", "keys": ["钟"], "content": "钟归沈七管。"})
+    harbour = load_book(EXAMPLES / "harbour.json")
+    lore = FileLore([bell, harbour, str(EXAMPLES / "mist-ferry.json")])
+    assert lore.policy == "native"
+    prepared = prepare(lore, "我敲钟。")
+    told = prepared.trace.members()
+    assert (told["policy"], len(told["books"])) == ("native", 3)
+    contents = {each["id"].rpartition(":")[2]: each["content"] for each in told["placements"]}
+    assert contents["our-bell"] == "钟归沈七管。"
+    assert told["selection"]["duration_ms"] > 0
+
+
+def test_world_info_runs_as_in_sillytavern(files: Lorewell) -> None:
+    path = world(
+        files,
+        {"key": ["钟"], "content": "<b> {{user}}听见钟声。", "position": 4, "depth": 0, "role": 0},
+        {"key": ["潮"], "content": "潮影。"},
+        {"key": ["守渡人"], "content": "旧名。", "matchCharacterDescription": True},
+    )
+    lore = FileLore([path])
+    assert lore.policy == "sillytavern"
+    prepared = prepare(lore, "你好。", "嗯。", "我敲钟。", char="沈七", user="小明")
+    assert prepared.messages[-1] == {"role": "system", "content": "<b> 小明听见钟声。"}
+    told = prepared.trace.members()
+    assert {each["id"]: each["activated"] for each in told["decisions"]} == {
+        "雾隐渡.0": True,
+        "雾隐渡.1": False,
+        "雾隐渡.2": True,
+    }
+    assert (told["query_chars"], told["history_count"]) == (4, 2)
+    assert told["selection"]["policy_version"].startswith("sillytavern/")
+    assert told["selection"]["token_count"] > 0
+    assert {each["content"] for each in told["placements"]} == {"<b> 小明听见钟声。", "旧名。"}
+
+
+def test_the_budget_of_the_configuration_counts_for_sillytavern_too(files: Lorewell) -> None:
+    path = world(files, {"constant": True, "content": "常。" * 50})
+    small = CONFIG.model_copy(update={"token_budget": 20})
+    nothing = CONFIG.model_copy(update={"token_budget": 0})
+    for config in (small, nothing):
+        prepared = run(TurnHost(config, FileLore([path])).begin(turn_input("钟")).prepare())
+        assert "常。" not in str(prepared.messages)
+    assert "常。" in str(prepare(FileLore([path]), "钟").messages)
+
+
+def test_timed_effects_follow_the_chat_and_a_swipe_begins_as_before(files: Lorewell) -> None:
+    path = world(files, {"key": ["钟"], "content": "余音。", "sticky": 4})
+    settings = {"user": "小明"}
+    lore = FileLore([path])
+    opening = ["我敲钟。"]
+    following = [*opening, "响了。", "然后呢？"]
+    assert "余音。" in str(prepare(lore, *opening, **settings).messages)
+    for _ in range(2):  # the same turn again, as a swipe asks it
+        assert "余音。" in str(prepare(lore, *following, **settings).messages)
+    edited = ["我不敲。", *following[1:]]
+    assert "余音。" not in str(prepare(lore, *edited, **settings).messages)
+
+
+def test_states_in_memory_are_bounded(files: Lorewell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lorewell.turn.files._MAX_STATES", 2)
+    lore = FileLore([world(files, {"key": ["钟"], "content": "钟。", "sticky": 9})])
+    for number in range(4):
+        prepare(lore, f"钟 {number}")
+    (states,) = lore._states.values()
+    assert len(states) == 2
+
+
+def test_without_a_conversation_no_state_is_kept(files: Lorewell) -> None:
+    lore = FileLore([world(files, {"key": ["钟"], "content": "钟。", "sticky": 9})])
+    ref = run(lore.resolve_bindings("p")).books[0]
+    document = {"chat": [{"content": "钟"}], "context_tokens": 1_000}
+    request = ActivateRequest(**document, books=(AttachedBook(book_id=ref.book_id),))
+    assert run(lore.activate_for_turn(request)).conversation is None
+    other = AttachedBook(book_id="other")
+    with pytest.raises(BookNotFoundError):
+        run(lore.activate_for_turn(request.model_copy(update={"books": (other,)})))
+
+
+def test_books_of_two_policies_do_not_mix(files: Lorewell) -> None:
+    path = world(files, {"key": ["钟"]})
+    compiled, attached = load_book(EXAMPLES / "harbour.json"), load_world(path)
+    assert FileLore([attached]).policy == "sillytavern"
+    assert FileLore([path], policy="native").policy == "native"
+    for books in ([compiled, attached], [compiled, path]):
+        with pytest.raises(PolicyMismatchError):
+            FileLore(books)
+    with pytest.raises(PolicyMismatchError):
+        FileLore([path], policy="replica")
+    with pytest.raises(LorewellError):
+        FileLore([files.file("broken.json", b"{")])
+
+
+def test_a_policy_that_no_turn_can_run_is_said() -> None:
+    lore = FileLore([load_book(EXAMPLES / "harbour.json")])
+    lore.policy = "replica"
+    with pytest.raises(TurnError) as failed:
+        prepare(lore, "钟")
+    assert (failed.value.code, failed.value.stage) == ("policy_mismatch", "select")
+
+
+def keys(*users: str) -> Sequence[ConversationKey]:
+    return [
+        ConversationKey(tenant_id="demo", user_id=user, conversation_id="灯/1") for user in users
+    ]
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+def test_a_conversation_keeps_its_first_prompt(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    kept = MemoryConversations() if kind == "memory" else FileConversations(folder)
+    first, second = keys("\ud800", "b")
+    record = ConversationRecord(prompt_id="p", scene_id="pier")
+
+    async def use() -> list[str]:
+        at_once = [kept.note(first, ConversationRecord(prompt_id=f"p{n}")) for n in range(8)]
+        prompts = await asyncio.gather(*at_once)
+        assert len(set(prompts)) == 1
+        other = [await kept.note(second, record), await kept.note(second, record)]
+        moved = ConversationRecord(prompt_id="p", scene_id="雾")
+        return [*other, await kept.note(second, moved), await kept.note(first, record)]
+
+    *own, others = run(use())
+    assert own == ["p", "p", "p"]
+    assert others != "p"
+    if kind == "files":
+        again = FileConversations(folder)
+        assert run(again.note(second, ConversationRecord(prompt_id="q"))) == "p"
+        assert len(list(folder.iterdir())) == 2
+
+
+def test_names_of_conversations_never_meet() -> None:
+    ids = ["a", "a:b", "a%3Ab", "a/b", "b", "", "用户", "u" * 300, "\n", "\ud800"]
+    names = {
+        conversation_name(ConversationKey(tenant_id="t", user_id=user, conversation_id=each))
+        for user in ids
+        for each in ids
+    }
+    assert len(names) == len(ids) ** 2
+    assert all(len(name) <= 200 and "/" not in name and name.isprintable() for name in names)
