@@ -211,6 +211,13 @@ class MemoryTransaction:
             self._get_book(tenant_id, binding.book_id)
         self._writable.bindings[tenant_id, prompt_id] = bindings
 
+    def list_prompts(self, tenant_id: str) -> Sequence[str]:
+        return sorted(
+            prompt_id
+            for (owner, prompt_id), stored in self._state.bindings.items()
+            if owner == tenant_id and any(each.enabled for each in stored.bindings)
+        )[:1_000]
+
     def is_bound(self, tenant_id: str, book_id: str) -> bool:
         return any(
             binding.enabled and binding.book_id == book_id

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from lorewell.app.cache import BookCache
+from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.query_vectors import QueryVectors
@@ -20,6 +21,7 @@ from lorewell.engine.tokens import counter
 from lorewell.errors import StorageUnavailableError
 from lorewell.settings import Settings
 from lorewell.store import open_store
+from lorewell.upstreams.passthrough import Passthrough
 
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 
@@ -67,7 +69,30 @@ def build_services(settings: Settings) -> Services:
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),
+        gateway=_gateway(settings),
         jobs=Jobs(),
+    )
+
+
+def _gateway(settings: Settings) -> Gateway | None:
+    if not settings.gateway_upstream_url:
+        return None
+    upstream = Passthrough(
+        settings.gateway_upstream_url,
+        api_key=settings.gateway_upstream_api_key,
+        timeout_s=settings.gateway_timeout_s,
+    )
+    return Gateway(
+        upstream=upstream,
+        upstream_model=settings.gateway_upstream_model,
+        tenant_id=settings.gateway_tenant,
+        strategy=settings.gateway_strategy,
+        token_budget=settings.gateway_token_budget,
+        context_window=settings.gateway_context_window or None,
+        reserved_output=settings.gateway_reserved_output,
+        stable_prefix=settings.gateway_stable_prefix,
+        merge_adjacent=settings.gateway_merge_adjacent,
+        pass_authorization=settings.gateway_pass_authorization,
     )
 
 
@@ -104,6 +129,8 @@ async def stop(services: Services) -> None:
         await services.keeper.flush()
     if services.embedder is not None:
         await services.embedder.close()
+    if services.gateway is not None:
+        await services.gateway.upstream.close()
     await services.store.close()
 
 

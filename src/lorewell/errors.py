@@ -159,6 +159,12 @@ class NotFoundError(LorewellError):
     code = "not_found"
 
 
+class GatewayOffError(NotFoundError):
+    """This service forwards to no model server."""
+
+    code = "gateway_off"
+
+
 class MethodNotAllowedError(LorewellError):
     """The route is there, but not for this method."""
 
@@ -271,6 +277,18 @@ class EmbeddingUnavailableError(UnavailableError):
     """No usable vectors came from the embedder; the message says why."""
 
     code = "embedding_unavailable"
+
+
+class UpstreamUnavailableError(UnavailableError):
+    """The model server that requests are forwarded to gave no answer, or broke off."""
+
+    code = "upstream_unavailable"
+
+
+class UpstreamTimeoutError(UpstreamUnavailableError):
+    """The model server that requests are forwarded to took too long to answer."""
+
+    code = "upstream_timeout"
 
 
 class ServiceUnreachableError(UnavailableError):

@@ -266,6 +266,9 @@ class Transaction(Protocol):
     def is_bound(self, tenant_id: str, book_id: str) -> bool:
         """Return whether an enabled binding of any prompt names the book."""
 
+    def list_prompts(self, tenant_id: str) -> Sequence[str]:
+        """Return the prompts that have an enabled binding, in alphabetical order; 1,000 at most."""
+
     # API keys
     def insert_key(self, row: KeyRow) -> None:
         """Add an API key."""

@@ -1,0 +1,1 @@
+"""Adapters to servers that speak the protocol of chat completions."""
