@@ -107,6 +107,7 @@ def test_every_operation_has_a_method_of_its_name(api: Api) -> None:
         operation["operationId"]
         for methods in api.document["paths"].values()
         for operation in methods.values()
+        if operation["tags"] != ["gateway"]  # that has clients of its own
     }
     for kind in (LorewellClient, AsyncLorewellClient):
         assert operations <= set(vars(kind))

@@ -26,7 +26,12 @@ BELL = {
     "position": "at_depth",
     "depth": 1,
 }
-HOUSE = {"id": "house", "content": "The house is old.", "constant": True}
+HOUSE = {
+    "id": "house",
+    "content": "The house is old.",
+    "constant": True,
+    "position": "after_character",
+}
 CHAT = [
     {"role": "system", "content": "你是沈七。"},
     {"role": "user", "content": "你好。"},
@@ -85,7 +90,9 @@ def start_fixture(tmp_path: Path) -> Iterator[Start]:
                 **given,
             }
             server = stack.enter_context(running(tmp_path / "log", **settings))
-            return Asked(server, upstream)
+            asked = Asked(server, upstream)
+            stack.callback(asked.client.close)
+            return asked
 
         yield start
 
@@ -102,7 +109,9 @@ def asked_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
             gateway_upstream_url=upstream.url,
         ) as server,
     ):
-        yield Asked(server, upstream)
+        asked = Asked(server, upstream)
+        yield asked
+        asked.client.close()
 
 
 @pytest.fixture(autouse=True)
@@ -139,8 +148,8 @@ def test_the_ledger_can_be_opened(asked: Asked) -> None:
     ledger = asked.client.get(answer.headers["X-Lorewell-Ledger"])
     assert ledger.status_code == 200, ledger.text
     reasons = {each["id"]: each["reason"] for each in ledger.json()["decisions"]}
-    assert reasons[f"{book_id}/gate"] == "not_triggered"
-    assert reasons[f"{book_id}/bell"] == "keyword"
+    assert reasons[f"{book_id}:1:gate"] == "not_triggered"
+    assert reasons[f"{book_id}:1:bell"] == "keyword"
 
 
 def test_an_unbound_prompt_is_forwarded_byte_for_byte(asked: Asked) -> None:
@@ -148,6 +157,7 @@ def test_an_unbound_prompt_is_forwarded_byte_for_byte(asked: Asked) -> None:
         b'{ "messages" : [{"role":"user","content":"\\u6211 \\ud800 \\u0000"}], "top_p":0.10,\n'
         b'"seed":123456789012345678901234567890, "x_odd": {"a":1e0,"a":2}, "model":"nobody" }'
     )
+    asked.upstream.reply("Yes.")
     headers = {"Content-Type": "application/json"}
     answer = asked.client.post(ROUTE, content=body, headers=headers)
     assert answer.status_code == 200, answer.text
@@ -158,6 +168,7 @@ def test_an_unbound_prompt_is_forwarded_byte_for_byte(asked: Asked) -> None:
 
 def test_everything_but_the_messages_is_the_same_text(asked: Asked) -> None:
     asked.bind("verbatim", BELL)
+    asked.upstream.reply("Yes.")
     begin = b'{"top_p":0.10,"seed":123456789012345678901234567890,"messages":['
     untouched = '{ "role":"user" , "content":"敲钟 \\ud83d\\ude00 \\ud800", "n":1.50 }'.encode()
     end = b'],"x_odd":{"a":1e0,"b":[ 1 ]},"user":"verbatim","model":"nobody"}\n'
@@ -189,10 +200,11 @@ def test_tools_pictures_and_their_results_are_kept(asked: Asked) -> None:
 
 def test_an_entry_without_a_key_in_sight_stays_out(asked: Asked) -> None:
     asked.bind("silent", BELL)
-    answer = asked([{"role": "user", "content": "Hello 🌊"}], headers={"X-Lorewell-Prompt": "silent"})
+    said = [{"role": "user", "content": "Hello 🌊"}]
+    answer = asked(said, headers={"X-Lorewell-Prompt": "silent"})
     assert answer.headers["X-Lorewell-Entries"] == "0"
     assert answer.headers["X-Lorewell-Prompt"] == "silent"
-    assert asked.sent["messages"] == [{"role": "user", "content": "Hello 🌊"}]
+    assert asked.sent["messages"] == said
 
 
 # Which prompt
@@ -249,10 +261,9 @@ def test_a_stream_comes_back_byte_for_byte_as_it_arrives(asked: Asked) -> None:
     asked.upstream.do(Turn(content="一 two สาม 🔔", pause_s=0.1), times=2)
     body = {"model": "m", "stream": True, "messages": CHAT, "user": "stream"}
     direct = httpx.post(f"{asked.upstream.url}/chat/completions", json=body)
-    begin, pieces = time.monotonic(), []
+    begin = time.monotonic()
     with asked.client.stream("POST", ROUTE, json=body) as answer:
-        for piece in answer.iter_raw():
-            pieces.append((time.monotonic() - begin, piece))
+        pieces = [(time.monotonic() - begin, piece) for piece in answer.iter_raw()]
     assert b"".join(piece for _, piece in pieces) == direct.content
     assert answer.headers["Content-Type"] == direct.headers["Content-Type"]
     assert len(pieces) > 3
@@ -332,7 +343,9 @@ def test_a_stream_that_breaks_off_has_no_end(start: Start) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_ends_the_call(asked: Asked, stream: bool) -> None:  # noqa: FBT001
-    turn = Turn(content="a " * 1000, pause_s=0.02) if stream else Turn(content="x" * 10**7, hang_s=1)
+    turn = (
+        Turn(content="a " * 1000, pause_s=0.02) if stream else Turn(content="x" * 10**7, hang_s=1)
+    )
     asked.upstream.do(turn, times=1)
     calls = asked.upstream.calls
     body = json.dumps({"model": "m", "stream": stream, "messages": CHAT}).encode()
@@ -349,19 +362,19 @@ def test_a_client_that_goes_away_ends_the_call(asked: Asked, stream: bool) -> No
 
 
 def test_a_prompt_that_is_too_large_is_not_sent(start: Start) -> None:
-    asked = start(gateway_context_window=60, gateway_reserved_output=10)
+    asked = start(gateway_context_window=100, gateway_reserved_output=10)
     asked.bind("p", HOUSE)
     short = [{"role": "user", "content": "Hi"}]
     header = {"X-Lorewell-Prompt": "p"}
     assert asked(short, headers=header).status_code == 200
     calls = asked.upstream.calls
-    long = [{"role": "user", "content": "word " * 60}]
+    long = [{"role": "user", "content": "word " * 100}]
     assert error(asked(long, headers=header)) == (
         *(400, "agent.context_overflow"),
         "invalid_request_error",
     )
     # What the client lets the answer take counts in place of the setting.
-    assert error(asked(short, headers=header, max_tokens=50))[1] == "agent.context_overflow"
+    assert error(asked(short, headers=header, max_tokens=90))[1] == "agent.context_overflow"
     assert asked.upstream.calls == calls
     assert asked(long, headers={"X-Lorewell-Prompt": "unbound"}).status_code == 200
 
@@ -421,7 +434,7 @@ def test_a_body_is_refused_while_it_arrives(start: Start) -> None:
 
 
 def test_a_gateway_without_an_upstream_is_off(database: str) -> None:
-    with serving(database_url=database) as api:
+    with serving(database_url=database, gateway_upstream_url="") as api:
         for method, path in (("POST", ROUTE), ("GET", "/gateway/v1/models")):
             answer = api(method, path, tenant=None, json={"messages": []})
             assert error(answer) == (404, "gateway_off", "not_found_error")
@@ -464,7 +477,7 @@ def test_without_keys_only_the_servers_own_key_goes_on(start: Start) -> None:
 
 
 def test_without_keys_the_clients_own_goes_on_if_configured(start: Start) -> None:
-    asked = start(gateway_pass_authorization="true", gateway_upstream_api_key="own-secret")
+    asked = start(gateway_pass_authorization=True, gateway_upstream_api_key="own-secret")
     asked(headers={"Authorization": "Bearer sk-client"})
     assert sent_key(asked) == "Bearer sk-client"
     asked()
@@ -490,7 +503,14 @@ def test_a_key_says_whose_books_are_used(database: str) -> None:
             book_id = api.create({**BOOK, "name": tenant}, tenant=tenant, headers=writer)
             body = {"bindings": [{"book_id": book_id}], "policy": "sillytavern"}
             params = {"prompt_id": tenant}
-            put = api("PUT", "/v1/prompt-bindings", json=body, params=params, tenant=tenant, headers=writer)
+            put = api(
+                "PUT",
+                "/v1/prompt-bindings",
+                json=body,
+                params=params,
+                tenant=tenant,
+                headers=writer,
+            )
             assert put.status_code == 200, put.text
 
         def ask(headers: dict[str, str], prompt: str) -> httpx.Response:
@@ -566,5 +586,3 @@ def test_same_messages_draw_the_same_chance(asked: Asked) -> None:
         asked(messages, headers=header)
         seen.append(hashlib.sha256(json.dumps(asked.sent["messages"][:-1]).encode()).hexdigest())
     assert seen[0] == seen[1] != seen[2]
-
-

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli import books, convert, keys, reading, service, sillytavern
+from lorewell.cli import books, convert, gateway, keys, reading, service, sillytavern
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
@@ -30,6 +30,7 @@ _Tokenizer = Annotated[
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("serve")(service.serve_command)
+app.command("gateway")(gateway.gateway_command)
 app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)
