@@ -222,6 +222,8 @@ def activate(client: Client, book_id: str) -> None:
     assert client.get_conversation("对话 1?").states[0].message_count == 2
     client.delete_conversation("对话 1?")
     with pytest.raises(NotFoundError):
+        client.get_activation("none")  # the gateway makes them
+    with pytest.raises(NotFoundError):
         client.get_conversation("对话 1?")
     client.put_bindings("场景 2", BindingsPut(bindings=put.bindings))
     with pytest.raises(PolicyMismatchError) as other:

@@ -401,7 +401,7 @@ def test_a_binding_that_is_gone_fails_the_turn(start: Start) -> None:
     ("body", "told"),
     [
         (b"", "malformed_json"),
-        (b"[]", "malformed_json"),
+        (b"[]", "validation_error"),
         (b'{"messages": [', "malformed_json"),
         (b'{"messages": [], "messages": []}', "malformed_json"),
         (b'{"model": "m"}', "validation_error"),

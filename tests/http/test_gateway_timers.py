@@ -130,7 +130,7 @@ def test_the_ledger_of_a_turn_is_that_turns(harbour: Harbour) -> None:
     first = harbour(ASKS)
     second = harbour(ASKS, *said("Nobody.", "A gate?"))
     reasons = {each["id"]: each["reason"] for each in harbour.open(second)["verdicts"]}
-    assert sorted(reasons.values()) == ["added", "added"]
+    assert sorted(reasons.values()) == ["primary", "sticky"]
     active = {each["content"]: each["reason"] for each in harbour.open(second)["activated"]}
     assert active == {LIT: "sticky", "A gate 🚪.": "primary"}
     harbour.api.run(harbour.api.app.state.shared.services.keeper.flush())

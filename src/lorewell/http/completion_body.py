@@ -33,8 +33,9 @@ class Completion:
         """Read a body.
 
         Raises:
-            MalformedJsonError: it is no JSON object, or names a member twice that we read.
-            ValidationFailedError: `messages` is no list of objects with a role.
+            MalformedJsonError: it is no JSON, or names a member twice that we read.
+            ValidationFailedError: it is no object, or its `messages` no list of objects with a
+                role.
         """
         text = decode(body)
         members: dict[str, Member] = {}

@@ -132,12 +132,16 @@ def parse_members(text: str) -> list[Member]:
     r"""Return the members of the JSON object that the text is, in order, also those named twice.
 
     Raises:
-        MalformedJsonError: as `parse_json`, or it is no object.
+        MalformedJsonError: as `parse_json`.
+        ValidationFailedError: it is no object.
 
     >>> parse_members('{"top_p": 0.10, "n": 2}')
     [Member(name='top_p', value=0.1, span=(10, 14)), Member(name='n', value=2, span=(21, 22))]
     """
-    return _read(text, _members)
+    if text[_past_blanks(text, 0) :][:1] != "{":
+        _read(text, _DECODER.decode)
+        raise ValidationFailedError.at(Fault("", "must be an object"))
+    return _read(text, lambda given: list(_items(given, "{", "}")))
 
 
 def parse_elements(text: str) -> list[tuple[int, int]]:
@@ -150,10 +154,6 @@ def parse_elements(text: str) -> list[tuple[int, int]]:
     [(1, 2), (4, 10)]
     """
     return _read(text, lambda given: [each.span for each in _items(given, "[", "]")])
-
-
-def _members(text: str) -> list[Member]:
-    return list(_items(text, "{", "}"))
 
 
 def _items(text: str, opening: str, closing: str) -> Iterator[Member]:
