@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from lorewell.app.cache import BookCache
-from lorewell.app.gateway.options import Gateway
+from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.query_vectors import QueryVectors
@@ -17,7 +17,7 @@ from lorewell.app.recent import Recent
 from lorewell.app.services import Services
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
-from lorewell.engine.tokens import counter
+from lorewell.engine.tokens import TokenCounter, counter
 from lorewell.errors import StorageUnavailableError
 from lorewell.settings import Settings
 from lorewell.store import open_store
@@ -53,6 +53,7 @@ def build_services(settings: Settings) -> Services:
     )
     embedder = make_embedder(settings.embedder, _options(settings))
     clock = SystemClock()
+    counted = counter(settings.tokenizer)
     return Services(
         store=store,
         clock=clock,
@@ -60,7 +61,7 @@ def build_services(settings: Settings) -> Services:
         cache=BookCache(limit_bytes=settings.cache_bytes),
         recent=Recent(),
         keeper=Keeper(store, clock, keep_s=settings.ledger_keep_s),
-        counter=counter(settings.tokenizer),
+        counter=counted,
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
         ),
@@ -69,12 +70,12 @@ def build_services(settings: Settings) -> Services:
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),
-        gateway=_gateway(settings),
+        gateway=_gateway(settings, counted),
         jobs=Jobs(),
     )
 
 
-def _gateway(settings: Settings) -> Gateway | None:
+def _gateway(settings: Settings, counted: TokenCounter) -> Gateway | None:
     if not settings.gateway_upstream_url:
         return None
     upstream = Passthrough(
@@ -93,6 +94,7 @@ def _gateway(settings: Settings) -> Gateway | None:
         stable_prefix=settings.gateway_stable_prefix,
         merge_adjacent=settings.gateway_merge_adjacent,
         pass_authorization=settings.gateway_pass_authorization,
+        counter=KnownCounts(counted),
     )
 
 

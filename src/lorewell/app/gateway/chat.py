@@ -215,7 +215,7 @@ class _Run:
         options = _options(gateway, self.turn, previous)
 
         def put_together() -> AssembleResponse:
-            return assemble(self.draft, found.blocks, options, counter=self.services.counter)
+            return assemble(self.draft, found.blocks, options, counter=self.gateway.counter)
 
         is_large = self.turn.chars > _LARGE_CHARS
         made = await asyncio.to_thread(put_together) if is_large else put_together()

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from lorewell.engine.tokens import TokenCounter
 from lorewell.model.select import Strategy
 
 _MOST_PROMPTS: Final = 500
@@ -94,6 +95,33 @@ class SentPrompts:
             self._chars -= self._held.popitem(last=False)[1].chars
 
 
+class KnownCounts:
+    """A `TokenCounter` that remembers: a chat sends most of its texts again, turn by turn.
+
+    It may be used by several threads at once: what one of them forgets, another one counts again.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        """Count with this counter."""
+        self.name = counter.name
+        self._count = counter.count
+        self._known: dict[str, int] = {}
+        self._chars = 0
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        tokens = self._count(text)
+        if len(text) <= _MOST_CHARS_OF_ONE:
+            if self._chars > _MOST_CHARS:
+                self._known, self._chars = {}, 0
+            self._known[text] = tokens
+            self._chars += len(text)
+        return tokens
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
     """A gateway to one upstream.
@@ -108,6 +136,7 @@ class Gateway:
         stable_prefix: lasting lore stands first, and the likeness to the turn before is told.
         merge_adjacent: neighbouring messages of one role go out as one.
         pass_authorization: without API keys, the client's `Authorization` is the upstream's.
+        counter: counts tokens of prompts.
         sent: the last prompts.
     """
 
@@ -121,4 +150,5 @@ class Gateway:
     stable_prefix: bool
     merge_adjacent: bool
     pass_authorization: bool
+    counter: TokenCounter
     sent: SentPrompts = field(default_factory=SentPrompts)
