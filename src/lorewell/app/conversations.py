@@ -31,6 +31,8 @@ from lorewell.model.activate import ChatLine
 from lorewell.model.activated import Continued
 from lorewell.model.text import canonical_json
 
+_SHORT_CHARS = 50_000
+
 TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 
@@ -50,6 +52,8 @@ async def hash_beginnings(request: ActivateRequest) -> list[str]:
     """Return the hash of the first 0, 1, 2, … messages of a conversation's chat, at last of all."""
     if request.conversation_id is None:
         return []
+    if sum(len(line.content) for line in request.chat) < _SHORT_CHARS:  # done before a thread is
+        return _hash_beginnings(request.chat)
     return await asyncio.to_thread(_hash_beginnings, request.chat)
 
 

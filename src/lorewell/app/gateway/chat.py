@@ -12,6 +12,7 @@ from lorewell.app.access import Entered
 from lorewell.app.activation import activate_kept
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
+from lorewell.app.gateway.bound import Bound
 from lorewell.app.gateway.options import Gateway, Sent
 from lorewell.app.ports import Transaction
 from lorewell.app.selection import select_context
@@ -87,13 +88,6 @@ class Enriched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Bound:
-    prompt_id: str
-    policy: Policy
-    refs: tuple[BookRef, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     """What a policy found for a turn; `ledger` is the path of its ledger, if that is kept."""
 
@@ -119,7 +113,11 @@ async def enrich(
         LorewellError: as `select_context` and `activate_turn`.
     """
     tenant_id = entered.tenant_id
-    bound = await services.store.read(lambda tx: _find_prompt(tx, tenant_id, turn.prompt_ids))
+    bound = await gateway.bound.find(
+        services.store,
+        (tenant_id, *turn.prompt_ids),
+        lambda tx: _find_prompt(tx, tenant_id, turn.prompt_ids),
+    )
     if bound is None:
         return None
     if bound.policy == "sillytavern" and "write" not in entered.scopes:
@@ -141,12 +139,12 @@ async def enrich(
     return run.tell(found, await run.assemble(found))
 
 
-def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> _Bound | None:
+def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> Bound | None:
     for prompt_id in prompt_ids:
         policy, rows = find_bound(tx, tenant_id, prompt_id)
         if rows:
             refs = tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows)
-            return _Bound(prompt_id=prompt_id, policy=policy, refs=refs)
+            return Bound(prompt_id=prompt_id, policy=policy, refs=refs)
     return None
 
 
@@ -157,7 +155,7 @@ class _Run:
     services: Services
     gateway: Gateway
     tenant_id: str
-    bound: _Bound
+    bound: Bound
     turn: ChatTurn
     draft: tuple[DraftMessage, ...]
     conversation_id: str

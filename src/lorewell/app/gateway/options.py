@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from lorewell.app.gateway.bound import BoundPrompts
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.select import Strategy
 
@@ -138,6 +139,7 @@ class Gateway:
         pass_authorization: without API keys, the client's `Authorization` is the upstream's.
         counter: counts tokens of prompts.
         sent: the last prompts.
+        bound: the books of prompts.
     """
 
     upstream: Upstream
@@ -152,3 +154,4 @@ class Gateway:
     pass_authorization: bool
     counter: TokenCounter
     sent: SentPrompts = field(default_factory=SentPrompts)
+    bound: BoundPrompts = field(default_factory=BoundPrompts)
