@@ -59,6 +59,10 @@ CAMPAIGNS = {
         "the runner for other engines, on all cases",
         ["-n", "auto", "tests/golden/test_conformance.py"],
     ),
+    "gateway": (
+        "what the gateway adds, many streams, and OpenAI's package for Node",
+        ["tests/deep/test_gateway.py"],
+    ),
     "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
 }
 

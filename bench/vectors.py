@@ -23,15 +23,14 @@ from bench.plan import Plan
 from bench.report import Section, Target
 from bench.speed import row
 from bench.timing import Candidate, Sample, measure
-from lorewell.app.ports import (
+from lorewell.app.ports import Store, Transaction
+from lorewell.app.rows import (
     Chunk,
     ChunkScores,
     Head,
     IndexRow,
     NearChunk,
     RevisionRow,
-    Store,
-    Transaction,
 )
 from lorewell.store import open_store
 

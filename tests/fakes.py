@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lorewell.app.ports import (
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import (
     Chunk,
     ChunkScores,
     ConversationRow,
@@ -25,7 +26,6 @@ from lorewell.app.ports import (
     RevisionRow,
     StateMark,
     StoredBindings,
-    Transaction,
 )
 from lorewell.errors import LorewellError, StorageUnavailableError
 
@@ -210,6 +210,13 @@ class MemoryTransaction:
         for binding in bindings.bindings:
             self._get_book(tenant_id, binding.book_id)
         self._writable.bindings[tenant_id, prompt_id] = bindings
+
+    def list_prompts(self, tenant_id: str) -> Sequence[str]:
+        return sorted(
+            prompt_id
+            for (owner, prompt_id), stored in self._state.bindings.items()
+            if owner == tenant_id and any(each.enabled for each in stored.bindings)
+        )[:1_000]
 
     def is_bound(self, tenant_id: str, book_id: str) -> bool:
         return any(

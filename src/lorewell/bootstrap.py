@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from lorewell.app.cache import BookCache
+from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.query_vectors import QueryVectors
@@ -16,10 +17,11 @@ from lorewell.app.recent import Recent
 from lorewell.app.services import Services
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
-from lorewell.engine.tokens import counter
+from lorewell.engine.tokens import TokenCounter, counter
 from lorewell.errors import StorageUnavailableError
 from lorewell.settings import Settings
 from lorewell.store import open_store
+from lorewell.upstreams.passthrough import Passthrough
 
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 
@@ -51,6 +53,7 @@ def build_services(settings: Settings) -> Services:
     )
     embedder = make_embedder(settings.embedder, _options(settings))
     clock = SystemClock()
+    counted = counter(settings.tokenizer)
     return Services(
         store=store,
         clock=clock,
@@ -58,7 +61,7 @@ def build_services(settings: Settings) -> Services:
         cache=BookCache(limit_bytes=settings.cache_bytes),
         recent=Recent(),
         keeper=Keeper(store, clock, keep_s=settings.ledger_keep_s),
-        counter=counter(settings.tokenizer),
+        counter=counted,
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
         ),
@@ -67,7 +70,31 @@ def build_services(settings: Settings) -> Services:
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),
+        gateway=_gateway(settings, counted),
         jobs=Jobs(),
+    )
+
+
+def _gateway(settings: Settings, counted: TokenCounter) -> Gateway | None:
+    if not settings.gateway_upstream_url:
+        return None
+    upstream = Passthrough(
+        settings.gateway_upstream_url,
+        api_key=settings.gateway_upstream_api_key,
+        timeout_s=settings.gateway_timeout_s,
+    )
+    return Gateway(
+        upstream=upstream,
+        upstream_model=settings.gateway_upstream_model,
+        tenant_id=settings.gateway_tenant,
+        strategy=settings.gateway_strategy,
+        token_budget=settings.gateway_token_budget,
+        context_window=settings.gateway_context_window or None,
+        reserved_output=settings.gateway_reserved_output,
+        stable_prefix=settings.gateway_stable_prefix,
+        merge_adjacent=settings.gateway_merge_adjacent,
+        pass_authorization=settings.gateway_pass_authorization,
+        counter=KnownCounts(counted),
     )
 
 
@@ -104,6 +131,8 @@ async def stop(services: Services) -> None:
         await services.keeper.flush()
     if services.embedder is not None:
         await services.embedder.close()
+    if services.gateway is not None:
+        await services.gateway.upstream.close()
     await services.store.close()
 
 

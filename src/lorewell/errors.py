@@ -165,6 +165,12 @@ class NotFoundError(LorewellError):
     code = "not_found"
 
 
+class GatewayOffError(NotFoundError):
+    """This service forwards to no model server."""
+
+    code = "gateway_off"
+
+
 class MethodNotAllowedError(LorewellError):
     """The route is there, but not for this method."""
 
@@ -308,18 +314,24 @@ class UpstreamError(UnavailableError):
 
 
 class UpstreamUnavailableError(UpstreamError):
-    """It can't be reached, did not answer in time, broke off, or can't answer now."""
+    """The model server can't be reached, broke off, or can't answer now."""
 
     code = "upstream_unavailable"
 
 
+class UpstreamTimeoutError(UpstreamUnavailableError):
+    """The model server took too long to answer."""
+
+    code = "upstream_timeout"
+
+
 class UpstreamRefusedError(UpstreamError):
-    """It refuses the request, its key or its model; `details` have the status."""
+    """The model server refuses the request, its key or its model; `details` have the status."""
 
     code = "upstream_refused"
 
 
 class UpstreamInvalidError(UpstreamError):
-    """Its reply is too large, empty, not accepted, or can't be understood."""
+    """The reply is too large, empty, not accepted, or can't be understood."""
 
     code = "upstream_invalid"

@@ -34,7 +34,15 @@ CONFIG = "LOREWELL_CONFIG"
 _LEDGER_KEEP = "LOREWELL_LEDGER_KEEP"
 _MIB = 1024 * 1024
 # Where a value is quoted by an error, it must not be one of these: they hold passwords.
-_SECRET = frozenset({"database_url", "embedding_api_key", "embedding_url"})
+_SECRET = frozenset(
+    {
+        "database_url",
+        "embedding_api_key",
+        "embedding_url",
+        "gateway_upstream_api_key",
+        "gateway_upstream_url",
+    }
+)
 
 
 def _split(value: object) -> object:
@@ -195,6 +203,71 @@ class Settings(BaseSettings):
         description="Seconds for which a build of an index counts as running after its last sign "
         "of life.",
     )
+    gateway_upstream_url: str = Field(
+        "",
+        repr=False,
+        description="The model server that the gateway forwards to, up to what comes before "
+        "/chat/completions, such as http://127.0.0.1:11434/v1; without it the gateway is off.",
+    )
+    gateway_upstream_api_key: str = Field(
+        "",
+        pattern="^[!-~]*$",
+        repr=False,
+        description="The gateway's own key for the model server, if that wants one.",
+    )
+    gateway_upstream_model: str = Field(
+        "",
+        max_length=200,
+        description="What the gateway asks the model server for, whatever model a client names; "
+        "empty leaves that name as it is.",
+    )
+    gateway_tenant: str = Field(
+        "default",
+        pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
+        description="Whose books the gateway uses without API keys, or with a key for several "
+        "tenants.",
+    )
+    gateway_pass_authorization: bool = Field(
+        default=False,
+        description="Whether, without API keys, a client's own Authorization goes to the model "
+        "server.",
+    )
+    gateway_context_window: int = Field(
+        0,
+        ge=0,
+        le=1_000_000_000,
+        description="Tokens of the model's window, which no prompt of the gateway may exceed; 0 "
+        "checks nothing.",
+    )
+    gateway_reserved_output: int = Field(
+        0,
+        ge=0,
+        le=1_000_000_000,
+        description="Tokens of that window kept free for an answer whose length the client does "
+        "not limit.",
+    )
+    gateway_token_budget: int = Field(
+        2_400, ge=0, le=32_000, description="Tokens of lore that the gateway puts in at most."
+    )
+    gateway_strategy: Literal["rules", "hybrid"] = Field(
+        "hybrid",
+        description="How the gateway selects under the policy native: by rules alone, or with what "
+        "ranks for the input too.",
+    )
+    gateway_timeout_s: Seconds = Field(
+        300.0,
+        description="Seconds for which the gateway waits for the model server's next byte.",
+    )
+    gateway_stable_prefix: bool = Field(
+        default=False,
+        description="Whether lore that stays for many turns stands first, for model servers that "
+        "cache the beginning of a prompt.",
+    )
+    gateway_merge_adjacent: bool = Field(
+        default=False,
+        description="Whether the gateway joins neighbouring messages of one role, for models that "
+        "take one system message.",
+    )
     log_format: Literal["console", "json"] = Field(
         "console", description="Log lines for people, or one JSON object a line."
     )
@@ -232,7 +305,7 @@ class Settings(BaseSettings):
             raise PydanticCustomError("needed", f"must be set for {PREFIX}EMBEDDER=openai")
         return value
 
-    @field_validator("embedding_url")
+    @field_validator("embedding_url", "gateway_upstream_url")
     @classmethod
     def _check_url(cls, value: str) -> str:
         if value and not _is_web_address(value):

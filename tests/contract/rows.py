@@ -7,7 +7,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lorewell.app.ports import Head, KeptRequest, KeyRow, RevisionRow, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import (
+    Head,
+    KeptRequest,
+    KeyRow,
+    RevisionRow,
+)
 from lorewell.model.binding import Binding
 
 START = datetime(2031, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)

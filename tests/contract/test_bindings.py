@@ -4,7 +4,8 @@ import pytest
 
 from contract.harness import Harness
 from contract.rows import add_book, binding, uuid
-from lorewell.app.ports import StoredBindings, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import StoredBindings
 from lorewell.errors import LorewellError
 
 PROMPT = "prompt/雾 1"
@@ -84,3 +85,14 @@ def test_parallel_puts_leave_one_whole_set(db: Harness) -> None:
 
     assert db.all(*(db.store.write(work(stored)) for stored in sets)) == [None] * 20
     assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) in sets
+
+
+def test_prompts_with_enabled_bindings_are_listed_by_name(db: Harness) -> None:
+    on = StoredBindings(policy="auto", bindings=(binding(1), binding(2, enabled=False)))
+    off = StoredBindings(policy="auto", bindings=(binding(1, enabled=False),))
+    for prompt_id in ("雾", "b", "B", "a 1"):
+        put(db, on, prompt_id)
+    put(db, off, "off")
+    put(db, StoredBindings(policy="auto", bindings=()), "empty")
+    assert list(db.read(lambda tx: tx.list_prompts("a"))) == ["B", "a 1", "b", "雾"]
+    assert list(db.read(lambda tx: tx.list_prompts("other"))) == []

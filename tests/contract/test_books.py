@@ -6,7 +6,8 @@ import pytest
 
 from contract.harness import Harness
 from contract.rows import START, add_book, at, head, revision, uuid
-from lorewell.app.ports import Head, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Head
 from lorewell.errors import LorewellError
 
 ALL = {"limit": 100, "after": None, "name_contains": None, "include_deleted": True}

@@ -6,7 +6,7 @@ import pytest
 
 from contract.harness import Harness
 from contract.rows import START, at
-from lorewell.app.ports import ConversationRow, StateMark
+from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.errors import LorewellError
 
 STATE = '{"sticky":{"雾.0":{"end":5}}}'.encode()

@@ -8,7 +8,8 @@ import pytest
 
 from contract.harness import Harness, opened
 from contract.rows import add_book, head, uuid
-from lorewell.app.ports import Remembered, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Remembered
 from lorewell.errors import LorewellError
 from lorewell.store import open_store
 

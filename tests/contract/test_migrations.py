@@ -14,7 +14,7 @@ from sqlalchemy import Connection, inspect, text
 
 from contract.harness import Harness, opened
 from contract.rows import START, add_book, head, uuid
-from lorewell.app.ports import StateMark
+from lorewell.app.rows import StateMark
 from lorewell.errors import StorageUnavailableError
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore

@@ -9,7 +9,8 @@ from sqlalchemy import event
 from contract.harness import Harness, opened
 from contract.rows import START, add_book, binding, digest, kept, revision, uuid
 from lorewell.app.bindings import find_bound
-from lorewell.app.ports import StateMark, StoredBindings, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import StateMark, StoredBindings
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
 from lorewell.store.sqlite import SqliteStore

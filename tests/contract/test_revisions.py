@@ -6,7 +6,8 @@ import pytest
 
 from contract.harness import Harness
 from contract.rows import add_book, at, digest, revision, uuid
-from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import RevisionRow
 from lorewell.errors import LorewellError
 from lorewell.store.statements import LARGEST_INTEGER
 

@@ -2,7 +2,8 @@
 
 from contract.harness import Harness
 from contract.rows import START, at, binding, digest, head, kept, revision, uuid
-from lorewell.app.ports import Remembered, StoredBindings, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Remembered, StoredBindings
 
 BODIES = {"a": b"of a", "b": b"of b"}
 

@@ -9,7 +9,8 @@ import pytest
 
 from contract.harness import Harness, opened
 from contract.rows import add_book, at, head, revision, uuid
-from lorewell.app.ports import Head, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Head
 from lorewell.errors import BookNotFoundError, StorageUnavailableError
 from lorewell.store import open_store
 

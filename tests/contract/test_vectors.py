@@ -16,7 +16,8 @@ import pytest
 
 from contract.harness import Harness, execute, opened
 from contract.rows import START, add_book, at, binding, head, revision, uuid
-from lorewell.app.ports import Chunk, IndexRow, StoredBindings, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Chunk, IndexRow, StoredBindings
 from lorewell.errors import LorewellError
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore

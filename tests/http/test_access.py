@@ -38,7 +38,10 @@ READ = {
     "preview_for_turn",
     "get_selection",
     "activate_for_turn",  # and `write` too, if it is to keep anything
+    "get_activation",
     "preview_activation",
+    "create_chat_completion",  # and `write` too, if its books keep timed state
+    "list_models",
     "replay_chat",
     "assemble_prompt",
     "list_conversations",

@@ -299,7 +299,7 @@ def test_the_examples_of_the_document_are_accepted(api: Api) -> None:
     for path, operations in api.document["paths"].items():
         for method, operation in operations.items():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json")
-            if body is None:
+            if body is None or operation["tags"] == ["gateway"]:  # that one's go on to a model
                 continue
             filled = path.replace("{book_id}", api.create()).replace("{n}", "1")
             given = {"json": body["example"], "params": {"prompt_id": "p"}}

@@ -79,7 +79,6 @@ def test_each_code_is_documented_somewhere(api: Api) -> None:
         "worldbook.identity_missing",
         "worldbook.conversation_mismatch",
         "worldbook.service_unavailable",
-        "upstream_unavailable",
         "upstream_refused",
         "upstream_invalid",
     }
@@ -130,8 +129,10 @@ def test_a_failure_inside_is_said_everywhere_and_tells_nothing() -> None:
                 continue
             answer = api(method, path, params=PARAMS, headers=headers)
             assert (answer.status_code, code(answer)) == (500, "internal_error")
-            assert answer.json()["details"] == {}
-            assert answer.json()["request_id"] == "find-me"
+            assert answer.headers["X-Request-ID"] == "find-me"
+            if not path.startswith("/gateway/"):  # errors have OpenAI's form there
+                assert answer.json()["details"] == {}
+                assert answer.json()["request_id"] == "find-me"
             assert "secret" not in answer.text
 
 
@@ -165,7 +166,8 @@ def test_bodies_that_cannot_be_read_are_malformed_everywhere(api: Api) -> None:
                 assert (answer.status_code, code(answer)) == (400, "malformed_json")
             for body in (b"[]", b"1", b"null", b'"text"', b"[" * 100 + b"]" * 100):
                 answer = api(method, path, params=PARAMS, content=body, headers=headers)
-                assert (answer.status_code, places(answer)) == (422, [""])
+                expected = (400, [None]) if path.startswith("/gateway/") else (422, [""])
+                assert (answer.status_code, places(answer)) == expected
         else:
             headers = {"Content-Type": f"{kind}; boundary=x"}
             answer = api(method, path, content=b"nothing", headers=headers)
@@ -229,7 +231,8 @@ def test_bodies_are_counted_while_they_arrive_everywhere(database: str) -> None:
             given["headers"] = headers
             answer = api(method, path, content=endless(begin, sent), **given)
             assert (answer.status_code, code(answer)) == (413, "body_too_large")
-            assert answer.json()["details"] == {"limit_bytes": 10_000}
+            if not path.startswith("/gateway/"):
+                assert answer.json()["details"] == {"limit_bytes": 10_000}
 
 
 def test_a_full_disk_is_no_failure_inside(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from hypothesis import given, settings, strategies as st
 from contract.harness import Harness, opened
 from contract.rows import START, add_book, uuid
 from fakes import MemoryStore
-from lorewell.app.ports import Chunk, IndexRow, Store, Transaction
+from lorewell.app.ports import Store, Transaction
+from lorewell.app.rows import Chunk, IndexRow
 from lorewell.store import open_store
 
 NUMBERS = st.floats(-1, 1, width=32).filter(lambda number: abs(number) > 1e-3)

@@ -482,6 +482,29 @@ def test_serve_takes_its_options_over_the_settings(
     assert [each.allow_unauthenticated for each in given] == [False, False, True]
 
 
+def test_gateway_serves_and_says_how_to_use_it(
+    lorewell: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Settings] = []
+    monkeypatch.setattr(server, "serve", given.append)
+    done = lorewell("gateway")
+    assert done.code == 2
+    assert "LOREWELL_GATEWAY_UPSTREAM_URL" in done.err
+    monkeypatch.setenv("LOREWELL_GATEWAY_UPSTREAM_URL", "http://user:hunter2@model.example/v1")
+    done = lorewell("gateway", "--host", "::1", "--port", "9000", "--model", "雾", "--key", "sk-1")
+    assert "http://[::1]:9000/gateway/v1" in done.out
+    assert "http://model.example/v1, as the model 雾." in done.out
+    assert "X-Lorewell-Prompt" in done.out
+    assert "--tenant default" in done.out
+    assert "hunter2" not in done.out
+    assert "sk-1" not in done.out
+    lorewell("gateway", "--url", "http://m/v1", "--tenant", "t", "--window", "9", "--budget", "8")
+    assert [each.gateway_upstream_api_key for each in given] == ["sk-1", ""]
+    assert "sk-1" not in repr(given)
+    assert (given[1].gateway_tenant, given[1].gateway_context_window) == ("t", 9)
+    assert given[1].gateway_token_budget == 8
+
+
 def test_serve_refuses_an_open_door(lorewell: Service) -> None:
     done = lorewell("serve", "--host", "0.0.0.0")  # noqa: S104  it is refused
     assert done.code == 2

@@ -345,6 +345,15 @@ CASES = [
         ACTIVATION,
     ),
     Case(
+        "get_activation",
+        ("ab12",),
+        {},
+        "GET /v1/sillytavern/activations/ab12",
+        DEMO,
+        None,
+        ACTIVATION,
+    ),
+    Case(
         "preview_activation",
         (ActivatePreview(context_tokens=8, chat=CHAT),),
         {},

@@ -6,8 +6,10 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
+from typing import get_args
 
-from lorewell.app.ports import KeyRow, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import KeyRow
 from lorewell.app.services import Services, stamp
 from lorewell.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 from lorewell.model import ApiKey, CreatedKey, KeyList, KeyRequest, Scope
@@ -46,6 +48,44 @@ async def authorise(services: Services, authorization: str | None, need: Need) -
         raise ForbiddenError(f"This API key has no scope {need.scope!r}.", scope=need.scope)
     if need.tenant_id is not None and not {need.tenant_id, ALL_TENANTS} & set(row.tenants):
         raise ForbiddenError("This API key does not open this tenant.")
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Where a caller that names no tenant is, and what it may do there."""
+
+    tenant_id: str
+    scopes: frozenset[Scope]
+
+
+async def enter(
+    services: Services, authorization: str | None, scope: Scope, *, usual_tenant: str
+) -> Entered:
+    """Return the tenant of a caller that can't name one: the one that its key opens, or the usual.
+
+    Args:
+        services: whose keys.
+        authorization: the header `Authorization`, `Bearer <key>`.
+        scope: what is needed at least.
+        usual_tenant: counts without keys, and for a key that opens several; empty for none.
+
+    Raises:
+        UnauthenticatedError: there is no key, or it is none of ours.
+        ForbiddenError: the key does not open this, or nothing says which tenant is meant.
+    """
+    if services.auth:
+        row = await _find(services, authorization)
+        opened, scopes = set(row.tenants), frozenset(row.scopes)
+        if scope not in scopes:
+            raise ForbiddenError(f"This API key has no scope {scope!r}.", scope=scope)
+    else:
+        opened, scopes = {ALL_TENANTS}, frozenset(get_args(Scope))
+    if len(opened) == 1 and ALL_TENANTS not in opened:
+        return Entered(opened.pop(), scopes)
+    if not usual_tenant or not {usual_tenant, ALL_TENANTS} & opened:
+        message = "Nothing says which tenant is meant; see LOREWELL_GATEWAY_TENANT."
+        raise ForbiddenError(message)
+    return Entered(usual_tenant, scopes)
 
 
 async def _find(services: Services, authorization: str | None) -> KeyRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from time import perf_counter
@@ -18,6 +19,7 @@ from lorewell.app.worlds import (
     snapshot_of,
 )
 from lorewell.engine.sillytavern.activate import activate
+from lorewell.errors import NotFoundError
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -48,11 +50,54 @@ async def activate_turn(
         SnapshotTooLargeError: the books hold too much together.
         ValidationFailedError: the draws given are used up before the scan ends.
     """
+    return (await _activate_and_keep(services, tenant_id, request))[1]
+
+
+async def activate_kept(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> tuple[SillyTavernResponse, str | None]:
+    """Do as `activate_turn`, and keep the turn for a while so that its ledger can be opened.
+
+    Beside the answer it returns what the turn is kept as; None if nothing is kept here.
+
+    Raises:
+        LorewellError: as `activate_turn`.
+    """
+    turn, response = await _activate_and_keep(services, tenant_id, request)
+    if not services.keeper.is_on:
+        return response, None
+    pinned = turn.model_copy(update={"conversation_id": None})
+    digest = hashlib.sha256(pinned.model_dump_json().encode())
+    kept_as = digest.hexdigest()
+    services.keeper.keep_activation(tenant_id, kept_as, pinned)
+    return response, kept_as
+
+
+async def open_activation(
+    services: Services, tenant_id: str, activation_id: str
+) -> SillyTavernResponse:
+    """Return a turn that was made a while ago, with its whole ledger, computed now.
+
+    Raises:
+        NotFoundError: it was never made, or is no longer kept.
+        BookNotFoundError: a book was deleted since.
+    """
+    kept = await services.keeper.find_activation(tenant_id, activation_id)
+    if kept is None:
+        message = f"There is no activation {activation_id}, or it is no longer kept."
+        raise NotFoundError(message)
+    request = kept.model_copy(update={"explain": "full"})
+    return (await _activate(services, tenant_id, request, []))[1]
+
+
+async def _activate_and_keep(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> tuple[ActivateRequest, SillyTavernResponse]:
     hashes = await hash_beginnings(request)
-    response = await _activate(services, tenant_id, request, hashes)
+    turn, response = await _activate(services, tenant_id, request, hashes)
     if request.conversation_id is not None and not request.dry_run:
         await keep(services, (tenant_id, request.conversation_id), hashes, response.timed_state)
-    return response
+    return turn, response
 
 
 async def preview_turn(
@@ -66,12 +111,13 @@ async def preview_turn(
         LorewellError: as `activate_turn`.
         ValidationFailedError: a change does not fit to its book.
     """
-    return await _activate(services, tenant_id, request, await hash_beginnings(request))
+    return (await _activate(services, tenant_id, request, await hash_beginnings(request)))[1]
 
 
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
-) -> SillyTavernResponse:
+) -> tuple[ActivateRequest, SillyTavernResponse]:
+    """Return the turn with the timed state that it began with, and its answer."""
     query = await embed_chat(services, tenant_id, request)
 
     def load(tx: Transaction) -> tuple[list[LoadedWorld], Beginning | None, Near | None]:
@@ -81,21 +127,22 @@ async def _activate(
 
     def answer(
         found: tuple[list[LoadedWorld], Beginning | None, Near | None],
-    ) -> SillyTavernResponse:
+    ) -> tuple[ActivateRequest, SillyTavernResponse]:
         loaded, beginning, near = found
-        turn = request if beginning is None else beginning.of(request)
+        begun = turn = request if beginning is None else beginning.of(request)
         attached = compile_worlds(services, loaded)
         used = None
         if near is not None and request.vectors is not None:
             used = near.entries([each.world for each in attached], request.vectors)
             turn = force(turn, used)
         library = make_library(services, loaded, attached)
-        return replace(
+        response = replace(
             activate(library, turn, counter=services.counter),
             snapshot=snapshot_of(loaded),
             conversation=None if beginning is None else beginning.told,
             vectors=used,
         )
+        return begun, response
 
     return await services.store.read_then(load, answer)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lorewell.app.books import no_book
-from lorewell.app.ports import Head, RevisionRow, StoredBindings, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Head, RevisionRow, StoredBindings
 from lorewell.app.services import Services
 from lorewell.errors import BindingInvalidError, Fault, RevisionNotFoundError
 from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings

@@ -12,7 +12,8 @@ from typing import Any
 from lorewell.app.documents import Prepared, load_document, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
 from lorewell.app.pages import Page, cursor_of, parse_cursor, parse_number
-from lorewell.app.ports import Head, RevisionRow, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import Head, RevisionRow
 from lorewell.app.services import Services, stamp
 from lorewell.errors import (
     BookBoundError,

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lorewell.app.pages import Page, cursor_of, parse_cursor
-from lorewell.app.ports import ConversationRow, StateMark, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.app.services import Services, stamp
 from lorewell.errors import NotFoundError
 from lorewell.model import (
@@ -30,6 +31,8 @@ from lorewell.model import (
 from lorewell.model.activate import ChatLine
 from lorewell.model.activated import Continued
 from lorewell.model.text import canonical_json
+
+_SHORT_CHARS = 50_000
 
 TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
@@ -50,6 +53,8 @@ async def hash_beginnings(request: ActivateRequest) -> list[str]:
     """Return the hash of the first 0, 1, 2, … messages of a conversation's chat, at last of all."""
     if request.conversation_id is None:
         return []
+    if sum(len(line.content) for line in request.chat) < _SHORT_CHARS:  # done before a thread is
+        return _hash_beginnings(request.chat)
     return await asyncio.to_thread(_hash_beginnings, request.chat)
 
 

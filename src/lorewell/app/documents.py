@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lorewell.app.ports import RevisionRow
+from lorewell.app.rows import RevisionRow
 from lorewell.engine.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
 from lorewell.model.binding import written_for

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.documents import load_model
 from lorewell.app.pages import Page, bad_cursor
-from lorewell.app.ports import Chunk, Embedder, IndexRow, RevisionRow, Transaction
+from lorewell.app.ports import Embedder, Transaction
+from lorewell.app.rows import Chunk, IndexRow, RevisionRow
 from lorewell.app.services import Services, stamp
 from lorewell.errors import (
     EmbeddingUnavailableError,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from lorewell.app.books import get_revision, no_book
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
-from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import RevisionRow
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.tokens import TokenCounter

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from lorewell.app.indexing import embedder_of, embedding_version
 from lorewell.app.loaded import Loaded, compiled, load_books
-from lorewell.app.ports import ChunkScores, NearChunk, Transaction
+from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
+from lorewell.app.rows import ChunkScores, NearChunk
 from lorewell.app.services import Services
 from lorewell.app.vectors import (
     EMBEDDING_UNAVAILABLE,

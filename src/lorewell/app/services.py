@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lorewell.app.cache import BookCache
+from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.ports import Clock, Embedder, Store
@@ -34,6 +35,7 @@ class Services:
         embedder: makes vectors; None where there are none.
         queries: the vectors of queries, if there is an embedder.
         index_lease: how long a build of an index counts as running after its last sign of life.
+        gateway: forwards chats; None if there is no upstream.
         jobs: work that goes on after its request was answered.
     """
 
@@ -50,6 +52,7 @@ class Services:
     embedder: Embedder | None
     queries: QueryVectors | None
     index_lease: timedelta
+    gateway: Gateway | None
     jobs: Jobs
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from lorewell.app.indexing import embedding_version
 from lorewell.app.loaded import find_rows
-from lorewell.app.ports import ChunkScores, IndexRow, RevisionRow, Transaction
+from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
+from lorewell.app.rows import ChunkScores, IndexRow, RevisionRow
 from lorewell.app.services import Services
 from lorewell.engine.native import VectorScores
 from lorewell.errors import EmbeddingUnavailableError

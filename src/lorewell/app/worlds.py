@@ -11,7 +11,8 @@ from lorewell.app.bindings import find_bound
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
 from lorewell.app.loaded import find_rows
-from lorewell.app.ports import RevisionRow, Transaction
+from lorewell.app.ports import Transaction
+from lorewell.app.rows import RevisionRow
 from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library

@@ -16,6 +16,7 @@ from lorewell.cli import (
     books,
     chat,
     convert,
+    gateway,
     indexes,
     keys,
     reading,
@@ -40,6 +41,7 @@ _Tokenizer = Annotated[
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("serve")(service.serve_command)
+app.command("gateway")(gateway.gateway_command)
 app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)

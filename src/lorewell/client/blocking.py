@@ -133,6 +133,7 @@ class LorewellClient:
     select_for_turn = _method(turns.select_for_turn)
     preview_for_turn = _method(turns.preview_for_turn)
     get_selection = _method(turns.get_selection)
+    get_activation = _method(turns.get_activation)
     activate_for_turn = _method(turns.activate_for_turn)
     preview_activation = _method(turns.preview_activation)
     replay_chat = _method(turns.replay_chat)

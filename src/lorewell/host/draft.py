@@ -14,7 +14,7 @@ from lorewell.model.text import BLANK
 REAL = frozenset({"chat", "input"})
 TOOL_ROLES = frozenset({"tool", "function"})
 # Providers that know a developer treat that role as the system's.
-_SYSTEM_ROLES = frozenset({"system", "developer"})
+SYSTEM_ROLES = frozenset({"system", "developer"})
 _WITH_SLOTS = frozenset({"template", "character"})
 _MARKER = re.compile(r"\{\{outlet::([^{}]*)\}\}")
 
@@ -109,7 +109,7 @@ class Anchors:
     @classmethod
     def of(cls, draft: Sequence[DraftMessage]) -> Anchors:
         """Find the places of a draft."""
-        roles = [role_of(item.message) in _SYSTEM_ROLES for item in draft]
+        roles = [role_of(item.message) in SYSTEM_ROLES for item in draft]
         names = dict.fromkeys(name for item in draft for name, _ in slots(item))
         notes = (
             index

@@ -28,7 +28,7 @@ from lorewell.http.direct import Direct
 from lorewell.http.guard import Guard
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe, log_failure
-from lorewell.http.problems import INTERNAL_ERROR, problem_response, status_of
+from lorewell.http.problems import INTERNAL_ERROR, answer_error, status_of
 from lorewell.http.routes import (
     admin,
     bindings,
@@ -36,6 +36,7 @@ from lorewell.http.routes import (
     context,
     conversations,
     demo,
+    gateway,
     health,
     host,
     imports,
@@ -51,7 +52,7 @@ from lorewell.settings import Settings
 # Routes are tried in this order, so what is asked most stands first.
 _MODULES = (
     *(context, sillytavern, host, bindings, search, tokens, books, revisions, imports),
-    *(conversations, index, admin, health),
+    *(gateway, conversations, index, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405
@@ -128,7 +129,7 @@ def _tell_openapi(app: FastAPI) -> None:
 def _respond(
     request: Request, error: LorewellError, headers: Mapping[str, str] | None = None
 ) -> Response:
-    return problem_response(error, request.state.request_id, headers)
+    return answer_error(error, request.scope, headers)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -94,9 +94,7 @@ async def read_model(request: Request, settings: Settings, model: type[Model]) -
         MalformedJsonError: it is no JSON.
         ValidationFailedError: it breaks the schema; pointers are into the body.
     """
-    if _is_absent(request):
-        raise MalformedJsonError("The request has no body; it must be a JSON document.")
-    check_media_type(request, "application/json")
+    _check_json_comes(request)
     with spool() as body:
         await receive_body(request, settings, body.write)
         size = body.tell()
@@ -104,6 +102,26 @@ async def read_model(request: Request, settings: Settings, model: type[Model]) -
         if size < _SMALL_BYTES:
             return parse_model(model, parse_json(body.read()))
         return await asyncio.to_thread(lambda: parse_model(model, parse_json(body.read())))
+
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """Return the JSON body as it is, not parsed yet.
+
+    Raises:
+        UnsupportedMediaTypeError, BodyTooLargeError, RequestTimeoutError, MalformedJsonError: as
+            `read_model`.
+    """
+    _check_json_comes(request)
+    with spool() as body:
+        await receive_body(request, settings, body.write)
+        body.seek(0)
+        return body.read()
+
+
+def _check_json_comes(request: Request) -> None:
+    if _is_absent(request):
+        raise MalformedJsonError("The request has no body; it must be a JSON document.")
+    check_media_type(request, "application/json")
 
 
 def spool() -> SpooledTemporaryFile[bytes]:

@@ -17,8 +17,9 @@ from lorewell.errors import (
     MisdirectedRequestError,
     ValidationFailedError,
 )
+from lorewell.http.gateway_headers import ASKED, SHOWN, STAINLESS
 from lorewell.http.parameters import NAMES
-from lorewell.http.problems import problem_response
+from lorewell.http.problems import answer_error
 
 ANY = "*"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -86,7 +87,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["Access-Control-Allow-Origin"] = origin
-                headers["Access-Control-Expose-Headers"] = "X-Request-ID"
+                headers["Access-Control-Expose-Headers"] = ", ".join(SHOWN)
                 headers.add_vary_header("Origin")
             await send(message)
 
@@ -97,7 +98,8 @@ class Guard:
                 headers={
                     "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
                     "Access-Control-Allow-Headers": (
-                        "Authorization, Content-Type, Idempotency-Key, X-Request-ID"
+                        "Authorization, Content-Type, Idempotency-Key, X-Request-ID, "
+                        + ", ".join((*ASKED, *STAINLESS))
                     ),
                     "Access-Control-Max-Age": str(_PREFLIGHT_S),
                 },
@@ -175,4 +177,4 @@ async def _refuse(error: LorewellError, scope: Scope, receive: Receive, send: Se
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": error.code})
     else:
-        await problem_response(error, scope["state"]["request_id"])(scope, receive, send)
+        await answer_error(error, scope)(scope, receive, send)

@@ -18,7 +18,7 @@ from lorewell.app.cache import BookCache
 from lorewell.errors import LorewellError, StorageUnavailableError
 from lorewell.http.bodies import declared_bytes
 from lorewell.http.metrics import Metrics
-from lorewell.http.problems import problem_response
+from lorewell.http.problems import answer_error
 
 REQUEST_ID = "X-Request-ID"
 NO_ROUTE = "none"
@@ -27,6 +27,11 @@ _MAX_ID_CHARS = 100
 _SMALL_BYTES = 65_536
 _LINGER_BYTES = 4 * 1024 * 1024
 _LINGER_S = 1.0
+
+
+class BrokenOff(Exception):  # noqa: N818  it is no error of ours
+    """An answer that is passed on broke off after it had begun."""
+
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell.http")
 
@@ -48,12 +53,12 @@ class Observe:
         exchange = _Exchange(scope, receive, send, request_id)
         try:
             await self._app(scope, exchange.receive, exchange.send)
-        except ClientDisconnect:
-            pass
+        except (ClientDisconnect, BrokenOff):
+            pass  # the server ends the connection of an answer without an end
         except Exception as error:  # noqa: BLE001  the last resort: it is logged and answered
             log_failure(error, request_id)
             if not exchange.status:
-                answer = problem_response(LorewellError("Unexpected."), request_id)
+                answer = answer_error(LorewellError("Unexpected."), scope)
                 await answer(scope, receive, exchange.send)
         finally:
             self._tell(scope, exchange.status or _GONE, perf_counter() - begin)

@@ -28,7 +28,7 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.http import events, multipart, problems
-from lorewell.http.problems import status_of
+from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
@@ -100,6 +100,7 @@ _GIVEN: tuple[type, ...] = (
     BookDiff,
     BookHead,
     BookPage,
+    problems.CompletionError,
     Conversation,
     ConversationPage,
     CreateResult,
@@ -211,6 +212,12 @@ def json_or_events(model: type) -> Document:
     }
 
 
+def any_body(description: str) -> Document:
+    """Return a JSON body that another server's documentation describes."""
+    content = {"schema": {"type": "object", "description": description}}
+    return {"required": True, "content": {"application/json": content}}
+
+
 def file_body(field: str, most: int) -> Document:
     """Return a form that holds up to so many files in one field."""
     file = {"type": "string", "format": "binary"}
@@ -230,6 +237,7 @@ def told(
     takes: Document | None = None,
     leads_to: Mapping[str, Link] | None = None,
     is_open: bool = False,
+    is_gateway: bool = False,
 ) -> dict[str, Any]:
     """Return what a route tells FastAPI of itself beside its path.
 
@@ -239,6 +247,7 @@ def told(
         takes: its body.
         leads_to: links from the usual answer to other operations, by name.
         is_open: whether it never asks for a key, and looks up nothing.
+        is_gateway: whether it passes on what another server answers, and errors look as there.
     """
     errors: list[type[LorewellError]] = [MisdirectedRequestError, ValidationFailedError]
     if not is_open:
@@ -258,11 +267,18 @@ def told(
     extra: Document = {"security": []} if is_open else {}
     if takes is not None:
         extra["requestBody"] = takes
+    failures = dict(_failures([*errors, *fails, LorewellError], is_gateway=is_gateway))
+    if is_gateway:
+        responses["default"] = {
+            "description": "Whatever the model server answered, unchanged.",
+            "headers": _REQUEST_ID,
+            "content": {"application/json": {"schema": {}}},
+        }
     return {
         "status_code": usual,
         "response_class": Response,
         "response_model": None,
-        "responses": {**responses, **dict(_failures([*errors, *fails, LorewellError]))},
+        "responses": {**responses, **failures},
         "openapi_extra": extra,
     }
 
@@ -276,16 +292,21 @@ def _success(given: type | Document | None) -> Document:
     return success
 
 
-def _failures(errors: Iterable[type[LorewellError]]) -> Iterator[tuple[str, Document]]:
+def _failures(
+    errors: Iterable[type[LorewellError]], *, is_gateway: bool
+) -> Iterator[tuple[str, Document]]:
+    status_at = completion_status_of if is_gateway else status_of
+    kind: type = problems.CompletionError if is_gateway else problems.Problem
+    media_type = "application/json" if is_gateway else problems.MEDIA_TYPE
     by_status: dict[int, list[type[LorewellError]]] = {}
     for error in dict.fromkeys(errors):
-        by_status.setdefault(status_of(error), []).append(error)
+        by_status.setdefault(status_at(error), []).append(error)
     for status, group in sorted(by_status.items()):
         lines = [f"- `{error.code}`: {(error.__doc__ or '').splitlines()[0]}" for error in group]
         failure: Document = {
             "description": "\n".join(lines),
             "headers": dict(_REQUEST_ID),
-            "content": {problems.MEDIA_TYPE: {"schema": _ref(problems.Problem)}},
+            "content": {media_type: {"schema": _ref(kind)}},
         }
         if status == status_of(UnauthenticatedError):
             failure["headers"]["WWW-Authenticate"] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
+from starlette.types import Scope
 
 from lorewell.errors import (
     ConflictError,
@@ -26,6 +27,8 @@ from lorewell.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnsupportedMediaTypeError,
+    UpstreamTimeoutError,
+    UpstreamUnavailableError,
     tell,
 )
 from lorewell.model.base import Contract
@@ -49,6 +52,8 @@ STATUSES: Mapping[type[LorewellError], int] = {
     MisdirectedRequestError: 421,
     UnavailableError: 503,
     RequestTimeoutError: 408,
+    UpstreamUnavailableError: 502,
+    UpstreamTimeoutError: 504,
 }
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},
@@ -56,6 +61,15 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
     503: {"Retry-After": "1"},
 }
 _FAULTS_IN_DETAIL = 3
+_BAD_REQUEST, _UNPROCESSABLE = 400, 422
+
+GATEWAY = "/gateway/"
+_INVALID, _SERVER = "invalid_request_error", "server_error"
+_KINDS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+}
 
 
 class ProblemItem(Contract):
@@ -119,6 +133,60 @@ def problem_response(
         status,
         {**_HEADERS.get(status, {}), **(headers or {})},
         media_type=MEDIA_TYPE,
+    )
+
+
+def answer_error(
+    error: LorewellError, scope: Scope, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the answer for an error, in the form that the clients of the route expect."""
+    if scope["path"].startswith(GATEWAY):
+        return completion_error(error, scope["state"]["request_id"], headers)
+    return problem_response(error, scope["state"]["request_id"], headers)
+
+
+class CompletionErrorBody(Contract):
+    """What went wrong, as OpenAI's clients read it; `code` is that of a problem."""
+
+    message: str
+    type: str
+    code: str
+    param: str | None
+
+
+class CompletionError(Contract):
+    """An error of the gateway's own."""
+
+    error: CompletionErrorBody
+
+
+def completion_status_of(error: LorewellError | type[LorewellError]) -> int:
+    """Return the HTTP status of an error at the gateway: what is wrong with a request is 400."""
+    status = status_of(error)
+    return _BAD_REQUEST if status == _UNPROCESSABLE else status
+
+
+def completion_error(
+    error: LorewellError, request_id: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the answer for an error in OpenAI's form."""
+    status = completion_status_of(error)
+    problem = problem_of(error, request_id)
+    first = next(iter(error.faults), None)
+    body = CompletionError(
+        error=CompletionErrorBody(
+            message=problem["detail"],
+            type=_KINDS.get(status, _SERVER if status >= INTERNAL_ERROR else _INVALID),
+            code=error.code,
+            param=None if first is None else first.parameter or first.pointer or None,
+        )
+    )
+    text = json.dumps(body.model_dump(), ensure_ascii=False, separators=(",", ":"))
+    return Response(
+        text.encode(errors="replace"),
+        status,
+        {**_HEADERS.get(status, {}), **(headers or {})},
+        media_type="application/json",
     )
 
 

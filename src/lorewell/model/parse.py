@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,6 +16,7 @@ from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
 from lorewell.model.text import MAX_NESTING, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
+Given = TypeVar("Given")
 
 UTF_8_MARK = "\ufeff"  # what a byte order mark in UTF-8 is as text
 
@@ -63,6 +65,12 @@ def _finite(digits: str) -> float:
     return number
 
 
+_DECODER = json.JSONDecoder(
+    parse_constant=refuse_constant, parse_float=_finite, parse_int=parse_integer
+)
+_BLANKS = re.compile(r"[ \t\n\r]*")
+
+
 def nesting(text: str) -> int:
     """Return how deep the brackets outside of strings nest, without recursion.
 
@@ -81,25 +89,114 @@ def parse_json(data: bytes) -> Any:  # noqa: ANN401  a JSON document can be anyt
         MalformedJsonError: it is no JSON, holds NaN or a number out of range, or nests deeper
             than 100.
     """
+    return _read(decode(data), _DECODER.decode)
+
+
+def decode(data: bytes) -> str:
+    """Return the text of a JSON document, without its byte order mark.
+
+    Raises:
+        MalformedJsonError: it is not UTF-8.
+    """
     try:
-        text = data.decode().removeprefix(UTF_8_MARK)
+        return data.decode().removeprefix(UTF_8_MARK)
     except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
         message = f"The text is not UTF-8 (byte {error.start})."
         raise MalformedJsonError(message) from error
+
+
+def _read(text: str, read: Callable[[str], Given]) -> Given:
     too_deep = f"The JSON nests deeper than {MAX_NESTING}."
     # Counting brackets in Python is slow: it is done only where there are enough to matter.
     if text.count("[") + text.count("{") > MAX_NESTING and nesting(text) > MAX_NESTING:
         raise MalformedJsonError(too_deep)
     try:
-        return json.loads(
-            text, parse_constant=refuse_constant, parse_float=_finite, parse_int=parse_integer
-        )
+        return read(text)
     except json.JSONDecodeError as error:
         message = f"The text is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
         raise MalformedJsonError(message) from error
     except ValueError as error:  # a constant, an infinite float, an integer of over 4,300 digits
         message = f"The text is no JSON: {error}."
         raise MalformedJsonError(message) from error
+
+
+class Member(NamedTuple):
+    """A member of a JSON object: its name, its value, and where the value stands in the text."""
+
+    name: str
+    value: Any
+    span: tuple[int, int]
+
+
+def parse_members(text: str) -> list[Member]:
+    r"""Return the members of the JSON object that the text is, in order, also those named twice.
+
+    Raises:
+        MalformedJsonError: as `parse_json`.
+        ValidationFailedError: it is no object.
+
+    >>> parse_members('{"top_p": 0.10, "n": 2}')
+    [Member(name='top_p', value=0.1, span=(10, 14)), Member(name='n', value=2, span=(21, 22))]
+    """
+    if text[_past_blanks(text, 0) :][:1] != "{":
+        _read(text, _DECODER.decode)
+        raise ValidationFailedError.at(Fault("", "must be an object"))
+    return _read(text, lambda given: list(_items(given, "{", "}")))
+
+
+def parse_elements(text: str) -> list[tuple[int, int]]:
+    """Return where the elements of the JSON list that the text is stand in it, in order.
+
+    Raises:
+        MalformedJsonError: as `parse_json`, or it is no list.
+
+    >>> parse_elements("[1, [2, 3] ]")
+    [(1, 2), (4, 10)]
+    """
+    return _read(text, lambda given: [each.span for each in _items(given, "[", "]")])
+
+
+def _items(text: str, opening: str, closing: str) -> Iterator[Member]:
+    """Yield what a list or an object holds, each with its place, up to the end of the text."""
+    at = _expect(text, 0, opening)
+    at = _past_blanks(text, at)
+    if text[at : at + 1] == closing:
+        _expect_end(text, at + 1)
+        return
+    while True:
+        name = ""
+        if opening == "{":
+            at = _past_blanks(text, at)
+            if text[at : at + 1] != '"':
+                raise json.JSONDecodeError("Expecting property name", text, at)
+            name, at = _DECODER.raw_decode(text, at)
+            at = _expect(text, at, ":")
+        begin = _past_blanks(text, at)
+        value, at = _DECODER.raw_decode(text, begin)
+        yield Member(name, value, (begin, at))
+        at = _past_blanks(text, at)
+        if text[at : at + 1] == closing:
+            _expect_end(text, at + 1)
+            return
+        at = _expect(text, at, ",")
+
+
+def _past_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def _expect(text: str, at: int, sign: str) -> int:
+    at = _past_blanks(text, at)
+    if text[at : at + 1] != sign:
+        raise json.JSONDecodeError(f"Expecting {sign!r}", text, at)
+    return at + 1
+
+
+def _expect_end(text: str, at: int) -> None:
+    at = _past_blanks(text, at)
+    if at < len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
 
 
 def parse_model(model: type[Model], document: object) -> Model:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import bindparam, delete, exists, insert, select, true
 
-from lorewell.app.ports import StoredBindings
+from lorewell.app.rows import StoredBindings
 from lorewell.model.binding import Binding
 from lorewell.store.statements import Statements
 from lorewell.store.tables import binding_sets, bindings
@@ -28,6 +30,14 @@ _IS_BOUND = select(
         bindings.c.book_id == bindparam("book"),
         bindings.c.enabled.is_(true()),
     )
+)
+_MOST_PROMPTS = 1_000
+_PROMPTS = (
+    select(bindings.c.prompt_id)
+    .where(bindings.c.tenant_id == bindparam("tenant"), bindings.c.enabled.is_(true()))
+    .distinct()
+    .order_by(bindings.c.prompt_id)
+    .limit(_MOST_PROMPTS)
 )
 
 
@@ -71,3 +81,7 @@ class Bindings(Statements):
     def is_bound(self, tenant_id: str, book_id: str) -> bool:
         """Return whether an enabled binding of any prompt names the book."""
         return bool(self._execute(_IS_BOUND, {"tenant": tenant_id, "book": book_id}).scalar())
+
+    def list_prompts(self, tenant_id: str) -> Sequence[str]:
+        """Return the prompts that have an enabled binding, in alphabetical order; 1,000 at most."""
+        return [row["prompt_id"] for row in self._rows(_PROMPTS, tenant=tenant_id)]

@@ -17,7 +17,7 @@ from sqlalchemy import (
     update,
 )
 
-from lorewell.app.ports import Head
+from lorewell.app.rows import Head
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
 from lorewell.store.tables import books

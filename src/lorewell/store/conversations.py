@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Select, and_, bindparam, delete, func, or_, select
 
-from lorewell.app.ports import ConversationRow, StateMark
+from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
 from lorewell.store.tables import conversation_states as states, conversations

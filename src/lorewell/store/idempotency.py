@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from lorewell.app.ports import Remembered
+from lorewell.app.rows import Remembered
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
 from lorewell.store.tables import idempotency_keys as keys

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import RowMapping, bindparam, insert, select, update
 
-from lorewell.app.ports import KeyRow
+from lorewell.app.rows import KeyRow
 from lorewell.store.statements import Statements
 from lorewell.store.tables import api_keys
 

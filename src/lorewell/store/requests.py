@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select
 
-from lorewell.app.ports import KeptRequest
+from lorewell.app.rows import KeptRequest
 from lorewell.store.statements import Statements
 from lorewell.store.tables import kept_requests
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, insert, select
 
-from lorewell.app.ports import RevisionRow
+from lorewell.app.rows import RevisionRow
 from lorewell.errors import LorewellError
 from lorewell.store.statements import LARGEST_INTEGER, Statements
 from lorewell.store.tables import contents, revisions

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from lorewell.app.ports import Chunk, IndexRow
+from lorewell.app.rows import Chunk, IndexRow
 from lorewell.store.statements import LARGEST_INTEGER, Statements
 from lorewell.store.tables import bindings, books, chunks, embeddings, vector_indexes as indexes
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Float, TextClause, bindparam, func, select, text, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from lorewell.app.ports import ChunkScores, IndexRow, NearChunk
+from lorewell.app.rows import ChunkScores, IndexRow, NearChunk
 from lorewell.store.tables import Vector, chunks, embeddings
 from lorewell.store.vectors import Vectors
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, bindparam, select
 
-from lorewell.app.ports import ChunkScores, IndexRow, NearChunk
+from lorewell.app.rows import ChunkScores, IndexRow, NearChunk
 from lorewell.store.statements import Statements
 from lorewell.store.tables import books, chunks, embeddings, vector_indexes as indexes
 

@@ -19,6 +19,7 @@ from lorewell.errors import (
     UpstreamError,
     UpstreamInvalidError,
     UpstreamRefusedError,
+    UpstreamTimeoutError,
     UpstreamUnavailableError,
     ValidationFailedError,
 )
@@ -208,9 +209,9 @@ class OpenAiChat:
                 return await work
         except TimeoutError:
             # It may be at work on the reply, and asking again would cost as much once more.
-            raise _AttemptError(
-                _unavailable(f"did not answer within {timeout_s:g} s", may_pass=False)
-            ) from None
+            why = f"did not answer within {timeout_s:g} s"
+            error = UpstreamTimeoutError(f"The model server {why}.")
+            raise _AttemptError(_Failed(error, why, may_pass=False)) from None
 
     async def _events(self, body: bytes) -> AsyncGenerator[bytes]:
         reader = EventReader()

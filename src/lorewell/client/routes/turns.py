@@ -95,6 +95,14 @@ def activate_for_turn(
     return session.call(ask, activation, options)
 
 
+def get_activation(
+    session: Session, activation_id: str, **options: Unpack[TenantOptions]
+) -> Call[SillyTavernResponse]:
+    """Return a turn that the gateway made a while ago, with its whole ledger."""
+    path = f"{SILLYTAVERN}/activations/{segment(activation_id)}"
+    return session.call(Ask(method="GET", path=path, kind=Kind.READ), activation, options)
+
+
 def preview_activation(
     session: Session, request: ActivatePreview, **options: Unpack[TenantOptions]
 ) -> Call[SillyTavernResponse]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated
 
-from lorewell.app.activation import activate_turn, preview_turn, replay_chat as replay
+from fastapi import APIRouter, Path, Response
+
+from lorewell.app.activation import (
+    activate_turn,
+    open_activation,
+    preview_turn,
+    replay_chat as replay,
+)
 from lorewell.errors import (
     BindingInvalidError,
     BookNotFoundError,
+    NotFoundError,
     PolicyMismatchError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
@@ -31,6 +39,8 @@ _PROBLEMS = (
     RevisionNotFoundError,
     SnapshotTooLargeError,
 )
+
+ActivationId = Annotated[str, Path(description="As the gateway's header `X-Lorewell-Ledger` says.")]
 
 router = APIRouter()
 
@@ -58,6 +68,16 @@ async def activate_for_turn(call: Reading) -> Response:
     if request.conversation_id is not None:
         await call.need("write")
     found = await activate_turn(call.services, call.tenant_id, request)
+    return await answer_written(found, parts=len(found.verdicts))
+
+
+@router.get(
+    "/v1/sillytavern/activations/{activation_id}",
+    **told(*_PROBLEMS, NotFoundError, gives={OK: SillyTavernResponse}),
+)
+async def get_activation(call: Reading, activation_id: ActivationId) -> Response:
+    """Return a turn that the gateway made a while ago with its whole ledger, computed now."""
+    found = await open_activation(call.services, call.tenant_id, activation_id)
     return await answer_written(found, parts=len(found.verdicts))
 
 

@@ -1,0 +1,280 @@
+"""The use cases of the gateway: put lore into the messages of a chat, and list what to choose."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from lorewell.app.access import Entered
+from lorewell.app.activation import activate_kept
+from lorewell.app.bindings import find_bound
+from lorewell.app.gateway.activations import make_activation
+from lorewell.app.gateway.bound import Bound
+from lorewell.app.gateway.options import Gateway, Sent
+from lorewell.app.ports import Transaction
+from lorewell.app.selection import select_context
+from lorewell.app.services import Services
+from lorewell.errors import ForbiddenError, PolicyMismatchError
+from lorewell.host import (
+    HostBlock,
+    TurnInputs,
+    assemble,
+    from_activation,
+    from_selection,
+    make_query,
+)
+from lorewell.host.completions import find_name, read_completion
+from lorewell.host.draft import spoken_text
+from lorewell.model import BookRef, Policy, SelectResponse
+from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
+from lorewell.model.assembled import AssembleResponse, SharedPrefix
+from lorewell.model.text import canonical_json
+
+_LARGE_CHARS = 50_000
+_ID_CHARS = 40
+
+ChatMessage = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatTurn:
+    """What a client asks for, as far as lore goes by it.
+
+    Attributes:
+        prompt_ids: the prompts that it may mean; the first one that has books counts.
+        conversation_id: None makes one from tenant, prompt and the first thing the user said.
+        messages: with storable texts, each with a text as `role`.
+        chars: how long they are, roughly.
+        tools: definitions of tools.
+        reserved_tokens: what it lets the answer take; None if it does not say.
+        char, user: names, if they are told.
+    """
+
+    prompt_ids: Sequence[str]
+    conversation_id: str | None
+    messages: Sequence[ChatMessage] = field(repr=False)
+    chars: int
+    tools: Sequence[Mapping[str, object]] = ()
+    reserved_tokens: int | None = None
+    char: str | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enriched:
+    """The messages of a turn with lore in them, and what there is to tell of it.
+
+    Attributes:
+        messages: in order; a number is a message of the turn that goes on as it came.
+        entry_ids: the entries that went in, in the order of the prompt.
+        worldbook_tokens: of the lore.
+        ledger: path and query under which the ledger can be opened; None if it is not kept.
+        prefix: how much of the beginning is that of the turn before; None if that is not known.
+        selection: what was selected under the policy `native`.
+    """
+
+    prompt_id: str
+    policy: Policy
+    conversation_id: str
+    messages: tuple[int | ChatMessage, ...] = field(repr=False)
+    entry_ids: tuple[str, ...]
+    worldbook_tokens: int
+    ledger: str | None
+    prefix: SharedPrefix | None
+    selection: SelectResponse | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a policy found for a turn; `ledger` is the path of its ledger, if that is kept."""
+
+    blocks: Sequence[HostBlock]
+    ledger: str | None
+    selection: SelectResponse | None = None
+
+
+async def enrich(
+    services: Services, gateway: Gateway, entered: Entered, turn: ChatTurn
+) -> Enriched | None:
+    """Return the messages of a turn with lore in their places; None if its prompt has no books.
+
+    Under the policy `sillytavern` timed state is kept, as for any other turn of a conversation.
+
+    Raises:
+        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        PolicyMismatchError: the books run under a policy that the gateway does not know.
+        ForbiddenError: timed state would be kept, and the key may not write.
+        SelectionError: a required entry can't go in.
+        PlacementFailedError: a block wants a place that the messages do not have.
+        ContextOverflowError: all of it needs more tokens than the window has.
+        LorewellError: as `select_context` and `activate_turn`.
+    """
+    tenant_id = entered.tenant_id
+    bound = await gateway.bound.find(
+        services.store,
+        (tenant_id, *turn.prompt_ids),
+        lambda tx: _find_prompt(tx, tenant_id, turn.prompt_ids),
+    )
+    if bound is None:
+        return None
+    if bound.policy == "sillytavern" and "write" not in entered.scopes:
+        message = "The books of this prompt keep timed state, which takes the scope write."
+        raise ForbiddenError(message, scope="write")
+    draft = read_completion(turn.messages)
+    conversation_id = turn.conversation_id or _conversation_of(tenant_id, bound.prompt_id, draft)
+    run = _Run(
+        services=services,
+        gateway=gateway,
+        tenant_id=tenant_id,
+        bound=bound,
+        turn=turn,
+        draft=draft,
+        conversation_id=conversation_id,
+        seed=await _seed(conversation_id, turn),
+    )
+    found = await run.find()
+    return run.tell(found, await run.assemble(found))
+
+
+def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> Bound | None:
+    for prompt_id in prompt_ids:
+        policy, rows = find_bound(tx, tenant_id, prompt_id)
+        if rows:
+            refs = tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows)
+            return Bound(prompt_id=prompt_id, policy=policy, refs=refs)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One turn of a prompt that has books."""
+
+    services: Services
+    gateway: Gateway
+    tenant_id: str
+    bound: Bound
+    turn: ChatTurn
+    draft: tuple[DraftMessage, ...]
+    conversation_id: str
+    seed: str
+
+    async def find(self) -> _Found:
+        """Return what the prompt's policy finds."""
+        match self.bound.policy:
+            case "native":
+                return await self._select()
+            case "sillytavern":
+                return await self._activate()
+            case policy:
+                message = f"The gateway does not know the policy {policy}."
+                raise PolicyMismatchError(message, prompt_id=self.bound.prompt_id, policy=policy)
+
+    async def _select(self) -> _Found:
+        query = make_query(
+            self.draft,
+            TurnInputs(
+                books=self.bound.refs,
+                request_id=self.seed,
+                strategy=self.gateway.strategy,
+                token_budget=self.gateway.token_budget,
+                char=self.turn.char or find_name(self.draft, "assistant"),
+                user=self.turn.user or find_name(self.draft, "user"),
+            ),
+        )
+        request = query.request.model_copy(update={"explain": "selected"})
+        response = await select_context(self.services, self.tenant_id, request)
+        is_kept = self.services.keeper.is_on
+        return _Found(
+            blocks=from_selection(response.blocks),
+            ledger=f"/v1/selections/{response.selection_fingerprint}" if is_kept else None,
+            selection=response,
+        )
+
+    async def _activate(self) -> _Found:
+        names = (self.turn.char, self.turn.user)
+        request = make_activation(self.gateway, self.bound.refs, self.draft, names)
+        response, kept_as = await activate_kept(
+            self.services,
+            self.tenant_id,
+            request.model_copy(update={"conversation_id": self.conversation_id, "seed": self.seed}),
+        )
+        return _Found(
+            blocks=from_activation(response, split_lasting=self.gateway.stable_prefix),
+            ledger=None if kept_as is None else f"/v1/sillytavern/activations/{kept_as}",
+        )
+
+    async def assemble(self, found: _Found) -> AssembleResponse:
+        """Return the prompt, and hold it for the next turn if that is to be compared."""
+        gateway, name = self.gateway, (self.tenant_id, self.conversation_id)
+        previous = gateway.sent.find(*name) if gateway.stable_prefix else None
+        options = _options(gateway, self.turn, previous)
+
+        def put_together() -> AssembleResponse:
+            return assemble(self.draft, found.blocks, options, counter=self.gateway.counter)
+
+        is_large = self.turn.chars > _LARGE_CHARS
+        made = await asyncio.to_thread(put_together) if is_large else put_together()
+        if gateway.stable_prefix:
+            gateway.sent.keep(*name, Sent(messages=made.messages, chars=self.turn.chars))
+        return made
+
+    def tell(self, found: _Found, made: AssembleResponse) -> Enriched:
+        """Return the messages, and what there is to tell of them."""
+        indexes = {id(item.message): index for index, item in enumerate(self.draft)}
+        placed = (each.id for each in made.placements if each.message_index is not None)
+        query = urlencode({"tenant_id": self.tenant_id})
+        return Enriched(
+            prompt_id=self.bound.prompt_id,
+            policy=self.bound.policy,
+            conversation_id=self.conversation_id,
+            messages=tuple(indexes.get(id(message), message) for message in made.messages),
+            entry_ids=tuple(dict.fromkeys(placed)),
+            worldbook_tokens=made.figures.worldbook_tokens,
+            ledger=None if found.ledger is None else f"{found.ledger}?{query}",
+            prefix=made.prefix,
+            selection=found.selection,
+        )
+
+
+def _options(
+    gateway: Gateway, turn: ChatTurn, previous: Sequence[ChatMessage] | None
+) -> AssembleOptions:
+    reserved = turn.reserved_tokens
+    # The messages and tools are the client's own: what they hold is not ours to check.
+    budget = PromptBudget(context_window=gateway.context_window).model_copy(
+        update={
+            "reserved_output": gateway.reserved_output if reserved is None else reserved,
+            "tools": tuple(turn.tools),
+        }
+    )
+    return AssembleOptions(
+        merge_adjacent=gateway.merge_adjacent, stable_prefix=gateway.stable_prefix
+    ).model_copy(update={"budget": budget, "previous": previous})
+
+
+def _conversation_of(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessage]) -> str:
+    """Return the name of a conversation that the client did not name."""
+    texts = (
+        spoken_text(item.message)
+        for item in draft
+        if item.kind in ("chat", "input") and item.message.get("role") == "user"
+    )
+    return "gateway-" + _digest([tenant_id, prompt_id, next(texts, "")])
+
+
+async def _seed(conversation_id: str, turn: ChatTurn) -> str:
+    """Return what chance is drawn from: a retry of the same messages draws the same again."""
+    said = [conversation_id, turn.messages]
+    return await asyncio.to_thread(_digest, said) if turn.chars > _LARGE_CHARS else _digest(said)
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(canonical_json(value)).hexdigest()[:_ID_CHARS]
+
+
+async def list_prompts(services: Services, tenant_id: str) -> Sequence[str]:
+    """Return the prompts that have books, by name: what a client may choose as its model."""
+    return await services.store.read(lambda tx: tx.list_prompts(tenant_id))

@@ -1,0 +1,99 @@
+"""What the messages of a chat completion are to a host, when nothing but the messages is known.
+
+Role and `name` decide, never what a text looks like: a heading in a card is no structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final, cast
+
+from lorewell.host.draft import SYSTEM_ROLES, TOOL_ROLES, role_of, spoken_text
+from lorewell.model.assemble import DraftKind, DraftMessage
+
+# OpenAI's own names for examples; the other two let a client say what it knows.
+_NAMED: Final[Mapping[object, DraftKind]] = {
+    "character": "character",
+    "author_note": "author_note",
+    "example_user": "examples",
+    "example_assistant": "examples",
+}
+_CALLS = ("tool_calls", "function_call")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A real chat message: who said it, if that is told, and what."""
+
+    role: str
+    name: str | None
+    text: str
+
+
+def read_completion(messages: Sequence[Mapping[str, object]]) -> tuple[DraftMessage, ...]:
+    """Return the messages of a chat completion as the draft of a prompt.
+
+    A message of a system or developer named `character`, `author_note`, `example_user` or
+    `example_assistant` is what its name says. If none is named `character`, those of the leading
+    run of system messages that have no such name, up to the first example, are the character. User
+    and assistant chat, and the last of their messages is the input if the user said it; calls of
+    tools and their results are no chat. All else is template.
+
+    Args:
+        messages: each with a text as `role`. They are not copied.
+
+    >>> chat = [{"role": "system", "content": "沈七。"}, {"role": "user", "content": "我敲钟。"}]
+    >>> [item.kind for item in read_completion(chat)]
+    ['character', 'input']
+    """
+    kinds = [_kind_of(message) for message in messages]
+    leading = sum(1 for _ in takewhile(lambda kind: kind not in ("chat", "tool"), kinds))
+    if "character" not in kinds:
+        until = kinds.index("examples") if "examples" in kinds[:leading] else leading
+        kinds[:until] = ["character" if kind == "template" else kind for kind in kinds[:until]]
+    real = [index for index, kind in enumerate(kinds) if kind == "chat"]
+    if real and role_of(messages[real[-1]]) == "user":
+        kinds[real[-1]] = "input"
+    return tuple(
+        # They come from a client and go to a provider: what they hold is for those two to agree on.
+        DraftMessage.model_construct(kind=kind, message=cast("dict[str, Any]", message))
+        for kind, message in zip(kinds, messages, strict=True)
+    )
+
+
+def _kind_of(message: Mapping[str, object]) -> DraftKind:
+    role = role_of(message)
+    if role in SYSTEM_ROLES:
+        name = message.get("name")
+        return _NAMED.get(name, "template") if isinstance(name, str) else "template"
+    if role in TOOL_ROLES or any(message.get(each) for each in _CALLS):
+        return "tool"
+    return "chat" if role in ("user", "assistant") else "template"
+
+
+def spoken(draft: Sequence[DraftMessage]) -> tuple[Spoken, ...]:
+    """Return the real chat messages, the input among them, oldest first."""
+    return tuple(
+        Spoken(
+            role=role_of(item.message), name=_name_of(item.message), text=spoken_text(item.message)
+        )
+        for item in draft
+        if item.kind in ("chat", "input")
+    )
+
+
+def character_text(draft: Sequence[DraftMessage]) -> str:
+    """Return the texts of the character part, by line."""
+    return "\n".join(spoken_text(item.message) for item in draft if item.kind == "character")
+
+
+def find_name(draft: Sequence[DraftMessage], role: str) -> str | None:
+    """Return the `name` that the newest chat message of a role has."""
+    return next((each.name for each in reversed(spoken(draft)) if each.role == role), None)
+
+
+def _name_of(message: Mapping[str, object]) -> str | None:
+    name = message.get("name")
+    return name if isinstance(name, str) and name else None

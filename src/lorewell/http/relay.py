@@ -1,0 +1,79 @@
+"""An answer that is passed on from another server, byte for byte, while the client is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from lorewell.app.gateway.options import Upstream, UpstreamCall
+from lorewell.errors import UpstreamUnavailableError
+from lorewell.http.gateway_headers import passed_back
+from lorewell.http.observe import BrokenOff
+
+log: FilteringBoundLogger = structlog.get_logger("lorewell.gateway")
+
+
+class Relay(Response):
+    """Sends a call on and its answer back. The call ends as soon as the client is gone."""
+
+    def __init__(self, upstream: Upstream, call: UpstreamCall, headers: Mapping[str, str]) -> None:
+        """Take a call; nothing is sent yet.
+
+        Args:
+            upstream: where it goes.
+            call: what is sent.
+            headers: of the answer, beside those of the upstream.
+        """
+        super().__init__()
+        self._upstream, self._call = upstream, call
+        self._told = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Raises:
+            UpstreamUnavailableError: there is no answer, and nothing was sent.
+            BrokenOff: the answer broke off, and so does this one.
+            ClientDisconnect: nobody waits for it any more.
+        """
+        relayed = asyncio.create_task(self._relay(scope, send))
+        gone = asyncio.create_task(_wait_until_gone(receive))
+        try:
+            await asyncio.wait({relayed, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not relayed.done():
+                raise ClientDisconnect
+            await relayed
+        finally:
+            relayed.cancel()
+            gone.cancel()
+            await asyncio.gather(relayed, gone, return_exceptions=True)
+
+    async def _relay(self, scope: Scope, send: Send) -> None:
+        has_begun = False
+        try:
+            async with self._upstream.exchange(self._call) as answer:
+                headers = [*passed_back(answer.headers), *self._told]
+                await send(
+                    {"type": "http.response.start", "status": answer.status, "headers": headers}
+                )
+                has_begun = True
+                async for piece in answer.pieces:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body"})
+        except UpstreamUnavailableError as error:
+            request_id = scope["state"]["request_id"]
+            log.warning("upstream", code=error.code, detail=str(error), request_id=request_id)
+            if has_begun:
+                raise BrokenOff from None
+            raise
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

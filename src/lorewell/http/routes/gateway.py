@@ -1,0 +1,170 @@
+"""The gateway: chat completions of any client, with lore in their messages."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Header, Request, Response
+
+from lorewell.app.access import Entered, enter
+from lorewell.app.gateway.chat import ChatTurn, enrich, list_prompts
+from lorewell.app.gateway.options import Gateway, UpstreamCall
+from lorewell.errors import (
+    BindingInvalidError,
+    BookNotFoundError,
+    BudgetExceededError,
+    ContextOverflowError,
+    GatewayOffError,
+    PlacementFailedError,
+    PolicyMismatchError,
+    RequiredConflictError,
+    RequiredDependencyUnavailableError,
+    RequiredPlacementUnsupportedError,
+    RevisionNotFoundError,
+    SnapshotTooLargeError,
+    UpstreamTimeoutError,
+    UpstreamUnavailableError,
+)
+from lorewell.http import gateway_headers as names
+from lorewell.http.bodies import read_body
+from lorewell.http.calls import OK, answer_json, shared
+from lorewell.http.completion_body import Completion
+from lorewell.http.openapi import any_body, told
+from lorewell.http.relay import Relay
+
+TAG = "gateway"
+_SMALL_BYTES = 32_768
+_UPSTREAM = (GatewayOffError, UpstreamUnavailableError, UpstreamTimeoutError)
+_MANY = {"application/json": {"schema": {}}, "text/event-stream": {"schema": {"type": "string"}}}
+
+_Prompt = Annotated[
+    str | None,
+    Header(alias=names.PROMPT, description="The prompt whose books are used; UTF-8 or %-encoded."),
+]
+_Conversation = Annotated[
+    str | None,
+    Header(alias=names.CONVERSATION, description="Names the conversation that timed state is of."),
+]
+_Char = Annotated[str | None, Header(alias=names.CHAR, description="Stands for {{char}}.")]
+_User = Annotated[str | None, Header(alias=names.USER, description="Stands for {{user}}.")]
+_Key = Annotated[
+    str | None,
+    Header(
+        alias=names.UPSTREAM_AUTHORIZATION,
+        description="The `Authorization` that the model server is asked with.",
+    ),
+]
+
+router = APIRouter()
+
+
+@router.post(
+    "/gateway/v1/chat/completions",
+    **told(
+        *_UPSTREAM,
+        BindingInvalidError,
+        PolicyMismatchError,
+        BookNotFoundError,
+        RevisionNotFoundError,
+        SnapshotTooLargeError,
+        RequiredPlacementUnsupportedError,
+        RequiredDependencyUnavailableError,
+        RequiredConflictError,
+        BudgetExceededError,
+        PlacementFailedError,
+        ContextOverflowError,
+        gives={OK: _MANY},
+        takes=any_body("As OpenAI's chat completions take it, with any further members."),
+        is_gateway=True,
+    ),
+)
+async def create_chat_completion(
+    request: Request,
+    _prompt: _Prompt = None,
+    _conversation: _Conversation = None,
+    _char: _Char = None,
+    _user: _User = None,
+    _key: _Key = None,
+) -> Response:
+    """Put lore into the messages and forward the request; the answer comes back as it is.
+
+    Takes the scope `read`, and `write` where the books keep timed state.
+    """
+    gateway, entered = await _enter(request)
+    completion = await _read(request)
+    turn = _turn_of(request, completion)
+    services = shared(request).services
+    enriched = await enrich(services, gateway, entered, turn)
+    if enriched is not None and enriched.selection is not None:
+        shared(request).metrics.selected(enriched.selection)
+    messages = None if enriched is None else enriched.messages
+    body = completion.write(messages, gateway.upstream_model or None)
+    call = UpstreamCall(
+        method="POST",
+        path="/chat/completions",
+        headers=names.passed_on(request.headers.raw),
+        authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
+        body=body,
+    )
+    return Relay(gateway.upstream, call, names.told(enriched))
+
+
+@router.get("/gateway/v1/models", **told(*_UPSTREAM, gives={OK: _MANY}, is_gateway=True))
+async def list_models(request: Request, _key: _Key = None) -> Response:
+    """Return what a client may name as its model.
+
+    Where the gateway asks for one model whatever a client names, these are the prompts that have
+    books, and that model; else they are the models of the model server.
+    """
+    gateway, entered = await _enter(request)
+    services = shared(request).services
+    if not gateway.upstream_model:
+        call = UpstreamCall(
+            method="GET",
+            path="/models",
+            headers=names.passed_on(request.headers.raw),
+            authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
+        )
+        return Relay(gateway.upstream, call, {})
+    prompts = await list_prompts(services, entered.tenant_id)
+    models = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "lorewell"}
+        for name in dict.fromkeys((*prompts, gateway.upstream_model))
+    ]
+    return answer_json(orjson.dumps({"object": "list", "data": models}))
+
+
+async def _enter(request: Request) -> tuple[Gateway, Entered]:
+    services = shared(request).services
+    gateway = services.gateway
+    if gateway is None:
+        message = "The gateway is off: LOREWELL_GATEWAY_UPSTREAM_URL names no model server."
+        raise GatewayOffError(message)
+    authorization = request.headers.get("authorization")
+    entered = await enter(services, authorization, "read", usual_tenant=gateway.tenant_id)
+    return gateway, entered
+
+
+async def _read(request: Request) -> Completion:
+    body = await read_body(request, shared(request).settings)
+    if len(body) < _SMALL_BYTES:
+        return Completion.parse(body)
+    return await asyncio.to_thread(Completion.parse, body)
+
+
+def _turn_of(request: Request, completion: Completion) -> ChatTurn:
+    headers = request.headers
+    named = names.find_text(headers, names.PROMPT)
+    told = (completion.find_text("user"), completion.find_text("model"))
+    return ChatTurn(
+        prompt_ids=[named] if named else list(dict.fromkeys(each for each in told if each)),
+        conversation_id=names.find_text(headers, names.CONVERSATION),
+        messages=completion.messages(),
+        chars=len(completion.text),
+        tools=completion.find_objects("tools"),
+        reserved_tokens=completion.find_count("max_completion_tokens", "max_tokens"),
+        char=names.find_text(headers, names.CHAR),
+        user=names.find_text(headers, names.USER),
+    )
