@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lorewell.engine.chance import roll
 from lorewell.engine.compile import CERTAIN
 from lorewell.engine.compiled import CompiledEntry
-from lorewell.engine.native.chance import roll
 from lorewell.engine.native.conditions import holds
 from lorewell.engine.render import Template, substitute
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
