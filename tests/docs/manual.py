@@ -17,6 +17,7 @@ MANUALS = (
     "CONTRIBUTING.md",
     "conformance/README.md",
     "docs/api.md",
+    "docs/conditions.md",
     "docs/dependencies.md",
     "docs/operations.md",
     "docs/sillytavern.md",

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from lorewell.engine.compiled import Closure, CompiledBook, CompiledEntry, Diagnostic, Gate
+from lorewell.engine.compiled import (
+    Closure,
+    CompiledBook,
+    CompiledEntry,
+    ConditionText,
+    Diagnostic,
+    Gate,
+)
+from lorewell.engine.conditions import Flaw, parse_expression
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
@@ -81,6 +89,7 @@ def compile_book(
                 primary=primary,
                 secondary=secondary,
                 has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
+                texts=_read_conditions(spec, diagnostics),
                 template=template,
                 tag=tag,
                 cost=cost,
@@ -117,6 +126,18 @@ def compile_book(
 def cost_of(tag: str, content: str, counter: TokenCounter) -> int:
     """Return the tokens that an entry takes in the context. Costs add up exactly (§8.8)."""
     return counter.count(wrap(tag, content) + SEPARATOR)
+
+
+def _read_conditions(spec: Entry, diagnostics: list[Diagnostic]) -> tuple[ConditionText, ...]:
+    """Return the entry's conditions in words, read; those that can't be are reported."""
+    texts = []
+    for text in spec.conditions_text:
+        parsed = parse_expression(text)
+        if isinstance(parsed, Flaw):
+            message = f"{text!r} never holds: at character {parsed.at}, {parsed.detail}"
+            diagnostics.append(Diagnostic(spec.id, "condition_unreadable", message))
+        texts.append(ConditionText(text=text, parsed=parsed))
+    return tuple(texts)
 
 
 def _documents(entries: Sequence[Entry]) -> Iterator[Document]:
@@ -209,9 +230,9 @@ class _GateTable:
 
     def find(self, spec: Entry, template: Template | None) -> Gate | None:
         """Return the gate that the entry shares with others; None if it is a case of its own."""
-        if spec.conditions or spec.runtime_requirements or spec.probability < CERTAIN or template:
+        if spec.conditions or spec.conditions_text or spec.runtime_requirements:
             return None
-        if not spec.enabled or is_blank(spec.content):
+        if spec.probability < CERTAIN or template or not spec.enabled or is_blank(spec.content):
             return None
         gate = Gate(spec.audience, spec.kind, spec.position, spec.outlet_name)
         return self._gates.setdefault(gate, gate)

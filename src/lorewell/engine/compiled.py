@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lorewell.engine.conditions import Expression, Flaw
 from lorewell.engine.matching.keys import Key
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import Template
@@ -21,6 +22,18 @@ class Diagnostic(NamedTuple):
     entry_id: str
     code: str
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionText:
+    """A condition in words: as written, and as read.
+
+    Attributes:
+        parsed: what it says; if it can't be read, what is wrong with it.
+    """
+
+    text: str
+    parsed: Expression | Flaw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +69,7 @@ class CompiledEntry:
         primary: keys that are not blank, in order.
         secondary: keys that the logic looks at; empty when the entry is not selective.
         has_regex: whether any of these keys is a regex.
+        texts: its conditions in words.
         template: what its content asks to be substituted.
         tag: what its block begins with.
         cost: tokens in the context; None when that depends on the substituted values.
@@ -72,6 +86,7 @@ class CompiledEntry:
     primary: tuple[Key, ...]
     secondary: tuple[Key, ...]
     has_regex: bool
+    texts: tuple[ConditionText, ...]
     template: Template | None
     tag: str
     cost: int | None

@@ -3,15 +3,15 @@
 A condition weighs fields of a table or state; a key expression weighs which keys were found.
 """
 
+from lorewell.engine.conditions.flaw import Flaw
 from lorewell.engine.conditions.parsing import (
     MAX_CHARS,
-    Flaw,
     parse_condition,
     parse_expression,
     parse_key_expression,
 )
 from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, Or, Word, leaves
-from lorewell.engine.conditions.truth import Table, holds, in_state, in_table, told
+from lorewell.engine.conditions.truth import Table, fault, holds, in_state, in_table, is_true, told
 from lorewell.engine.conditions.writing import write
 
 __all__ = [
@@ -24,9 +24,11 @@ __all__ = [
     "Or",
     "Table",
     "Word",
+    "fault",
     "holds",
     "in_state",
     "in_table",
+    "is_true",
     "leaves",
     "parse_condition",
     "parse_expression",

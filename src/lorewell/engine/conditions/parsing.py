@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, NoReturn, cast
+from typing import Final, NoReturn, cast
 
+from lorewell.engine.conditions.flaw import Flaw
 from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, Operator, Or, Word
 from lorewell.model.text import BLANK
 
@@ -36,18 +37,6 @@ _JOINED: Final = rf"[且或](?={_GAP}*(?:非{_GAP}*)*(?:tb\.|[(（]))"
 _VALUE_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}|{_JOINED}", re.IGNORECASE)
 _FIELD_END: Final = re.compile(rf"(?P<operator>{_OPERATOR.pattern})|{_LONE_WORD}", re.IGNORECASE)
 _SYMBOL: Final = re.compile("[≥≤≠>＞<＜=＝]|[!！][=＝]")
-
-
-class Flaw(NamedTuple):
-    """What is wrong with a text.
-
-    Attributes:
-        at: where, in code points from its beginning; its length stands for its end.
-        detail: what, in words.
-    """
-
-    at: int
-    detail: str
 
 
 class _FlawError(Exception):

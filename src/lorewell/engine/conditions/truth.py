@@ -10,6 +10,7 @@ from decimal import Decimal
 from operator import ge, gt, le, lt
 from typing import Final, assert_never
 
+from lorewell.engine.conditions.flaw import Flaw
 from lorewell.engine.conditions.syntax import (
     And,
     Comparison,
@@ -61,6 +62,27 @@ def holds(expression: Expression, truth: Callable[[Leaf], bool]) -> bool:
             return any(holds(part, truth) for part in parts)
         case _:
             assert_never(expression)
+
+
+def is_true(expression: Expression, table: Table) -> bool:
+    """Return whether a condition holds."""
+    return holds(
+        expression,
+        lambda leaf: (
+            isinstance(leaf, Comparison) and compare(table(leaf.field), leaf.operator, leaf.value)
+        ),
+    )
+
+
+def fault(parsed: Expression | Flaw, table: Table) -> str | None:
+    """Return why a condition does not hold: what its fields are, or what can't be read and where.
+
+    >>> fault(Comparison("力量", ">", "20"), in_table({"力量": 15}))
+    '力量 is 15'
+    """
+    if isinstance(parsed, Flaw):
+        return f"at character {parsed.at}, {parsed.detail}"
+    return None if is_true(parsed, table) else told(parsed, table)
 
 
 def told(expression: Expression, table: Table) -> str:
