@@ -38,6 +38,16 @@ HOSTILE = st.lists(
 TEMPLATED = st.sampled_from(["{{char}} lights a lamp", "{{ USER }}: king", "{{time}}", "{{}}"])
 CONTENT = st.one_of(SENTENCES, SENTENCES, TEMPLATED, HOSTILE, st.just(""), st.just(" \u3000"))
 PATHS = st.sampled_from(["weather", "weather.storm", "list.0", "list.7", "absent"])
+KEY_EXPRESSIONS = [
+    *(
+        "lamp and king",
+        "(灯 and not 灯塔) or ランプ",
+        "not lamp",
+        "oil or",
+        "等 或 лампа",
+        "/x/ or oil",
+    )
+]
 CONDITION_TEXTS = st.lists(
     st.sampled_from(
         [
@@ -86,6 +96,9 @@ def entries(draw: st.DrawFn, entry_id: str, earlier: list[str]) -> Document:
         "secondary_keys": draw(st.lists(st.one_of(WORDS, WORDS, REGEXES), max_size=2)),
         "selective": draw(st.booleans()),
         "logic": draw(st.sampled_from(LOGICS)),
+        "key_expression": draw(
+            st.one_of(st.none(), st.none(), st.none(), st.sampled_from(KEY_EXPRESSIONS))
+        ),
         "case_sensitive": draw(st.booleans()),
         "match_whole_words": draw(st.booleans()),
         "probability": draw(st.sampled_from([100, 100, 100, 50, 12.5, 0])),

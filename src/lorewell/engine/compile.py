@@ -13,8 +13,15 @@ from lorewell.engine.compiled import (
     ConditionText,
     Diagnostic,
     Gate,
+    KeyExpression,
 )
-from lorewell.engine.conditions import Flaw, parse_expression
+from lorewell.engine.conditions import (
+    Flaw,
+    holds,
+    parse_expression,
+    parse_key_expression,
+    words_of,
+)
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
@@ -69,6 +76,7 @@ def compile_book(
         primary = keys.add(index, spec, spec.keys, diagnostics)
         wanted = spec.secondary_keys if spec.selective else ()
         secondary = keys.add(index, spec, wanted, diagnostics)
+        expression = keys.add_expression(index, spec, diagnostics)
         template = find_template(spec.content)
         tag = opening_tag(full_id, spec.title)
         cost = None if template else cost_of(tag, spec.content, counter)
@@ -88,6 +96,7 @@ def compile_book(
                 spec=spec,
                 primary=primary,
                 secondary=secondary,
+                expression=expression,
                 has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
                 texts=_read_conditions(spec, diagnostics),
                 template=template,
@@ -259,6 +268,32 @@ class _KeyTable:
             else:
                 parsed.append(self._literal(index, spec, key))
         return tuple(parsed)
+
+    def add_expression(
+        self, index: int, spec: Entry, diagnostics: list[Diagnostic]
+    ) -> KeyExpression | None:
+        """Return the entry's key expression, read; one that can't hold is reported and left out."""
+        text = spec.key_expression
+        if text is None:
+            return None
+        parsed = parse_key_expression(text)
+        if isinstance(parsed, Flaw):
+            why = f"at character {parsed.at}, {parsed.detail}"
+        elif any(split_regex(word) for word, _ in words_of(parsed)):
+            why = "a regex can't be part of it"
+        elif holds(parsed, lambda _: False):
+            why = "it would hold where none of its keys is found"
+        else:
+            words = dict(words_of(parsed))
+            return KeyExpression(
+                text=text,
+                parsed=parsed,
+                keys={word: self._literal(index, spec, word) for word in words},
+                wanted=tuple(word for word, wanted in words_of(parsed) if wanted),
+            )
+        message = f"{text!r} never holds: {why}"
+        diagnostics.append(Diagnostic(spec.id, "key_expression_unreadable", message))
+        return None
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
         patterns = self._patterns[spec.case_sensitive]

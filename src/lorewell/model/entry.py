@@ -76,6 +76,7 @@ class Entry(Contract):
     secondary_keys: Keys = ()
     selective: Flag = False
     logic: Logic = "and_any"
+    key_expression: Annotated[Text, Field(min_length=1, max_length=500)] | None = None
     case_sensitive: Flag = False
     match_whole_words: Flag = False
     probability: Annotated[Number, Field(ge=0, le=100)] = 100

@@ -10,7 +10,17 @@ from lorewell.engine.conditions.parsing import (
     parse_expression,
     parse_key_expression,
 )
-from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, Or, Word, leaves
+from lorewell.engine.conditions.syntax import (
+    And,
+    Comparison,
+    Expression,
+    Leaf,
+    Not,
+    Or,
+    Word,
+    leaves,
+    words_of,
+)
 from lorewell.engine.conditions.truth import Table, fault, holds, in_state, in_table, is_true, told
 from lorewell.engine.conditions.writing import write
 
@@ -20,6 +30,7 @@ __all__ = [
     "Comparison",
     "Expression",
     "Flaw",
+    "Leaf",
     "Not",
     "Or",
     "Table",
@@ -34,5 +45,6 @@ __all__ = [
     "parse_expression",
     "parse_key_expression",
     "told",
+    "words_of",
     "write",
 ]

@@ -50,6 +50,13 @@ Leaf = Comparison | Word
 Expression = Leaf | Not | And | Or
 
 
+def words_of(expression: Expression) -> Iterator[tuple[str, bool]]:
+    """Yield each word from left to right, and whether it is wanted, as `leaves` does."""
+    for leaf, wanted in leaves(expression):
+        if isinstance(leaf, Word):
+            yield leaf.text, wanted
+
+
 def leaves(expression: Expression, *, wanted: bool = True) -> Iterator[tuple[Leaf, bool]]:
     """Yield each comparison or word from left to right, and whether it is wanted to hold.
 
