@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli import books, convert, keys, reading, service, sillytavern
+from lorewell.cli import books, conditions, convert, keys, reading, service, sillytavern
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
@@ -36,6 +36,7 @@ app.command("settings")(service.settings_command)
 app.command("import")(reading.import_command)
 app.command("inspect")(reading.inspect_command)
 app.command("convert")(convert.convert_command)
+app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
 app.add_typer(books.app, name="book")
