@@ -195,6 +195,7 @@ def test_an_expression_is_read(text: str, expected: Expression) -> None:
         ("tb.a = 1)", 8, "end"),
         ("(tb.a = 1 not)", 10, "bracket"),
         ("tb.a and tb.b > 3", 5, "expected one of"),
+        ("tb.a 或=3", 5, "expected one of"),
         ("tb.a = ( 1 )", 7, "a value"),
         ('tb.a = "x', 7, "closed"),
         ('tb.a = "x" y', 11, "end"),

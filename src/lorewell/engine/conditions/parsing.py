@@ -35,7 +35,12 @@ _KEY_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}", re.IGNORECASE)
 # Chinese is written without blanks: before the next field, such a word can be nothing else.
 _JOINED: Final = rf"[且或](?={_GAP}*(?:非{_GAP}*)*(?:tb\.|[(（]))"
 _VALUE_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}|{_JOINED}", re.IGNORECASE)
-_FIELD_END: Final = re.compile(rf"(?P<operator>{_OPERATOR.pattern})|{_LONE_WORD}", re.IGNORECASE)
+# A field ends before its operator, and none ends in a word: the blank between them means nothing.
+_FIELD_END: Final = re.compile(
+    rf"(?P<operator>{_OPERATOR.pattern})"
+    rf"|(?<={_GAP})(?:and|or|not|且|或|非)(?:{_EDGE}|(?={_OPERATOR.pattern}))",
+    re.IGNORECASE,
+)
 _SYMBOL: Final = re.compile("[≥≤≠>＞<＜=＝]|[!！][=＝]")
 
 
