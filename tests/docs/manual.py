@@ -20,6 +20,7 @@ MANUALS = (
     "docs/conditions.md",
     "docs/dependencies.md",
     "docs/operations.md",
+    "docs/replica.md",
     "docs/sillytavern.md",
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

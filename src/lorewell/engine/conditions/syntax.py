@@ -52,9 +52,8 @@ Expression = Leaf | Not | And | Or
 
 def words_of(expression: Expression) -> Iterator[tuple[str, bool]]:
     """Yield each word from left to right, and whether it is wanted, as `leaves` does."""
-    for leaf, wanted in leaves(expression):
-        if isinstance(leaf, Word):
-            yield leaf.text, wanted
+    found = leaves(expression)
+    yield from ((leaf.text, wanted) for leaf, wanted in found if isinstance(leaf, Word))
 
 
 def leaves(expression: Expression, *, wanted: bool = True) -> Iterator[tuple[Leaf, bool]]:
@@ -64,13 +63,20 @@ def leaves(expression: Expression, *, wanted: bool = True) -> Iterator[tuple[Lea
         expression: the whole.
         wanted: whether the whole is; each `not` around a leaf turns that over.
     """
+    if isinstance(expression, Comparison | Word):
+        yield expression, wanted
+    for part in parts_of(expression):
+        yield from leaves(part, wanted=wanted != isinstance(expression, Not))
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return what an expression is made of, from left to right; a leaf has no parts."""
     match expression:
         case Comparison() | Word():
-            yield expression, wanted
+            return ()
         case Not(part):
-            yield from leaves(part, wanted=not wanted)
+            return (part,)
         case And(parts) | Or(parts):
-            for part in parts:
-                yield from leaves(part, wanted=wanted)
+            return parts
         case _:
             assert_never(expression)

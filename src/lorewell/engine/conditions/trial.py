@@ -7,7 +7,7 @@ from typing import Any
 
 from lorewell.engine.conditions.flaw import Flaw
 from lorewell.engine.conditions.parsing import parse_condition, parse_expression
-from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, Or
+from lorewell.engine.conditions.syntax import Comparison, Expression, parts_of
 from lorewell.engine.conditions.truth import Table, in_state, in_table, is_true
 from lorewell.engine.conditions.writing import write
 from lorewell.engine.state import Absent
@@ -36,24 +36,17 @@ def try_condition(trial: ConditionTrial) -> ConditionTried:
 
 def _tree(expression: Expression, table: Table) -> dict[str, Any]:
     holds = is_true(expression, table)
-    match expression:
-        case Comparison(field, operator, value):
-            found = table(field)
-            missing = found is None or found is Absent.ABSENT
-            return {
-                "kind": "comparison",
-                "holds": holds,
-                "field": field,
-                "operator": operator,
-                "value": value,
-                "found": None if missing else found,
-                "missing": missing,
-            }
-        case Not(part):
-            parts: tuple[Expression, ...] = (part,)
-        case And(parts) | Or(parts):
-            pass
-        case _:  # a word is no condition, and none is read as one
-            parts = ()
-    kind = type(expression).__name__.lower()
-    return {"kind": kind, "holds": holds, "parts": [_tree(part, table) for part in parts]}
+    if not isinstance(expression, Comparison):
+        kind, parts = type(expression).__name__.lower(), parts_of(expression)
+        return {"kind": kind, "holds": holds, "parts": [_tree(part, table) for part in parts]}
+    found = table(expression.field)
+    missing = found is None or found is Absent.ABSENT
+    return {
+        "kind": "comparison",
+        "holds": holds,
+        "field": expression.field,
+        "operator": expression.operator,
+        "value": expression.value,
+        "found": None if missing else found,
+        "missing": missing,
+    }
