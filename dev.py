@@ -55,6 +55,7 @@ CAMPAIGNS = {
         "ten minutes of coverage-guided fuzzing for each container and format reader",
         ["tests/deep/test_fuzz_files.py"],
     ),
+    "conditions": ("100,000 random condition texts", ["tests/deep/test_conditions.py"]),
     "conformance": (
         "the runner for other engines, on all cases",
         ["-n", "auto", "tests/golden/test_conformance.py"],

@@ -17,8 +17,10 @@ MANUALS = (
     "CONTRIBUTING.md",
     "conformance/README.md",
     "docs/api.md",
+    "docs/conditions.md",
     "docs/dependencies.md",
     "docs/operations.md",
+    "docs/replica.md",
     "docs/sillytavern.md",
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

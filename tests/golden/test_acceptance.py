@@ -197,7 +197,14 @@ def test_15_every_default_is_materialised() -> None:
     """The stored form and the content hash (§3.5) both hold every default."""
     book = parse_model(BookCreate, {"name": "Bücher", "entries": [{"content": "Lamp."}]})
     (stored,) = book.model_dump(mode="json")["entries"]
-    assert stored == {**MATERIALISED, "recall": True, "sillytavern": None, "replica": None}
+    later = {
+        "key_expression": None,
+        "conditions_text": [],
+        "recall": True,
+        "sillytavern": None,
+        "replica": None,
+    }
+    assert stored == {**MATERIALISED, **later}
     whole = {"name": "Bücher", "description": "", "metadata": {}, "entries": [MATERIALISED]}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     expected = hashlib.sha256(text.encode()).hexdigest()

@@ -47,6 +47,7 @@ READ = {
     "list_conversations",
     "get_conversation",
     "count_tokens",
+    "try_condition",
     "search_books",
     "get_bindings",
     "resolve_bindings",

@@ -44,6 +44,7 @@ from lorewell.model import (
     BookCreate,
     BookRef,
     ChangedBook,
+    ConditionTrial,
     Entry,
     InlineBook,
     KeyRequest,
@@ -174,6 +175,8 @@ def select(client: Client, book_id: str) -> None:
     preview = PreviewRequest(books=(changed, InlineBook(book=LAMP)), query="a mole, a lamp")
     told = client.preview_for_turn(preview)
     assert [decision.entry_id for decision in told.decisions] == ["mole", "lamp"]
+    tried = client.try_condition(ConditionTrial(text="tb.力量 > 10", table={"力量": 15}))
+    assert (tried.holds, tried.written) == (True, "tb.力量 > 10")
     assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)
     assert client.search_books(SearchRequest(books=refs, query="lamp")).results[0].score > 0
     assert client.get_index(book_id, revision=1).status == "absent"

@@ -213,6 +213,21 @@ def test_tokens_are_counted(api: Api) -> None:
         assert places(answer) == ["/tokenizer"]
 
 
+def test_conditions_are_tried(api: Api) -> None:
+    body = {"text": "tb.英雄.力量 > 10 且 tb.met = 1", "table": {"英雄": {"力量": 15}}}
+    tried = api("POST", "/v1/conditions/try", json=body).json()
+    assert (tried["holds"], tried["flaw"]) == (False, None)
+    assert [part["found"] for part in tried["tree"]["parts"]] == [15, None]
+    broken = api("POST", "/v1/conditions/try", json={"text": "力量 > 10"}).json()
+    assert broken == {
+        "holds": False,
+        "written": None,
+        "tree": None,
+        "flaw": {"at": 0, "detail": "expected tb. and the name of a field"},
+    }
+    assert places(api("POST", "/v1/conditions/try", json={"text": "x", "rules": "y"})) == ["/rules"]
+
+
 def test_entries_are_found_by_words(api: Api) -> None:
     book_id = api.create()
     body = {"books": [{"book_id": book_id}], "query": "lamp"}

@@ -38,6 +38,27 @@ HOSTILE = st.lists(
 TEMPLATED = st.sampled_from(["{{char}} lights a lamp", "{{ USER }}: king", "{{time}}", "{{}}"])
 CONTENT = st.one_of(SENTENCES, SENTENCES, TEMPLATED, HOSTILE, st.just(""), st.just(" \u3000"))
 PATHS = st.sampled_from(["weather", "weather.storm", "list.0", "list.7", "absent"])
+KEY_EXPRESSIONS = [
+    *(
+        "lamp and king",
+        "(灯 and not 灯塔) or ランプ",
+        "not lamp",
+        "oil or",
+        "等 或 лампа",
+        "/x/ or oil",
+    )
+]
+CONDITION_TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "tb.weather.storm = true",
+            "not tb.absent = 1 or tb.list.0 > 5",
+            "tb.list 包括 1",
+            "weather",
+        ]
+    ),
+    max_size=2,
+)
 SCALARS: st.SearchStrategy[Any] = st.sampled_from(
     [True, False, None, 1, 1.0, "1", [], {"storm": True}]
 )
@@ -75,11 +96,15 @@ def entries(draw: st.DrawFn, entry_id: str, earlier: list[str]) -> Document:
         "secondary_keys": draw(st.lists(st.one_of(WORDS, WORDS, REGEXES), max_size=2)),
         "selective": draw(st.booleans()),
         "logic": draw(st.sampled_from(LOGICS)),
+        "key_expression": draw(
+            st.one_of(st.none(), st.none(), st.none(), st.sampled_from(KEY_EXPRESSIONS))
+        ),
         "case_sensitive": draw(st.booleans()),
         "match_whole_words": draw(st.booleans()),
         "probability": draw(st.sampled_from([100, 100, 100, 50, 12.5, 0])),
         "scan_depth": draw(st.sampled_from([None, None, 0, 1, 3])),
         "conditions": draw(st.one_of(st.just([]), st.just([]), st.lists(conditions(), max_size=2))),
+        "conditions_text": draw(st.one_of(st.just([]), st.just([]), CONDITION_TEXTS)),
         "requires": draw(st.one_of(st.just([]), requires)),
         "priority": draw(st.integers(-1, 1)),
         "order": draw(st.integers(-1, 1)),

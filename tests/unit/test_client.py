@@ -45,6 +45,7 @@ from lorewell.model import (
     BindingsPut,
     BookCreate,
     BookRef,
+    ConditionTrial,
     Entry,
     InlineBook,
     KeyRequest,
@@ -334,6 +335,15 @@ CASES = [
         DEMO,
         {"texts": ["a", "b"], "tokenizer": None},
         {"tokenizer": "cl100k_base", "counts": [1, 1]},
+    ),
+    Case(
+        "try_condition",
+        (ConditionTrial(text="tb.力量 > 10"),),
+        {},
+        "POST /v1/conditions/try",
+        DEMO,
+        {"text": "tb.力量 > 10"},
+        {"holds": False, "written": None, "tree": None, "flaw": None},
     ),
     Case(
         "activate_for_turn",
@@ -749,7 +759,7 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
-LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble")
+LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try")
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]

@@ -23,11 +23,25 @@ def test_recall_counts_only_when_it_is_off() -> None:
     assert content_hash(bare) == content_hash(on) != content_hash(off)
 
 
+def test_conditions_in_words_count_only_when_there_are_some() -> None:
+    bare, none, one, listed = (
+        BookCreate(name="雾", entries=[Entry(content="x", **given)])
+        for given in (
+            {},
+            {"conditions_text": []},
+            {"conditions_text": "tb.力量 > 10"},
+            {"conditions_text": ["tb.力量 > 10"]},
+        )
+    )
+    assert content_hash(bare) == content_hash(none) != content_hash(one)
+    assert content_hash(one) == content_hash(listed)
+
+
 def test_a_field_that_is_added_later_leaves_old_hashes_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class LaterEntry(Entry):
-        conditions_text: tuple[str, ...] = ()
+        moods: tuple[str, ...] = ()
 
     class LaterBook(BookCreate):
         entries: tuple[LaterEntry, ...] = ()
@@ -35,7 +49,7 @@ def test_a_field_that_is_added_later_leaves_old_hashes_alone(
     monkeypatch.setattr(module, "Entry", LaterEntry)
     old = BookCreate(name="B", entries=[Entry(content="x")])
     later = LaterBook(name="B", entries=[LaterEntry(content="x")])
-    used = LaterBook(name="B", entries=[LaterEntry(content="x", conditions_text=["tb.a > 1"])])
+    used = LaterBook(name="B", entries=[LaterEntry(content="x", moods=["calm"])])
     assert content_hash(later) == compile_book(old).content_hash
     assert content_hash(used) != content_hash(later)
 

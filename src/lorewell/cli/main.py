@@ -15,6 +15,7 @@ import typer
 from lorewell.cli import (
     books,
     chat,
+    conditions,
     convert,
     gateway,
     indexes,
@@ -49,6 +50,7 @@ app.command("chat")(chat.chat_command)
 app.command("import")(reading.import_command)
 app.command("inspect")(reading.inspect_command)
 app.command("convert")(convert.convert_command)
+app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
 app.command("index")(indexes.index_command)

@@ -6,7 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from lorewell.engine.compiled import Closure, CompiledBook, CompiledEntry, Diagnostic, Gate
+from lorewell.engine.compiled import (
+    Closure,
+    CompiledBook,
+    CompiledEntry,
+    ConditionText,
+    Diagnostic,
+    Gate,
+    KeyExpression,
+)
+from lorewell.engine.conditions import (
+    Flaw,
+    holds,
+    parse_expression,
+    parse_key_expression,
+    words_of,
+)
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
@@ -61,6 +76,7 @@ def compile_book(
         primary = keys.add(index, spec, spec.keys, diagnostics)
         wanted = spec.secondary_keys if spec.selective else ()
         secondary = keys.add(index, spec, wanted, diagnostics)
+        expression = keys.add_expression(index, spec, diagnostics)
         template = find_template(spec.content)
         tag = opening_tag(full_id, spec.title)
         cost = None if template else cost_of(tag, spec.content, counter)
@@ -80,7 +96,9 @@ def compile_book(
                 spec=spec,
                 primary=primary,
                 secondary=secondary,
+                expression=expression,
                 has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
+                texts=_read_conditions(spec, diagnostics),
                 template=template,
                 tag=tag,
                 cost=cost,
@@ -117,6 +135,18 @@ def compile_book(
 def cost_of(tag: str, content: str, counter: TokenCounter) -> int:
     """Return the tokens that an entry takes in the context. Costs add up exactly (§8.8)."""
     return counter.count(wrap(tag, content) + SEPARATOR)
+
+
+def _read_conditions(spec: Entry, diagnostics: list[Diagnostic]) -> tuple[ConditionText, ...]:
+    """Return the entry's conditions in words, read; those that can't be are reported."""
+    texts = []
+    for text in spec.conditions_text:
+        parsed = parse_expression(text)
+        if isinstance(parsed, Flaw):
+            message = f"{text!r} never holds: at character {parsed.at}, {parsed.detail}"
+            diagnostics.append(Diagnostic(spec.id, "condition_unreadable", message))
+        texts.append(ConditionText(text=text, parsed=parsed))
+    return tuple(texts)
 
 
 def _documents(entries: Sequence[Entry]) -> Iterator[Document]:
@@ -209,9 +239,9 @@ class _GateTable:
 
     def find(self, spec: Entry, template: Template | None) -> Gate | None:
         """Return the gate that the entry shares with others; None if it is a case of its own."""
-        if spec.conditions or spec.runtime_requirements or spec.probability < CERTAIN or template:
+        if spec.conditions or spec.conditions_text or spec.runtime_requirements:
             return None
-        if not spec.enabled or is_blank(spec.content):
+        if spec.probability < CERTAIN or template or not spec.enabled or is_blank(spec.content):
             return None
         gate = Gate(spec.audience, spec.kind, spec.position, spec.outlet_name)
         return self._gates.setdefault(gate, gate)
@@ -238,6 +268,32 @@ class _KeyTable:
             else:
                 parsed.append(self._literal(index, spec, key))
         return tuple(parsed)
+
+    def add_expression(
+        self, index: int, spec: Entry, diagnostics: list[Diagnostic]
+    ) -> KeyExpression | None:
+        """Return the entry's key expression, read; one that can't hold is reported and left out."""
+        text = spec.key_expression
+        if text is None:
+            return None
+        parsed = parse_key_expression(text)
+        if isinstance(parsed, Flaw):
+            why = f"at character {parsed.at}, {parsed.detail}"
+        elif any(split_regex(word) for word, _ in words_of(parsed)):
+            why = "a regex can't be part of it"
+        elif holds(parsed, lambda _: False):
+            why = "it would hold where none of its keys is found"
+        else:
+            words = dict(words_of(parsed))
+            return KeyExpression(
+                text=text,
+                parsed=parsed,
+                keys={word: self._literal(index, spec, word) for word in words},
+                wanted=tuple(word for word, wanted in words_of(parsed) if wanted),
+            )
+        message = f"{text!r} never holds: {why}"
+        diagnostics.append(Diagnostic(spec.id, "key_expression_unreadable", message))
+        return None
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
         patterns = self._patterns[spec.case_sensitive]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lorewell.engine.matching.keys import Key
+from lorewell.engine.conditions import Expression, Flaw
+from lorewell.engine.matching.keys import Key, LiteralKey
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import Template
 from lorewell.engine.tokens import TokenCounter
@@ -21,6 +22,35 @@ class Diagnostic(NamedTuple):
     entry_id: str
     code: str
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionText:
+    """A condition in words: as written, and as read.
+
+    Attributes:
+        parsed: what it says; if it can't be read, what is wrong with it.
+    """
+
+    text: str
+    parsed: Expression | Flaw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExpression:
+    """Keys joined by and, or and not. It never holds where none of its keys is found.
+
+    Attributes:
+        text: as written.
+        parsed: what it says.
+        keys: by the words of it.
+        wanted: the words that are under no `not`, or under an even number, from left to right.
+    """
+
+    text: str
+    parsed: Expression
+    keys: Mapping[str, LiteralKey]
+    wanted: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +85,10 @@ class CompiledEntry:
         spec: what the author wrote.
         primary: keys that are not blank, in order.
         secondary: keys that the logic looks at; empty when the entry is not selective.
+        expression: what stands beside the primary keys as one more; None if there is none, or
+            none that can be read.
         has_regex: whether any of these keys is a regex.
+        texts: its conditions in words.
         template: what its content asks to be substituted.
         tag: what its block begins with.
         cost: tokens in the context; None when that depends on the substituted values.
@@ -71,7 +104,9 @@ class CompiledEntry:
     spec: Entry
     primary: tuple[Key, ...]
     secondary: tuple[Key, ...]
+    expression: KeyExpression | None
     has_regex: bool
+    texts: tuple[ConditionText, ...]
     template: Template | None
     tag: str
     cost: int | None

@@ -33,6 +33,7 @@ from lorewell.http.routes import (
     admin,
     bindings,
     books,
+    conditions,
     context,
     conversations,
     demo,
@@ -52,7 +53,7 @@ from lorewell.settings import Settings
 # Routes are tried in this order, so what is asked most stands first.
 _MODULES = (
     *(context, sillytavern, host, bindings, search, tokens, books, revisions, imports),
-    *(gateway, conversations, index, admin, health),
+    *(gateway, conversations, conditions, index, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405

@@ -7,6 +7,7 @@ from lorewell.model.assembled import AssembleResponse
 from lorewell.model.binding import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.book import BookCreate, content_hash
 from lorewell.model.condition import Condition
+from lorewell.model.condition_trial import ConditionTrial, ConditionTried
 from lorewell.model.conversation import (
     ActivatePreview,
     ActivateRequest,
@@ -67,6 +68,8 @@ __all__ = [
     "ChangedBook",
     "ChangedEntry",
     "Condition",
+    "ConditionTrial",
+    "ConditionTried",
     "Conversation",
     "ConversationInfo",
     "ConversationPage",

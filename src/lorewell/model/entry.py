@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.condition import Condition
@@ -46,8 +46,14 @@ def _check_distinct(items: tuple[str, ...]) -> tuple[str, ...]:
     return items
 
 
+def _listed(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
+    """Return one text as a list of it."""
+    return [value] if isinstance(value, str) else value
+
+
 Distinct = AfterValidator(_check_distinct)
 Keys = Annotated[tuple[Annotated[Text, Field(max_length=500)], ...], Field(max_length=200)]
+ConditionText = Annotated[Text, Field(max_length=500)]
 EntryId = Annotated[Identifier, Field(min_length=1, max_length=150)]
 Level = Annotated[Integer, Field(ge=-1_000_000, le=1_000_000)]
 OutletName = Annotated[Text, Field(min_length=1, max_length=100)]
@@ -70,11 +76,17 @@ class Entry(Contract):
     secondary_keys: Keys = ()
     selective: Flag = False
     logic: Logic = "and_any"
+    key_expression: Annotated[Text, Field(min_length=1, max_length=500)] | None = None
     case_sensitive: Flag = False
     match_whole_words: Flag = False
     probability: Annotated[Number, Field(ge=0, le=100)] = 100
     scan_depth: Annotated[Integer, Field(ge=0, le=100)] | None = None
     conditions: Annotated[tuple[Condition, ...], Field(max_length=20)] = ()
+    conditions_text: Annotated[
+        tuple[ConditionText, ...],
+        Field(max_length=50),
+        BeforeValidator(_listed, json_schema_input_type=tuple[ConditionText, ...] | ConditionText),
+    ] = ()
     requires: Annotated[tuple[EntryId, ...], Field(max_length=20), Distinct] = ()
     priority: Level = 0
     order: Level = 0

@@ -29,6 +29,8 @@ from lorewell.model import (
     AssembleResponse,
     BindingSet,
     BindingsPut,
+    ConditionTrial,
+    ConditionTried,
     Conversation,
     ConversationPage,
     PreviewRequest,
@@ -166,6 +168,14 @@ def count_tokens(
     asked = parse_model(TokenCountRequest, {"texts": tuple(texts), "tokenizer": tokenizer})
     ask = Ask(method="POST", path="/v1/tokens/count", kind=Kind.READ, body=asked)
     return session.call(ask, model(TokenCounts), options)
+
+
+def try_condition(
+    session: Session, trial: ConditionTrial, **options: Unpack[TenantOptions]
+) -> Call[ConditionTried]:
+    """Return whether a condition holds for some values, part by part, or what is wrong with it."""
+    ask = Ask(method="POST", path="/v1/conditions/try", kind=Kind.READ, body=trial)
+    return session.call(ask, model(ConditionTried), options)
 
 
 def search_books(

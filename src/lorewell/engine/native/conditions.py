@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from enum import Enum
 
+from lorewell.engine.state import Absent, look_up
 from lorewell.model import Condition
-
-_INDEX = re.compile(r"[0-9]+")
-_LONGEST_INDEX = 9  # digits; a longer one lies beyond any list, and huge ones are slow to read
-
-
-class _Absent(Enum):
-    ABSENT = 0
-
-
-def _look_up(state: Mapping[str, object], path: str) -> object:
-    place: object = state
-    for segment in path.split("."):
-        match place:
-            case dict() if segment in place:
-                place = place[segment]
-            case list() if _INDEX.fullmatch(segment) and len(segment) <= _LONGEST_INDEX:
-                if int(segment) >= len(place):
-                    return _Absent.ABSENT
-                place = place[int(segment)]
-            case _:
-                return _Absent.ABSENT
-    return place
 
 
 def json_equal(left: object, right: object) -> bool:
@@ -48,8 +25,8 @@ def json_equal(left: object, right: object) -> bool:
 
 def holds(condition: Condition, state: Mapping[str, object]) -> bool:
     """Return whether the condition holds; `ne` is exactly not `eq`, so true for an absent path."""
-    found = _look_up(state, condition.path)
-    present = found is not _Absent.ABSENT
+    found = look_up(state, condition.path)
+    present = found is not Absent.ABSENT
     match condition.op:
         case "exists":
             return present is condition.value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lorewell.engine.chance import roll
 from lorewell.engine.compile import CERTAIN
 from lorewell.engine.compiled import CompiledEntry
-from lorewell.engine.native.chance import roll
+from lorewell.engine.conditions import fault, in_state
 from lorewell.engine.native.conditions import holds
 from lorewell.engine.render import Template, substitute
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
@@ -32,6 +33,7 @@ class Filters:
         """Take the request's audience, state, seed, variables and places."""
         self._request = request
         self._places = request.placement_capabilities or UNDECLARED
+        self._table = in_state(request.state)
         self._variables = {str(name): value for name, value in request.template_vars.items()}
 
     def check(self, entry: CompiledEntry) -> Refusal | None:
@@ -43,6 +45,7 @@ class Filters:
             return Refusal("audience_mismatch")
         return (
             (self._conditions(entry) if spec.conditions else None)
+            or (self._texts(entry) if entry.texts else None)
             or self._runtime(entry)
             or (self._chance(entry) if spec.probability < CERTAIN else None)
             or (self._template(entry.template) if entry.template else None)
@@ -66,6 +69,13 @@ class Filters:
         for index, condition in enumerate(entry.spec.conditions):
             if not holds(condition, self._request.state):
                 return Refusal("condition_failed", f"{index}: {condition.path}")
+        return None
+
+    def _texts(self, entry: CompiledEntry) -> Refusal | None:
+        for index, condition in enumerate(entry.texts):
+            why = fault(condition.parsed, self._table)
+            if why is not None:
+                return Refusal("condition_failed", f"text {index}: {condition.text}: {why}")
         return None
 
     def _runtime(self, entry: CompiledEntry) -> Refusal | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, assert_never
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.compiled import CompiledBook, CompiledEntry, KeyExpression
+from lorewell.engine.conditions import Leaf, Word, holds
 from lorewell.engine.matching.fold import Folded, fold_case, keep_case
 from lorewell.engine.matching.hits import Hits
 from lorewell.engine.matching.keys import Key, RegexKey
@@ -118,6 +119,8 @@ class KeywordScan:
             elif hits.first(key, begin) is not None:
                 found = True
                 break
+        if not found and entry.expression is not None:
+            found = _weigh(entry.expression, hits, begin).hit
         secondary = [key for key in entry.secondary if isinstance(key, RegexKey)]
         return Look(
             text=text,
@@ -148,7 +151,12 @@ class KeywordScan:
             if place is not None:
                 found = Found(key.text, place, place if place.supplied else None)
                 return self._judge(entry, found, depth) if entry.secondary else found
-        return _fail(NOTHING, failures) if failures else NOTHING
+        weighed = NOTHING
+        if entry.expression is not None:
+            weighed = _weigh(entry.expression, hits, begin)
+            if weighed.hit:
+                return self._judge(entry, weighed, depth) if entry.secondary else weighed
+        return _fail(weighed, failures) if failures else weighed
 
     def _judge(self, entry: CompiledEntry, found: Found, depth: int) -> Found:
         """Return the found primary key with the verdict of the secondary logic."""
@@ -228,6 +236,34 @@ def search_regexes(
         answers = guard.search([texts.written.text[begin:] for begin in begins], questions)
         for look, seen in zip(asked, answers, strict=True):
             look.scan.answer(look.entry, seen)
+
+
+def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> Found:
+    """Return where a key expression holds: the first of its wanted words that is found.
+
+    One of them is: without any, the expression says no more than where nothing is found, and
+    there it does not hold.
+    """
+    places = {word: hits.first(key, begin) for word, key in expression.keys.items()}
+
+    def truth(leaf: Leaf) -> bool:
+        return isinstance(leaf, Word) and places[leaf.text] is not None
+
+    found = [word for word, place in places.items() if place is not None]
+    if not found:
+        return NOTHING
+    if not holds(expression.parsed, truth):
+        missed = [word for word, place in places.items() if place is None]
+        detail = f"key expression: {_listed(found)} found, {_listed(missed) or 'nothing'} not"
+        return Found(detail=detail)
+    wanted = [place for word in expression.wanted if (place := places[word]) is not None]
+    key = next(word for word in expression.wanted if places[word] is not None)
+    supplied = next((place for place in wanted if place.supplied), None)
+    return Found(key, wanted[0], supplied)
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(repr, words))
 
 
 def _fail(found: Found, failures: Sequence[tuple[Outcome, str]]) -> Found:

@@ -192,6 +192,8 @@ def _ignored_rules(entry: Entry) -> tuple[str, ...]:
     has = {
         "requires": bool(entry.requires),
         "conditions": bool(entry.conditions),
+        "conditions_text": bool(entry.conditions_text),
+        "key_expression": entry.key_expression is not None,
         "conflict_key": bool(entry.conflict_key) and not group_of(entry.conflict_key),
         "required": entry.required,
         "audience": entry.audience != Entry.model_fields["audience"].default,

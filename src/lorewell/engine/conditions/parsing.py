@@ -1,0 +1,246 @@
+"""From a text to a condition or key expression, or to what is wrong with it and where.
+
+Nothing here goes back in a text, so reading takes time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NoReturn, cast
+
+from lorewell.engine.conditions.flaw import Flaw
+from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, Operator, Or, Word
+from lorewell.model.text import BLANK
+
+MAX_CHARS: Final = 500  # spec/replica.md §4.3
+MAX_DEPTH: Final = 30  # brackets and negations open at one place
+PREFIX: Final = "tb."
+QUOTES: Final[Mapping[str, str]] = {'"': '"', "'": "'", "“": "”", "「": "」"}
+
+_GAP: Final = f"[{BLANK}]"
+_EDGE: Final = rf"(?=[{BLANK}()（）\"'“「]|\Z)"
+_OPERATOR: Final = re.compile("[>＞<＜=＝!！][=＝]|[≥≤≠>＞<＜=＝]|包括")  # the longest first
+_NARROW: Final = str.maketrans({"＞": ">", "＜": "<", "＝": "=", "！": "!"})
+_ALIASES: Final = {"≥": ">=", "≤": "<=", "≠": "!="}
+_BLANKS: Final = re.compile(f"{_GAP}*")
+_OPEN: Final = re.compile("[(（]")
+_CLOSE: Final = re.compile("[)）]")
+_AND: Final = re.compile(f"and{_EDGE}|且", re.IGNORECASE)
+_OR: Final = re.compile(f"or{_EDGE}|或", re.IGNORECASE)
+_ANY_WORD: Final = re.compile(f"(?:and|or|not|且|或|非){_EDGE}", re.IGNORECASE)
+# Words count where blanks, brackets or quotes stand around them: a key may begin with one of them.
+_LONE_WORD: Final = rf"(?<={_GAP})(?:and|or|not|且|或|非){_EDGE}"
+_KEY_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}", re.IGNORECASE)
+# Chinese is written without blanks: before the next field, such a word can be nothing else.
+_JOINED: Final = rf"[且或](?={_GAP}*(?:非{_GAP}*)*(?:tb\.|[(（]))"
+_VALUE_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}|{_JOINED}", re.IGNORECASE)
+# A field ends before its operator, and none ends in a word: the blank between them means nothing.
+_FIELD_END: Final = re.compile(
+    rf"(?P<operator>{_OPERATOR.pattern})"
+    rf"|(?<={_GAP})(?:and|or|not|且|或|非)(?:{_EDGE}|(?={_OPERATOR.pattern}))",
+    re.IGNORECASE,
+)
+_SYMBOL: Final = re.compile("[≥≤≠>＞<＜=＝]|[!！][=＝]")
+
+
+class _FlawError(Exception):
+    """Carries a flaw out of the depth of an expression."""
+
+    def __init__(self, at: int, detail: str) -> None:
+        super().__init__(detail)
+        self.flaw = Flaw(at, detail)
+
+
+def parse_condition(text: str) -> Comparison | Flaw:
+    """Return one comparison, as the policy `replica` knows it: without and, or, not and brackets.
+
+    Whatever follows the operator is the value, up to the end of the text.
+
+    Source: spec/replica.md §4.3.
+
+    >>> parse_condition('tb.态度 包括 "友"')
+    Comparison(field='态度', operator='包括', value='友')
+    >>> parse_condition("力量 > 10")
+    Flaw(at=0, detail='expected tb. and the name of a field')
+    """
+    try:
+        _check_size(text)
+        begin = _skip(text, 0)
+        field, operator, at = _field(text, begin, _OPERATOR)
+        return Comparison(field, operator, _last_value(text, at))
+    except _FlawError as error:
+        return error.flaw
+
+
+def parse_expression(text: str) -> Expression | Flaw:
+    """Return comparisons joined by and, or, not and brackets.
+
+    >>> parse_expression("not (tb.a > 1 or tb.b = 2)")
+    Not(part=Or(parts=(Comparison(field='a', operator='>', value='1'), \
+Comparison(field='b', operator='=', value='2'))))
+    >>> parse_expression("tb.a > 1 and")
+    Flaw(at=12, detail='expected tb. and the name of a field')
+    """
+    return _parse(text, _comparison, re.compile(f"not{_EDGE}|非", re.IGNORECASE))
+
+
+def parse_key_expression(text: str) -> Expression | Flaw:
+    """Return keys joined by and, or, not and brackets.
+
+    >>> parse_key_expression('(灯塔 且 "and") or king')
+    Or(parts=(And(parts=(Word(text='灯塔'), Word(text='and'))), Word(text='king')))
+    """
+    return _parse(text, _word, re.compile(f"(?:not|非){_EDGE}", re.IGNORECASE))
+
+
+def _parse(
+    text: str, operand: Callable[[_Reader], Expression], negation: re.Pattern[str]
+) -> Expression | Flaw:
+    try:
+        _check_size(text)
+        reader = _Reader(text, operand, negation)
+        expression = reader.either(MAX_DEPTH)
+        if reader.at < len(text):
+            reader.fail("expected and, or, or the end")
+    except _FlawError as error:
+        return error.flaw
+    return expression
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MAX_CHARS:
+        raise _FlawError(MAX_CHARS, f"must be at most {MAX_CHARS} characters long")
+
+
+def _skip(text: str, at: int) -> int:
+    """Return where the blanks at a place end."""
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
+
+
+class _Reader:
+    """A text that is read from left to right.
+
+    Attributes:
+        at: how far; blanks that follow are read with whatever they follow.
+    """
+
+    def __init__(
+        self, text: str, operand: Callable[[_Reader], Expression], negation: re.Pattern[str]
+    ) -> None:
+        self.text = text
+        self.at = _skip(text, 0)
+        self._operand = operand
+        self._negation = negation
+
+    def fail(self, detail: str) -> NoReturn:
+        raise _FlawError(self.at, detail)
+
+    def take(self, pattern: re.Pattern[str]) -> bool:
+        """Read what the pattern finds here; return whether it finds anything."""
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return False
+        self.move(found.end())
+        return True
+
+    def move(self, at: int) -> None:
+        self.at = _skip(self.text, at)
+
+    def either(self, room: int) -> Expression:
+        parts = [self._both(room)]
+        while self.take(_OR):
+            parts.append(self._both(room))
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _both(self, room: int) -> Expression:
+        parts = [self._part(room)]
+        while self.take(_AND):
+            parts.append(self._part(room))
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _part(self, room: int) -> Expression:
+        if room == 0:
+            self.fail(f"brackets and negations nest deeper than {MAX_DEPTH}")
+        if self.take(self._negation):
+            return Not(self._part(room - 1))
+        begin = self.at
+        if not self.take(_OPEN):
+            return self._operand(self)
+        inner = self.either(room - 1)
+        if not self.take(_CLOSE):
+            if self.at == len(self.text):
+                raise _FlawError(begin, "this bracket is never closed")
+            self.fail("expected and, or, or a closing bracket")
+        return inner
+
+
+def _comparison(reader: _Reader) -> Comparison:
+    field, operator, at = _field(reader.text, reader.at, _FIELD_END)
+    reader.move(at)
+    return Comparison(field, operator, _operand_text(reader, _VALUE_END, "a value"))
+
+
+def _word(reader: _Reader) -> Word:
+    if _ANY_WORD.match(reader.text, reader.at):
+        reader.fail("expected a key; put quotes around a key that is such a word")
+    return Word(_operand_text(reader, _KEY_END, "a key"))
+
+
+def _field(text: str, begin: int, end: re.Pattern[str]) -> tuple[str, Operator, int]:
+    """Return the field that begins at a place, its operator, and where that ends."""
+    if not text.startswith(PREFIX, begin):
+        raise _FlawError(begin, "expected tb. and the name of a field")
+    begin += len(PREFIX)
+    found = end.search(text, begin + 1)
+    if found is None or (end is _FIELD_END and found["operator"] is None):
+        at = len(text) if found is None else found.start()
+        raise _FlawError(at, "expected one of >= <= == != > < = 包括")
+    field = text[begin : found.start()].strip(BLANK)
+    if not field or _SYMBOL.match(text, begin):
+        raise _FlawError(begin, "the name of the field is missing")
+    written = found[0].translate(_NARROW)
+    return field, cast("Operator", _ALIASES.get(written, written)), found.end()
+
+
+def _operand_text(reader: _Reader, end: re.Pattern[str], what: str) -> str:
+    """Read a text: in quotes up to the next one that closes them, else up to a bracket or word."""
+    text, begin = reader.text, reader.at
+    closing = QUOTES.get(text[begin : begin + 1])
+    if closing is not None:
+        stop = text.find(closing, begin + 1)
+        if stop < 0:
+            reader.fail("this quote is never closed")
+        reader.move(stop + 1)
+        content = text[begin + 1 : stop]
+    else:
+        found = end.search(text, begin)
+        stop = len(text) if found is None else found.start()
+        content = text[begin:stop].strip(BLANK)
+        if not content:
+            reader.fail(f"expected {what}")
+        if end is _VALUE_END and (symbol := _SYMBOL.search(content)):
+            at = begin + symbol.start()
+            raise _FlawError(at, "a value that holds such a sign must stand in quotes")
+        reader.move(stop)
+    if end is _KEY_END and not content.strip(BLANK):
+        raise _FlawError(begin, "a blank key never matches")
+    return content
+
+
+def _last_value(text: str, at: int) -> str:
+    """Return the value that is all the rest; a quote ends at the last one that closes it."""
+    at = _skip(text, at)
+    rest = text[at:].rstrip(BLANK)
+    if not rest:
+        raise _FlawError(at, "expected a value")
+    closing = QUOTES.get(rest[0])
+    if closing is None:
+        return rest
+    stop = rest.rfind(closing, 1)
+    if stop < 0:
+        raise _FlawError(at, "this quote is never closed")
+    if stop < len(rest) - 1:
+        raise _FlawError(at + stop + 1, "nothing may follow the closing quote")
+    return rest[1:stop]

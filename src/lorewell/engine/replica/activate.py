@@ -1,0 +1,300 @@
+"""The policy `replica`: which entries of the books are active in this turn, and why.
+
+Reads from top to bottom as spec/replica.md §3 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from lorewell.engine.chance import roll
+from lorewell.engine.replica.checks import Checks, Verdict
+from lorewell.engine.replica.conflicts import Candidate, Outcome, resolve
+from lorewell.engine.replica.entries import CERTAIN
+from lorewell.engine.replica.macros import fill_names
+from lorewell.engine.replica.positions import OUTLET, POSITIONS
+from lorewell.engine.replica.rag import RagScores, rank
+from lorewell.engine.replica.search import Search
+from lorewell.engine.replica.statistics import count
+from lorewell.engine.replica.world import Lore, World, compile_world
+from lorewell.model.replica import (
+    NO_REPLICA_FACTS,
+    LoadedBook,
+    ReplicaActive,
+    ReplicaDecision,
+    ReplicaFacts,
+    ReplicaReason,
+    ReplicaRequest,
+    ReplicaResponse,
+    ReplicaWarning,
+    Source,
+    Suppressed,
+    Trigger,
+)
+
+NO_SCORES: Final = RagScores(degraded=("vector_disabled",))
+
+
+class Collected(NamedTuple):
+    """A book of the turn, for whom it is, and how many entries come before its own."""
+
+    world: World
+    source: Source
+    offset: int
+
+
+def activate(
+    books: Mapping[str, World], request: ReplicaRequest, *, scores: RagScores = NO_SCORES
+) -> ReplicaResponse:
+    """Return the active entries of this turn, sorted, with a reason for every entry of the books.
+
+    Pure: no clock, no I/O; chance comes from the request's seed.
+
+    Args:
+        books: compiled books by what the request calls them; those in the request itself win.
+        request: the turn.
+        scores: how near entries are to the turn, for those that are brought in by likeness.
+
+    Source: spec/replica.md §3.
+
+    >>> tower = {"uid": "tower", "key": ["灯塔"], "content": "灯塔由哑女看守。"}
+    >>> world = compile_world({"name": "雾隐渡", "entries": [tower]}, book_id="b")
+    >>> turn = {"worldBookData": {"globalBooks": [{"id": "b"}]}, "mes": "去灯塔看看"}
+    >>> response = activate({"b": world}, ReplicaRequest.model_validate(turn))
+    >>> response.entries[0].content, response.decisions[0].facts.keys
+    ('灯塔由哑女看守。', ('灯塔',))
+    """
+    warnings: list[ReplicaWarning] = []
+    collected = collect(books, request, warnings)
+    turn = _Turn(collected, request, warnings)
+    turn.trigger(scores)
+    turn.require()
+    return turn.answer(resolve(sorted(turn.active.values(), key=lambda each: each.place)))
+
+
+def collect(
+    books: Mapping[str, World], request: ReplicaRequest, warnings: list[ReplicaWarning]
+) -> tuple[Collected, ...]:
+    """Return the books of a turn: the global ones, then the character's, each at its first place.
+
+    What can't be had, or is no book, is left out with a warning.
+    """
+    asked: dict[str, Source] = {}
+    for ref in request.world_book_data.global_books:
+        asked.setdefault(ref.key, "global")
+    if request.world_book_data.character_book_id:
+        asked.setdefault(request.world_book_data.character_book_id, "character")
+    collected: list[Collected] = []
+    offset = 0
+    for name, source in asked.items():
+        if name in request.books:
+            world = compile_world(request.books[name], book_id=name)
+        elif name in books:
+            world = books[name]
+        else:
+            warnings.append(ReplicaWarning("book_not_found", "There is no such book.", name))
+            continue
+        if world.flaw is not None:
+            message = f"It can't be read as a book: {world.flaw}."
+            warnings.append(ReplicaWarning("book_broken", message, name))
+            continue
+        warnings.extend(world.warnings)
+        collected.append(Collected(world, source, offset))
+        offset += len(world.entries)
+    return tuple(collected)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One request on its way to an answer. Mappings go by place in the order of collection."""
+
+    collected: Sequence[Collected]
+    request: ReplicaRequest
+    warnings: list[ReplicaWarning]
+    active: dict[int, Candidate] = field(default_factory=dict)
+    out: dict[int, ReplicaDecision] = field(default_factory=dict)
+
+    def trigger(self, scores: RagScores) -> None:
+        """Find the entries of which a trigger fires and whose roll is low enough (§4, §7.1)."""
+        for book in self.collected:
+            world = book.world
+            search = Search(world, self.request.mes, self.request.chat_history)
+            near = rank(world, self.request, scores)
+            if None in near.values():
+                self._warn_of_vectors(scores)
+            checks = Checks(self.request, search, near)
+            for lore in world.entries:
+                if lore.idle is not None and lore.index not in search.awake:
+                    self.out[book.offset + lore.index] = lore.idle
+                elif lore.entry.disable:
+                    self._leave_out(book, lore, "disabled")
+                else:
+                    self._judge(book, lore, checks.check(lore))
+
+    def _warn_of_vectors(self, scores: RagScores) -> None:
+        if not any(warning.code == "rag_unavailable" for warning in self.warnings):
+            why = ", ".join(scores.degraded) or "some entries have no vector"
+            message = f"Entries were not brought in by likeness: {why}."
+            self.warnings.append(ReplicaWarning("rag_unavailable", message))
+
+    def _judge(self, book: Collected, lore: Lore, verdict: Verdict) -> None:
+        entry, facts = lore.entry, verdict.facts
+        if verdict.trigger is None:
+            self._leave_out(book, lore, "not_triggered", verdict.detail, facts)
+            return
+        if entry.probability < CERTAIN:
+            thrown = roll(self.request.seed, entry.uid)
+            facts = facts._replace(roll=thrown, needed=entry.probability)
+            if thrown >= entry.probability:
+                self._leave_out(book, lore, "probability", verdict.trigger, facts)
+                return
+        self._let_in(book, lore, verdict.trigger, facts)
+
+    def _let_in(self, book: Collected, lore: Lore, trigger: Trigger, facts: ReplicaFacts) -> None:
+        place = book.offset + lore.index
+        self.out.pop(place, None)
+        self.active[place] = Candidate(
+            place=place,
+            book_id=book.world.book_id,
+            source=book.source,
+            lore=lore,
+            trigger=trigger,
+            facts=facts,
+            needs=frozenset(book.offset + index for index in lore.needs.places),
+        )
+
+    def _leave_out(
+        self,
+        book: Collected,
+        lore: Lore,
+        reason: ReplicaReason,
+        detail: str | None = None,
+        facts: ReplicaFacts = NO_REPLICA_FACTS,
+    ) -> None:
+        self.out[book.offset + lore.index] = ReplicaDecision(
+            book_id=book.world.book_id,
+            uid=lore.entry.uid,
+            active=False,
+            reason=reason,
+            detail=detail,
+            facts=facts,
+        )
+
+    def require(self) -> None:
+        """Bring in what active entries require, or leave those out that can't have it (§7.7)."""
+        for book in self.collected:
+            size = len(book.world.entries)
+            roots = [p for p in range(book.offset, book.offset + size) if p in self.active]
+            for place in roots:
+                root = self.active[place]
+                needs = root.lore.needs
+                if needs.missing is not None:
+                    del self.active[place]
+                    self._leave_unmet(book, root, needs.missing)
+                    continue
+                for index in needs.places:
+                    if book.offset + index not in self.active:
+                        facts = ReplicaFacts(required_by=root.uid)
+                        self._let_in(book, book.world.entries[index], "dependency", facts)
+
+    def _leave_unmet(self, book: Collected, root: Candidate, missing: str) -> None:
+        facts = root.facts._replace(missing=missing)
+        detail = f"it requires {missing}, which can't come"
+        self._leave_out(book, root.lore, "dependency_unavailable", detail, facts)
+        message = f"It is left out: {detail}."
+        warning = ReplicaWarning("dependency_unavailable", message, root.book_id, root.uid)
+        self.warnings.append(warning)
+
+    def answer(self, outcome: Outcome) -> ReplicaResponse:
+        """Return what stays, sorted by position, then order, then place (§3)."""
+        ranked = sorted(
+            outcome.kept,
+            key=lambda each: (each.lore.entry.position, each.lore.entry.order, each.place),
+        )
+        entries = tuple(map(self._activated, ranked))
+        lost = sorted(outcome.lost.items())
+        return ReplicaResponse(
+            entries=entries,
+            stats=count(entries),
+            warnings=tuple(self.warnings),
+            suppressed=tuple(
+                Suppressed(
+                    self.active[place].uid,
+                    loss.winner.uid,
+                    loss.label,
+                    self.active[place].book_id,
+                )
+                for place, loss in lost
+            ),
+            unplaced=tuple(entry.uid for entry in entries if entry.position == OUTLET),
+            books=tuple(
+                LoadedBook(
+                    book.world.book_id, book.world.name, book.source, len(book.world.entries)
+                )
+                for book in self.collected
+            ),
+            decisions=self._decisions(outcome),
+        )
+
+    def _activated(self, candidate: Candidate) -> ReplicaActive:
+        entry = candidate.lore.entry
+        names = {"char": self.request.char, "user": self.request.user}
+        content, unknown = fill_names(entry.content, names)
+        if unknown:
+            message = f"It is left as it is: {', '.join(unknown)}."
+            warning = ReplicaWarning("macro_unknown", message, candidate.book_id, entry.uid)
+            self.warnings.append(warning)
+        return ReplicaActive(
+            entry=replace(entry, content=content).members(),
+            trigger_type=candidate.trigger,
+            position_label=POSITIONS[entry.position].label,
+            book_id=candidate.book_id,
+            source=candidate.source,
+        )
+
+    def _decisions(self, outcome: Outcome) -> tuple[ReplicaDecision, ...]:
+        """Return the decisions asked for, in the order of collection."""
+        if self.request.explain == "none":
+            return ()
+        decided = {} if self.request.explain == "selected" else {**self.out, **self._gone(outcome)}
+        for each in outcome.kept:
+            decided[each.place] = _decision(each, each.trigger, facts=each.facts, active=True)
+        return tuple(decided[place] for place in sorted(decided))
+
+    def _gone(self, outcome: Outcome) -> dict[int, ReplicaDecision]:
+        """Return the decisions on those who were active until the conflicts were settled."""
+        gone: dict[int, ReplicaDecision] = {}
+        for place, loss in outcome.lost.items():
+            each = self.active[place]
+            facts = each.facts._replace(winner=loss.winner.uid, label=loss.label)
+            gone[place] = _decision(each, "conflict", f"it lost to {loss.winner.uid}", facts)
+        for place, missing in outcome.broken.items():
+            each = self.active[place]
+            facts = each.facts._replace(missing=missing.uid)
+            detail = f"it requires {missing.uid}, which lost its place"
+            gone[place] = _decision(each, "dependency_unavailable", detail, facts)
+        for place in outcome.orphans:
+            each = self.active[place]
+            detail = "whoever required it lost its place"
+            gone[place] = _decision(each, "not_triggered", detail, each.facts)
+        return gone
+
+
+def _decision(
+    candidate: Candidate,
+    reason: ReplicaReason,
+    detail: str | None = None,
+    facts: ReplicaFacts = NO_REPLICA_FACTS,
+    *,
+    active: bool = False,
+) -> ReplicaDecision:
+    return ReplicaDecision(
+        book_id=candidate.book_id,
+        uid=candidate.uid,
+        active=active,
+        reason=reason,
+        detail=detail,
+        facts=facts,
+    )

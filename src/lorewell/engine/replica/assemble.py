@@ -1,0 +1,106 @@
+"""Active entries put into a prompt (spec/replica.md §5, §7.4, §7.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lorewell.engine.replica.macros import fill_outlets
+from lorewell.engine.replica.positions import (
+    AFTER_CHARACTER,
+    AFTER_EXAMPLES,
+    AT_DEPTH,
+    BEFORE_CHARACTER,
+    BEFORE_EXAMPLES,
+    NOTE,
+    OUTLET,
+    SYSTEM_MESSAGE,
+)
+from lorewell.model.replica import ReplicaActive
+
+ROLES: Final = ("system", "user", "assistant")
+
+
+class Message(NamedTuple):
+    """One message of a prompt."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What the host has of a prompt.
+
+    Attributes:
+        character, examples: texts that may hold markers of entries.
+        history: oldest first, without the user's text.
+        mes: the user's text.
+    """
+
+    character: str = ""
+    examples: str = ""
+    history: Sequence[Message] = ()
+    mes: str = ""
+
+
+class Assembled(NamedTuple):
+    """A prompt, and the uids of active entries that replace a marker which is not there."""
+
+    messages: tuple[Message, ...]
+    unplaced: tuple[str, ...]
+
+
+def assemble(draft: Draft, entries: Iterable[ReplicaActive]) -> Assembled:
+    """Return the prompt of a turn.
+
+    Args:
+        draft: the host's own texts; history and user's text are never scanned for markers.
+        entries: the active ones, in the order of the answer.
+    """
+    placed: dict[int, list[ReplicaActive]] = {number: [] for number in range(OUTLET + 1)}
+    for entry in entries:
+        placed[entry.position].append(entry)
+    outlets: dict[str, str] = {}
+    for entry in placed[OUTLET]:
+        outlets.setdefault(entry.uid, entry.content)
+    character, used_there = fill_outlets(draft.character, outlets)
+    examples, used_here = fill_outlets(draft.examples, outlets)
+    parts = [
+        *_texts(placed[BEFORE_CHARACTER]),
+        character,
+        *_texts(placed[AFTER_CHARACTER]),
+        *_texts(placed[BEFORE_EXAMPLES]),
+        examples,
+        *_texts(placed[AFTER_EXAMPLES]),
+    ]
+    messages = [Message("system", entry.content) for entry in placed[SYSTEM_MESSAGE]]
+    one = "\n".join(part for part in parts if part)
+    messages += [Message("system", one)] if one else []
+    messages += _with_depths(draft.history, placed[AT_DEPTH])
+    note = "\n".join(_texts(placed[NOTE]))
+    messages += [Message("system", note)] if note else []
+    messages.append(Message("user", draft.mes))
+    unplaced = tuple(uid for uid in outlets if uid not in used_there | used_here)
+    return Assembled(tuple(messages), unplaced)
+
+
+def _texts(entries: Iterable[ReplicaActive]) -> list[str]:
+    return [entry.content for entry in entries]
+
+
+def _with_depths(history: Sequence[Message], entries: Iterable[ReplicaActive]) -> list[Message]:
+    """Return the history with entries in it: 0 is after its last message, the user's not counted.
+
+    Of one depth they stand in the order given; what is deeper than the history stands before it.
+    """
+    before: dict[int, list[Message]] = {}
+    for entry in entries:
+        at = max(len(history) - entry.depth, 0)
+        before.setdefault(at, []).append(Message(ROLES[entry.role], entry.content))
+    messages: list[Message] = []
+    for number in range(len(history) + 1):
+        messages += before.get(number, [])
+        messages += history[number : number + 1]
+    return messages

@@ -1,0 +1,123 @@
+"""Who stays where active entries share a label, and who goes with them (spec/replica.md §7.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lorewell.engine.replica.world import Lore
+from lorewell.model.replica import ReplicaFacts, Source, Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An entry that is active so far.
+
+    Attributes:
+        place: its number in the order of collection.
+        needs: places of all that it requires.
+    """
+
+    place: int
+    book_id: str
+    source: Source
+    lore: Lore
+    trigger: Trigger
+    facts: ReplicaFacts
+    needs: frozenset[int]
+
+    @property
+    def uid(self) -> str:
+        """The entry's uid."""
+        return self.lore.entry.uid
+
+
+class Loss(NamedTuple):
+    """To whom an entry lost, and over which label."""
+
+    winner: Candidate
+    label: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the candidates. All by place.
+
+    Attributes:
+        kept: in the order of collection.
+        lost: those who lost.
+        broken: those who require one that lost, which is named.
+        orphans: those who were there only for an entry that went.
+    """
+
+    kept: list[Candidate] = field(default_factory=list)
+    lost: dict[int, Loss] = field(default_factory=dict)
+    broken: dict[int, Candidate] = field(default_factory=dict)
+    orphans: set[int] = field(default_factory=set)
+
+
+def resolve(candidates: Sequence[Candidate]) -> Outcome:
+    """Return who stays: no two share a label, and all have what they require.
+
+    Whoever goes with a loser leaves the labels free, so the contest is held anew without those;
+    who lost to them may stay then. What went for that reason does not come back.
+    """
+    by_place = {each.place: each for each in candidates}
+    ranked = sorted(candidates, key=_rank)
+    outcome = Outcome()
+    while True:
+        standing = [
+            each
+            for each in ranked
+            if each.place not in outcome.broken and each.place not in outcome.orphans
+        ]
+        outcome.lost = _contest(standing)
+        gone = outcome.lost.keys() | outcome.broken.keys() | outcome.orphans
+        fresh = {
+            each.place: by_place[min(each.needs & gone)]
+            for each in standing
+            if each.place not in outcome.lost and each.needs & gone
+        }
+        orphans = _orphans(standing, gone | fresh.keys())
+        if not fresh and not orphans:
+            outcome.kept = [each for each in candidates if each.place not in gone]
+            return outcome
+        outcome.broken |= fresh
+        outcome.orphans |= orphans
+
+
+def _rank(candidate: Candidate) -> tuple[bool, float, int, str, int]:
+    entry = candidate.lore.entry
+    return (
+        candidate.trigger != "constant",
+        -entry.group_weight,
+        entry.order,
+        entry.uid,
+        candidate.place,
+    )
+
+
+def _contest(ranked: Iterable[Candidate]) -> dict[int, Loss]:
+    """Return who shares a label with one that comes before and is kept."""
+    holders: dict[str, Candidate] = {}
+    lost: dict[int, Loss] = {}
+    for each in ranked:
+        labels = each.lore.entry.group
+        taken = next((label for label in labels if label in holders), None)
+        if taken is None:
+            holders.update(dict.fromkeys(labels, each))
+        else:
+            lost[each.place] = Loss(holders[taken], taken)
+    return lost
+
+
+def _orphans(standing: Iterable[Candidate], gone: Iterable[int]) -> set[int]:
+    """Return the dependencies that nobody who stays requires."""
+    out = set(gone)
+    left = [each for each in standing if each.place not in out]
+    needed: set[int] = set()
+    for each in left:
+        if each.trigger != "dependency":
+            needed |= each.needs
+    return {e.place for e in left if e.trigger == "dependency" and e.place not in needed}

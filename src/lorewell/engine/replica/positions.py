@@ -1,0 +1,45 @@
+"""The eight positions of an entry, and how other programs call them (spec/replica.md §5, §6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Position(NamedTuple):
+    """One position.
+
+    Attributes:
+        label: as it is shown.
+        weight: how strongly a model tends to heed the place; shown, and never computed with.
+    """
+
+    label: str
+    weight: str
+
+
+POSITIONS: Final = (
+    Position("角色定义之后", "高"),
+    Position("角色定义之前", "中"),
+    Position("示例对话之前", "低"),
+    Position("示例对话之后", "低"),
+    Position("系统提示/作者注释", "极高"),
+    Position("作为系统消息", "最高"),
+    Position("深度插入", "–"),
+    Position("宏替换", "–"),
+)
+AFTER_CHARACTER, BEFORE_CHARACTER, BEFORE_EXAMPLES, AFTER_EXAMPLES = range(4)
+NOTE, SYSTEM_MESSAGE, AT_DEPTH, OUTLET = range(4, 8)
+
+BY_WORD: Final[Mapping[str, int]] = {
+    "after_char": AFTER_CHARACTER,
+    "before_char": BEFORE_CHARACTER,
+    "before_example": BEFORE_EXAMPLES,
+    "after_example": AFTER_EXAMPLES,
+    "author_note": NOTE,
+    "system_prompt": SYSTEM_MESSAGE,
+    "at_depth": AT_DEPTH,
+}
+# SillyTavern's numbers, and its numbers of the secondary logic (§4.2).
+FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: 1, 1: 0, 5: 2, 6: 3, 2: 4, 3: 4, 4: 6, 7: 7}
+LOGIC_FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: 0, 3: 1, 2: 2, 1: 3}

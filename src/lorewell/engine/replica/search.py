@@ -1,0 +1,122 @@
+"""Where the keys of a book stand in the texts of a turn (spec/replica.md §4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from lorewell.engine.matching.fold import fold_case, keep_case
+from lorewell.engine.matching.keys import LiteralKey
+from lorewell.engine.matching.words import stands_alone
+from lorewell.engine.replica.triggers import KeywordTrigger
+from lorewell.engine.replica.world import Lore, World
+from lorewell.model.replica import ReplicaFacts
+
+Span = tuple[int, int]
+_FOUND_IN: dict[tuple[bool, bool], Literal["user", "history", "both"]] = {
+    (True, False): "user",
+    (False, True): "history",
+    (True, True): "both",
+}
+
+
+class Found(NamedTuple):
+    """What the keys of an entry gave; with a `detail` they do not count, for that reason."""
+
+    facts: ReplicaFacts
+    detail: str | None = None
+
+
+class _Seen:
+    """The first place of one key in the user's text, and in the history."""
+
+    __slots__ = ("history", "user")
+
+    def __init__(self) -> None:
+        self.user: Span | None = None
+        self.history: tuple[int, Span] | None = None
+
+
+class Search:
+    """The keys of one book in the texts of one turn: one pass over each text.
+
+    Attributes:
+        awake: indexes of the entries of which a key was found somewhere, whole word or not.
+    """
+
+    def __init__(self, world: World, mes: str, history: Sequence[str]) -> None:
+        """Search all of it."""
+        self._world = world
+        # By whether case counts, then by whether the key stands alone.
+        self._seen: tuple[tuple[dict[int, _Seen], dict[int, _Seen]], ...] = (({}, {}), ({}, {}))
+        self.awake: set[int] = set()
+        for case in (False, True):
+            if world.literals[case].patterns:
+                self._look(mes, None, case=case)
+                for number, text in enumerate(history):
+                    self._look(text, number, case=case)
+                for pattern in self._seen[case][False]:
+                    self.awake.update(world.literals[case].entries[pattern])
+
+    def _look(self, text: str, number: int | None, *, case: bool) -> None:
+        form = keep_case(text) if case else fold_case(text)
+        asked_alone = self._world.alone[case]
+        anywhere, alone = self._seen[case]
+        settled: set[int] = set()  # of each key only the first place in a text counts
+        for pattern, start, end in self._world.literals[case].find_again(form.text):
+            if pattern in settled:
+                continue
+            span = form.original_span(start, end)
+            if span is None:
+                continue
+            _note(anywhere, pattern, number, span)
+            if pattern not in asked_alone:
+                settled.add(pattern)
+            elif stands_alone(form.text, start, end):
+                _note(alone, pattern, number, span)
+                settled.add(pattern)
+
+    def look(self, lore: Lore) -> Found | None:
+        """Return what the keys of an entry gave; None if none was found."""
+        keyword = lore.triggers.keyword or KeywordTrigger()
+        seen = self._seen[keyword.case_sensitive][keyword.whole_words]
+        found = [(key, seen[key.pattern]) for key in lore.primary if key.pattern in seen]
+        if not found:
+            return None
+        in_user = [where.user for _, where in found if where.user is not None]
+        in_history = [where.history for _, where in found if where.history is not None]
+        message, span = (None, in_user[0]) if in_user else in_history[0]
+        facts = ReplicaFacts(
+            keys=tuple(dict.fromkeys(key.text for key, _ in found)),
+            found_in=_FOUND_IN[bool(in_user), bool(in_history)],
+            message=message,
+            span=span,
+        )
+        return Found(facts, _fault(keyword.logic, lore.secondary, seen))
+
+
+def _note(seen: dict[int, _Seen], pattern: int, number: int | None, span: Span) -> None:
+    known = seen.get(pattern)
+    if known is None:
+        known = seen[pattern] = _Seen()
+    if number is None:
+        known.user = known.user or span
+    else:
+        known.history = known.history or (number, span)
+
+
+def _fault(logic: int, keys: Sequence[LiteralKey], seen: dict[int, _Seen]) -> str | None:
+    """Return why the secondary keys do not hold in all texts together, None if they do."""
+    if not keys:
+        return None
+    hit = [key.text for key in keys if key.pattern in seen]
+    missed = [key.text for key in keys if key.pattern not in seen]
+    match logic:
+        case 1:
+            return f"of all secondary keys {missed[0]!r} was not found" if missed else None
+        case 2:
+            return f"of no secondary keys {hit[0]!r} was found" if hit else None
+        case 3:
+            return None if missed else "of not all secondary keys every one was found"
+        case _:
+            return None if hit else "of any secondary keys none was found"

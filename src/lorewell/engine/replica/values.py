@@ -1,0 +1,90 @@
+"""Values of a foreign file, read without ever failing (spec/replica.md §2)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Final
+
+from lorewell.engine.conditions.truth import as_text
+
+Raw = object  # any JSON
+
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,15}")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_MOST: Final = 2**53
+
+
+def as_integer(value: Raw) -> int | None:
+    """Return an integer, or the one that a text of digits names; None for anything else."""
+    match value:
+        case bool():
+            return None
+        case int() if abs(value) < _MOST:
+            return value
+        case float() if value.is_integer() and abs(value) < _MOST:
+            return int(value)
+        case str() if _DIGITS.fullmatch(value.strip()):
+            return int(value)
+        case _:
+            return None
+
+
+def as_number(value: Raw) -> float | None:
+    """Return a number, or the one that a text names; None for anything else."""
+    match value:
+        case bool():
+            return None
+        case int() | float():
+            return value if abs(value) < _MOST and math.isfinite(value) else None
+        case str() if _NUMBER.fullmatch(value.strip()):
+            return float(value)
+        case _:
+            return None
+
+
+def as_flag(value: Raw, *, default: bool = False) -> bool:
+    """Return a truth value; the text `true` and the number 1 are true."""
+    match value:
+        case None:
+            return default
+        case bool():
+            return value
+        case str():
+            return value.strip().lower() == "true"
+        case _:
+            return value == 1
+
+
+def as_content(value: Raw) -> str:
+    """Return a text; null is empty, anything else its JSON."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def as_uid(value: Raw) -> str | None:
+    """Return a text, or the decimal text of a number; None where there is no name in it."""
+    match value:
+        case bool() | None:
+            return None
+        case str():
+            return value or None
+        case int() | float():
+            return as_text(value)
+        case _:
+            return None
+
+
+def as_labels(value: Raw) -> tuple[str, ...]:
+    """Return the texts of a list, or those between the commas of a text: trimmed, each once."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list | tuple):
+        return ()
+    trimmed = (item.strip() for item in items if isinstance(item, str))
+    return tuple(dict.fromkeys(item for item in trimmed if item))

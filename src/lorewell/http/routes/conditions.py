@@ -1,0 +1,24 @@
+"""Trying conditions out."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from lorewell.engine.conditions.trial import try_condition as try_out
+from lorewell.http.calls import OK, Reading, answer
+from lorewell.http.openapi import json_body, told
+from lorewell.model import ConditionTrial, ConditionTried
+
+TAG = "conditions"
+_EXAMPLE = {"text": "tb.力量 > 10 and not tb.met = true", "table": {"力量": 15}}
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/conditions/try",
+    **told(gives={OK: ConditionTried}, takes=json_body(ConditionTrial, _EXAMPLE)),
+)
+async def try_condition(call: Reading) -> Response:
+    """Return whether a condition holds for these values, part by part, or what is wrong with it."""
+    return answer(try_out(await call.body(ConditionTrial)))

@@ -1,0 +1,344 @@
+"""What the policy `replica` is asked with and what it answers, in that program's own terms.
+
+Source: spec/replica.md §1.1, §6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from lorewell.model.select import Explain
+from lorewell.model.text import StateObject, Text, canonical_json, check_json, fault
+
+POLICY_VERSION = "replica/1"
+MAX_BOOKS = 100
+MAX_HISTORY = 10_000
+
+Trigger = Literal["constant", "keyword", "condition", "rag", "logic", "dependency"]
+TRIGGERS: tuple[Trigger, ...] = (
+    *("constant", "keyword", "condition", "rag", "logic", "dependency"),
+)
+Source = Literal["global", "character"]
+ReplicaReason = Literal[
+    "constant",
+    "keyword",
+    "condition",
+    "rag",
+    "logic",
+    "dependency",
+    "disabled",
+    "no_trigger",
+    "not_triggered",
+    "probability",
+    "dependency_unavailable",
+    "conflict",
+]
+WarningCode = Literal[
+    "book_not_found",
+    "book_broken",
+    "entry_broken",
+    "position_changed",
+    "trigger_broken",
+    "condition_unreadable",
+    "rag_unavailable",
+    "dependency_unavailable",
+    "macro_unknown",
+]
+
+
+class _Foreign(BaseModel):
+    """A value of a foreign protocol: members that we do not know are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True)
+
+
+def _drop_nulls(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
+    """Return an object without the members that are null: they count as missing."""
+    if isinstance(value, dict):
+        return {name: member for name, member in value.items() if member is not None}
+    return value
+
+
+def _text_of(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
+    """Return the text of a message that is an object."""
+    if isinstance(value, dict):
+        return value.get("mes", value.get("content"))
+    return value
+
+
+def _check_books(books: dict[str, Any]) -> dict[str, Any]:
+    check_json(books)
+    return books
+
+
+class ReplicaBookRef(_Foreign):
+    """A book that is named in a request; without an id its name stands for it."""
+
+    id: Text | None = None
+    name: Text | None = None
+
+    @model_validator(mode="after")
+    def _check_named(self) -> Self:
+        if not self.id and not self.name:
+            raise fault("/id", "must be given")
+        return self
+
+    @property
+    def key(self) -> str:
+        """What the book is looked up by."""
+        return self.id or self.name or ""
+
+
+class WorldBookData(_Foreign):
+    """Which books apply: those for everybody, and the one of the character."""
+
+    global_books: Annotated[tuple[ReplicaBookRef, ...], Field(max_length=MAX_BOOKS)] = Field(
+        default=(), alias="globalBooks"
+    )
+    character_book_id: Text | None = Field(default=None, alias="characterBookId")
+
+
+class DynamicTable(_Foreign):
+    """The table that conditions look at."""
+
+    current_values: StateObject = Field(default_factory=dict, alias="currentValues")
+
+
+class ReplicaRequest(_Foreign):
+    """One turn of the policy `replica`.
+
+    Attributes:
+        mes: what the user says now.
+        chat_history: what was said before, oldest first, without `mes`; an item may be an object
+            with `mes` or `content`.
+        seed: chance is made from it and the entry's uid.
+        char, user: what `{{char}}` and `{{user}}` stand for.
+        books: books by their ids, as their files have them; they win over stored ones.
+        explain: `full` decisions on every entry, `selected` on active ones, or `none`.
+    """
+
+    world_book_data: Annotated[WorldBookData, BeforeValidator(_drop_nulls)] = Field(
+        default=WorldBookData(), alias="worldBookData"
+    )
+    mes: Text = ""
+    chat_history: Annotated[
+        tuple[Annotated[Text, BeforeValidator(_text_of)], ...], Field(max_length=MAX_HISTORY)
+    ] = Field(default=(), alias="chatHistory")
+    dynamic_table_data: Annotated[DynamicTable, BeforeValidator(_drop_nulls)] = Field(
+        default=DynamicTable(), alias="dynamicTableData"
+    )
+    seed: Annotated[Text, Field(max_length=200)] = "0"
+    char: Annotated[Text, Field(max_length=500)] | None = None
+    user: Annotated[Text, Field(max_length=500)] | None = None
+    books: Annotated[dict[str, Any], BeforeValidator(_check_books)] = Field(default_factory=dict)
+    explain: Explain = "full"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_null_as_missing(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
+        return _drop_nulls(value)
+
+
+class ReplicaFacts(NamedTuple):
+    """The figures behind a verdict; what does not apply is None, and left out of the JSON.
+
+    Attributes:
+        keys: the keys that were found, as written.
+        found_in: whose text they were found in: the user's, that of the history, or both.
+        message: where the first was found: an index into the history; None in the user's text.
+        span: the hit, half-open, in code points of that text.
+        condition: the first condition that does not hold; of an active entry None.
+        value: what its field was, or "missing".
+        similarity, threshold: how near the entry was, and how near it had to be.
+        rank, top_k: its place among the entries of its book, from 1, and the last that counts.
+        roll, needed: what was rolled, and what the roll had to stay below.
+        winner: uid of the entry that holds the label.
+        label: the label that both are in.
+        required_by: uid of the entry that brought it in.
+        missing: uid of the entry that it requires and does not get.
+    """
+
+    keys: tuple[str, ...] | None = None
+    found_in: Literal["user", "history", "both"] | None = None
+    message: int | None = None
+    span: tuple[int, int] | None = None
+    condition: str | None = None
+    value: str | None = None
+    similarity: float | None = None
+    threshold: float | None = None
+    rank: int | None = None
+    top_k: int | None = None
+    roll: float | None = None
+    needed: float | None = None
+    winner: str | None = None
+    label: str | None = None
+    required_by: str | None = None
+    missing: str | None = None
+
+
+NO_REPLICA_FACTS = ReplicaFacts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDecision:
+    """The verdict on one entry, in the order of collection.
+
+    Attributes:
+        reason: the trigger that fired, or why the entry is not active.
+        detail: in words, what each of its triggers lacked.
+    """
+
+    book_id: str
+    uid: str
+    active: bool
+    reason: ReplicaReason
+    detail: str | None = None
+    facts: ReplicaFacts = NO_REPLICA_FACTS
+
+
+class ReplicaWarning(NamedTuple):
+    """Something that went another way than its author may think."""
+
+    code: WarningCode
+    message: str
+    book_id: str | None = None
+    uid: str | None = None
+
+
+class Suppressed(NamedTuple):
+    """An entry that lost to another one of its group."""
+
+    uid: str
+    winner: str
+    label: str
+    book_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionCount:
+    """How many active entries have a position."""
+
+    position: int
+    label: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStats:
+    """What was activated, counted; positions ascending, triggers in their order, no zeros."""
+
+    total: int
+    by_position: tuple[PositionCount, ...]
+    by_trigger: Mapping[Trigger, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaActive:
+    """An active entry: what it is after normalisation, and how it got in.
+
+    Attributes:
+        entry: its members under that program's names; in `content` macros are filled in.
+    """
+
+    entry: Mapping[str, Any]
+    trigger_type: Trigger
+    position_label: str
+    book_id: str
+    source: Source
+
+    @property
+    def uid(self) -> str:
+        """Its name in its book."""
+        return str(self.entry["uid"])
+
+    @property
+    def content(self) -> str:
+        """Its text with macros filled in."""
+        return str(self.entry["content"])
+
+    @property
+    def position(self) -> int:
+        """Where it goes: 0 to 7."""
+        return int(self.entry["position"])
+
+    @property
+    def depth(self) -> int:
+        """At position 6, messages of the history from its end."""
+        return int(self.entry["depth"])
+
+    @property
+    def role(self) -> int:
+        """At position 6: 0 system, 1 user, 2 assistant."""
+        return int(self.entry["role"])
+
+
+class LoadedBook(NamedTuple):
+    """A book of the turn."""
+
+    id: str
+    name: str
+    source: Source
+    entry_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaResponse:
+    """The answer to a ReplicaRequest.
+
+    Attributes:
+        entries: the active ones, sorted by position, order, and place of collection.
+        suppressed: who lost to whom.
+        unplaced: uids of active entries that replace a macro, and have no place by themselves.
+        books: those that were there, in the order of collection.
+        decisions: in the order of collection.
+    """
+
+    entries: tuple[ReplicaActive, ...]
+    stats: ReplicaStats
+    warnings: tuple[ReplicaWarning, ...]
+    suppressed: tuple[Suppressed, ...]
+    unplaced: tuple[str, ...]
+    books: tuple[LoadedBook, ...]
+    decisions: tuple[ReplicaDecision, ...] = field(default=())
+    policy_version: str = POLICY_VERSION
+
+    def to_json(self) -> bytes:
+        """Return the response as compact JSON in UTF-8."""
+        return orjson.dumps(self, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+
+    def message(self) -> bytes:
+        """Return the message `worldbook_active` for a front end, as compact JSON in UTF-8.
+
+        It is sent even if it holds nothing, so that a panel is cleared.
+
+        Source: spec/replica.md §6.2.
+        """
+        value = {"type": "worldbook_active", "entries": self.entries}
+        return orjson.dumps(value, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def _encode(value: object) -> object:
+    match value:
+        case ReplicaActive():
+            return {
+                **value.entry,
+                # It is as in its file, and so may hold integers of any size.
+                "trigger_config": orjson.Fragment(canonical_json(value.entry["trigger_config"])),
+                "trigger_type": value.trigger_type,
+                "position_label": value.position_label,
+                "book_id": value.book_id,
+                "source": value.source,
+            }
+        case ReplicaFacts() | ReplicaWarning():
+            named = zip(value._fields, value, strict=True)
+            return {name: fact for name, fact in named if fact is not None}
+        case Suppressed() | LoadedBook():
+            return value._asdict()
+        case ReplicaResponse() | ReplicaStats() | ReplicaDecision() | PositionCount():
+            return {name: getattr(value, name) for name in value.__slots__}
+    raise TypeError

@@ -1,0 +1,31 @@
+"""docs/conditions.md: its examples can be read, and its session prints what it says."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from docs.manual import code_blocks, run_python
+from lorewell import BookCreate, compile_book
+from lorewell.model.parse import parse_model
+
+NAME = "docs/conditions.md"
+CLI = "from lorewell.cli.main import main; main()"
+PROMPT = "$ lorewell "
+
+
+def test_examples_are_entries_that_can_be_read() -> None:
+    entries = [json.loads(text) for language, text in code_blocks(NAME) if language == "json"]
+    assert len(entries) == 2
+    book = compile_book(parse_model(BookCreate, {"name": "Docs", "entries": entries}))
+    assert book.diagnostics == ()
+
+
+def test_sessions_print_what_the_manual_says(tmp_path: Path) -> None:
+    sessions = [text for language, text in code_blocks(NAME) if language == "console"]
+    assert sessions
+    for session in sessions:
+        command, _, output = session.partition("\n")
+        arguments = shlex.split(command.removeprefix(PROMPT))
+        assert run_python(["-c", CLI, *arguments], tmp_path) == output.strip()
