@@ -214,6 +214,8 @@ def _book(number: int, entries: int) -> Callable[[Transaction], IndexRow]:
         chunk_count=entries,
         done=entries,
         updated_at=START,
+        ready_version=VERSION,
+        ready_build_id=f"build-{number}",
     )
     head = Head(
         tenant_id=TENANT,

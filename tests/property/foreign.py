@@ -114,6 +114,8 @@ _CHANGES: dict[str, st.SearchStrategy[Any]] = {
     "runtime_requirements": st.sampled_from([(), ("ejs",), ("sticky", "macro")]),
     "metadata": st.sampled_from([{}, {"ноты": [1.5]}]),
     "replica": st.sampled_from([None, {"a": 1}]),
+    "conditions_text": st.sampled_from([(), ("tb.力量 > 10", "not tb.a = 1")]),
+    "key_expression": st.sampled_from([None, "灯 and not (fog or 雾)"]),
     "conditions": st.sampled_from([[], [{"path": "weather", "op": "eq", "value": "雨"}]]),
     **dict.fromkeys(
         [

@@ -27,7 +27,7 @@ MAX_SPENT_MS = 500.0
 _GO_WALL_MS = 25.0
 # Just enough for a suspect to use up its limit on a quiet machine.
 _CONFIRM_FACTOR, _CONFIRM_EXTRA_MS = 1.2, 3.0
-_CONFIRM_TRIES = 8  # each may last twice as long as the one before: V8 may be starved for seconds
+_CONFIRM_TRIES = 10  # each may last twice as long as the one before: V8 may be starved for seconds
 
 
 class RegexGuard:
