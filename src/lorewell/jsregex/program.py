@@ -25,6 +25,7 @@ Commands, each with a string as argument and a string as answer:
     go          walk on; answers "pause" after a while, "halt" at a suspect, or the results
     limit       the milliseconds that the pattern under way may take, "0" if none is
     confirm     run the suspect again
+    took        the milliseconds that this took, if it came to its end
     keep, drop  take that second run for its outcome; make it a time-out
     close       try no further pattern in this job
 
@@ -151,7 +152,7 @@ PROGRAM = r"""
       job = JSON.parse(json);
       job.bad = new Set(job.bad);
       job.known = new Map();
-      job.at = job.trial = null;
+      job.at = job.trial = job.took = null;
     },
     go() {
       job.until = Date.now() + SLICE_MS;
@@ -164,9 +165,16 @@ PROGRAM = r"""
       }
     },
     limit: () => job?.at ? String(limitMs(job.texts[job.at[1]].length)) : "0",
-    confirm() { if (job.at) job.trial = attempt(job.at); },
-    keep() { if (job.at) learn(job.at, job.trial); },
-    drop() { if (job.at) learn(job.at, TIMEOUT); },
+    confirm() {
+      if (!job.at) return;
+      job.took = null;
+      const began = Date.now();
+      job.trial = attempt(job.at);
+      job.took = Date.now() - began;
+    },
+    took: () => String(job?.took ?? ""),
+    keep() { if (job.at) learn(job.at, job.trial); job.took = null; },
+    drop() { if (job.at) learn(job.at, TIMEOUT); job.took = null; },
     close() { job.left = 0; },
   };
   return (command, argument) => commands[command](argument) ?? "";
