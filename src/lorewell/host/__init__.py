@@ -17,6 +17,7 @@ from lorewell.host.draft import Part, PromptMessage
 from lorewell.host.merge import merge
 from lorewell.host.place import Placed, place
 from lorewell.host.query import TurnInputs, TurnQuery, capabilities, make_query
+from lorewell.host.replica import from_replica
 from lorewell.model.assemble import AssembleOptions, AssembleRequest, DraftMessage, PromptBudget
 from lorewell.model.assembled import (
     AssembleResponse,
@@ -50,6 +51,7 @@ __all__ = [
     "capabilities",
     "check_budget",
     "from_activation",
+    "from_replica",
     "from_selection",
     "make_query",
     "measure",
