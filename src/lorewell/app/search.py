@@ -18,8 +18,8 @@ from lorewell.app.vectors import (
     EMBEDDING_UNAVAILABLE,
     best_of_entries,
     embed_query,
-    find_ready,
     not_ready,
+    read_near,
 )
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.errors import EmbeddingUnavailableError, IndexNotReadyError, SnapshotTooLargeError
@@ -63,7 +63,8 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
 
     def load(tx: Transaction) -> tuple[list[Loaded], QueryVector, list[ChunkScores]]:
         loaded = load_books(tx, services.cache, tenant_id, refs)
-        return loaded, *_near(tx, tenant_id, loaded, query)
+        used, near = read_near(tx, tenant_id, [each.row for each in loaded], query)
+        return loaded, used, near
 
     def answer(given: tuple[list[Loaded], QueryVector, list[ChunkScores]]) -> SearchResponse:
         loaded, used, near = given
@@ -88,19 +89,6 @@ def _no_index(missing: Sequence[str]) -> IndexNotReadyError:
     books = [{"book_id": book_id, "revision": int(revision)} for book_id, revision in names]
     message = f"{len(books)} of the books have no index that is ready; build it first."
     return IndexNotReadyError(message, books=books)
-
-
-def _near(
-    tx: Transaction, tenant_id: str, loaded: Sequence[Loaded], query: QueryVector
-) -> tuple[QueryVector, list[ChunkScores]]:
-    if query.vector is None or query.embedding_version is None:
-        return query, []
-    rows = [each.row for each in loaded]
-    ready, missing = find_ready(tx, tenant_id, rows, query.embedding_version)
-    if missing:  # meanwhile
-        return QueryVector(degraded=missing), []
-    vector = query.vector
-    return query, [tx.similarities(ready[row.book_id, row.revision], vector) for row in rows]
 
 
 async def _all_books(services: Services, tenant_id: str) -> tuple[BookRef, ...]:

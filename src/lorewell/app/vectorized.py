@@ -11,17 +11,16 @@ from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.vectors import (
-    EMBEDDING_UNAVAILABLE,
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
     find_ready,
     not_ready,
+    vector_of,
 )
 from lorewell.app.worlds import LoadedWorld, find_worlds
 from lorewell.engine.sillytavern.vectorized import find_entries, may_be_found, query_of
 from lorewell.engine.sillytavern.world import World
-from lorewell.errors import EmbeddingUnavailableError
 from lorewell.model import ActivateRequest
 from lorewell.model.activate import AttachedBook, ForcedEntry
 from lorewell.model.activated import VectorsUsed
@@ -58,10 +57,7 @@ async def embed_chat(
     text = query_of(request.chat, search)
     if not text or not await services.store.read(look):
         return QueryVector(None, version)
-    try:
-        return QueryVector(await services.queries.get(text), version)
-    except EmbeddingUnavailableError:
-        return QueryVector(degraded=(EMBEDDING_UNAVAILABLE,))
+    return await vector_of(services.queries, text, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lorewell.app.indexing import embedding_version
 from lorewell.app.loaded import find_rows
 from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
+from lorewell.app.query_vectors import QueryVector, QueryVectors
 from lorewell.app.rows import ChunkScores, IndexRow, RevisionRow
 from lorewell.app.services import Services
 from lorewell.engine.native import VectorScores
@@ -46,8 +46,13 @@ async def embed_query(
     missing = await services.store.read(look)
     if missing:
         return QueryVector(degraded=missing)
+    return await vector_of(services.queries, query, version)
+
+
+async def vector_of(queries: QueryVectors, text: str, version: str) -> QueryVector:
+    """Return the vector of a text, or that there is none now."""
     try:
-        return QueryVector(await services.queries.get(query), version)
+        return QueryVector(await queries.get(text), version)
     except EmbeddingUnavailableError:
         return QueryVector(degraded=(EMBEDDING_UNAVAILABLE,))
 
@@ -68,23 +73,34 @@ def not_ready(book_id: str, revision: int) -> str:
     return f"{INDEX_NOT_READY}:{book_id}:{revision}"
 
 
+def read_near(
+    tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], query: QueryVector
+) -> tuple[QueryVector, list[ChunkScores]]:
+    """Return how near the chunks of each revision are, and the query that this was asked with.
+
+    Without a vector, or if an index is not ready any more, nothing is near, as the query says.
+    """
+    vector, version = query.vector, query.embedding_version
+    if vector is None or version is None:
+        return query, []
+    ready, missing = find_ready(tx, tenant_id, revisions, version)
+    if missing:  # meanwhile a book was published again
+        return QueryVector(degraded=missing), []
+    return query, [tx.similarities(ready[row.book_id, row.revision], vector) for row in revisions]
+
+
 def scores_of(
     tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], query: QueryVector
 ) -> VectorScores:
     """Return how near all entries of these revisions are to the query."""
-    vector, version = query.vector, query.embedding_version
-    if vector is None or version is None:
-        return VectorScores(degraded=query.degraded)
-    ready, missing = find_ready(tx, tenant_id, revisions, version)
-    if missing:  # meanwhile a book was published again, or its index is being built anew
-        return VectorScores(degraded=missing)
+    used, near = read_near(tx, tenant_id, revisions, query)
+    if used.vector is None:
+        return VectorScores(degraded=used.degraded)
     similarities = {
-        (row.book_id, row.revision): best_of_entries(
-            tx.similarities(ready[row.book_id, row.revision], vector), row.entry_count
-        )
-        for row in revisions
+        (row.book_id, row.revision): best_of_entries(scores, row.entry_count)
+        for row, scores in zip(revisions, near, strict=True)
     }
-    return VectorScores(similarities=similarities, embedding_version=version)
+    return VectorScores(similarities=similarities, embedding_version=used.embedding_version)
 
 
 def without(vectors: VectorScores, missing: Collection[str]) -> VectorScores:
