@@ -33,10 +33,10 @@ COMMAND = (sys.executable, "-m", "lorewell.http.server")
 
 
 class Server:
-    """A running server."""
+    """A running server, at a free port unless one is given."""
 
-    def __init__(self, log: Path, **given: object) -> None:
-        self.port = free_port()
+    def __init__(self, log: Path, *, port: int | None = None, **given: object) -> None:
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log
         with log.open("ab") as file:
@@ -82,8 +82,8 @@ class Server:
 
 
 @contextmanager
-def running(log: Path, **given: object) -> Iterator[Server]:
-    server = Server(log, **given)
+def running(log: Path, *, port: int | None = None, **given: object) -> Iterator[Server]:
+    server = Server(log, port=port, **given)
     try:
         yield server
     finally:

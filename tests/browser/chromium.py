@@ -15,7 +15,14 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    WebSocketRoute,
+    expect,
+    sync_playwright,
+)
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 MISSING: Final = (
@@ -31,6 +38,7 @@ WIDTHS: Final = {"wide": 1100, "narrow": 400}
 HEIGHT: Final = 800
 
 Visit = Callable[..., Page]
+StandIn = Callable[[WebSocketRoute], None]
 Show = Callable[[Page, str], None]
 
 expect.set_options(timeout=20_000)  # a busy machine is no failure
@@ -57,18 +65,23 @@ def browser_fixture() -> Iterator[Browser]:
 
 @pytest.fixture(name="visit")
 def visit_fixture(browser: Browser) -> Iterator[Visit]:
-    """Yield a function that opens a URL as somebody with this language."""
+    """Yield a function that opens a URL as somebody with this language.
+
+    A stand-in answers the page's sockets in place of the server.
+    """
     contexts: list[BrowserContext] = []
     asked: list[str] = []
     failed: list[str] = []
 
-    def visit(url: str, locale: str = "en-GB") -> Page:
+    def visit(url: str, locale: str = "en-GB", *, stand_in: StandIn | None = None) -> Page:
         context = browser.new_context(
             locale=locale, viewport={"width": WIDTHS["wide"], "height": HEIGHT}
         )
         contexts.append(context)
         context.on("request", lambda request: asked.append(request.url))
         context.on("weberror", lambda error: failed.append(str(error.error)))
+        if stand_in is not None:
+            context.route_web_socket("**", stand_in)
         page = context.new_page()
         page.on("websocket", lambda socket: asked.append(socket.url))
         page.goto(url)

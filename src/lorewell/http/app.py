@@ -42,6 +42,7 @@ from lorewell.http.routes import (
     host,
     imports,
     index,
+    live_page,
     revisions,
     search,
     sillytavern,
@@ -94,6 +95,8 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     if settings.demo_tenant:
         app.state.demo = demo.DemoChats()
         app.include_router(demo.router)
+    if getattr(settings, "live", True):  # XXX
+        app.include_router(live_page.router)
     # Each one added goes around those before it.
     if traces is None:  # a trace tells of the usual way
         app.add_middleware(
