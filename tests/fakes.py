@@ -21,6 +21,7 @@ from lorewell.app.rows import (
     IndexRow,
     KeptRequest,
     KeyRow,
+    LiveEvent,
     NearChunk,
     Remembered,
     RevisionRow,
@@ -51,6 +52,7 @@ class State:
     indexes: dict[tuple[str, str, int], IndexRow] = field(default_factory=dict)
     embeddings: dict[tuple[str, str, str], tuple[Vector, datetime]] = field(default_factory=dict)
     chunks: dict[tuple[str, str, int], tuple[str, Sequence[Chunk]]] = field(default_factory=dict)
+    live: dict[int, LiveEvent] = field(default_factory=dict)
 
     def copy(self) -> State:
         return State(**{each.name: dict(getattr(self, each.name)) for each in fields(self)})
@@ -256,6 +258,40 @@ class MemoryTransaction:
         for key in expired:
             del requests[key]
         return len(expired)
+
+    # Live events
+    def add_live(self, events: Sequence[LiveEvent]) -> int:
+        for each in events:
+            number = self.live_ids()[1] + 1
+            self._writable.live[number] = replace(each, id=number)
+        return self.live_ids()[1]
+
+    def live_ids(self) -> tuple[int, int]:
+        return min(self._state.live, default=0), max(self._state.live, default=0)
+
+    def list_live(self, *, after: int, limit: int) -> Sequence[LiveEvent]:
+        return [each for number, each in self._state.live.items() if number > after][:limit]
+
+    def list_live_of(
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
+    ) -> Sequence[LiveEvent]:
+        return [
+            each
+            for number, each in self._state.live.items()
+            if (each.tenant_id, each.prompt_id) == (tenant_id, prompt_id)
+            if after < number <= until
+        ][-limit:]
+
+    def drop_live(self, *, made_before: datetime, most: int) -> int:
+        newest = self.live_ids()[1]
+        gone = [
+            number
+            for number, each in self._writable.live.items()
+            if number < newest and (each.made_at < made_before or number <= newest - most)
+        ]
+        for number in gone:
+            del self._writable.live[number]
+        return len(gone)
 
     # Conversations
     def keep_state(
@@ -491,6 +527,7 @@ class MemoryStore:
         self._state = State()
         self._migrated = False
         self._closed = False
+        self._hearing: list[Callable[[], None]] = []
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         await self._reach()
@@ -511,7 +548,16 @@ class MemoryStore:
         result = work(transaction)
         transaction.check_settled()
         self._state = state
+        for heard in self._hearing:
+            heard()
         return result
+
+    async def hear(self, heard: Callable[[], None]) -> None:
+        self._hearing.append(heard)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._hearing.remove(heard)
 
     async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
         pass

@@ -12,6 +12,7 @@ from lorewell.app.cache import BookCache
 from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
+from lorewell.app.live.hub import LiveHub
 from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
 from lorewell.app.services import Services
@@ -72,6 +73,7 @@ def build_services(settings: Settings) -> Services:
         index_lease=timedelta(seconds=settings.index_lease_s),
         gateway=_gateway(settings, counted),
         jobs=Jobs(),
+        live=LiveHub(store, clock, keep_s=settings.live_keep_s) if settings.live else None,
     )
 
 
@@ -129,6 +131,9 @@ async def stop(services: Services) -> None:
     await services.jobs.stop()
     with suppress(StorageUnavailableError):  # then kept requests are lost: they are a convenience
         await services.keeper.flush()
+    if services.live is not None:
+        with suppress(StorageUnavailableError):
+            await services.live.flush()
     if services.embedder is not None:
         await services.embedder.close()
     if services.gateway is not None:
@@ -147,6 +152,8 @@ async def running(services: Services) -> AsyncIterator[None]:
     for task in done:  # usually it is ready at once
         task.result()
     tasks.append(asyncio.create_task(services.keeper.run()))
+    if services.live is not None:
+        tasks.append(asyncio.create_task(services.live.run()))
     if services.embedder is not None:  # nobody waits for it; if it fails, queries will say so
         services.jobs.start(services.embedder.prepare())
     try:

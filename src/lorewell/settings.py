@@ -131,6 +131,16 @@ class Settings(BaseSettings):
         le=1_000,
         description="Timed states kept of one conversation at most; the oldest go first.",
     )
+    live: bool = Field(
+        default=False,
+        description="Whether selections are published to those who watch their prompt.",
+    )
+    live_keep_s: int = Field(
+        600,
+        ge=1,
+        le=86_400,
+        description="Seconds for which such an event is kept for those who connect again.",
+    )
     max_sockets: int = Field(
         1_000,
         ge=1,

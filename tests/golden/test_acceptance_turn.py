@@ -98,13 +98,16 @@ class Shelf:
             tenant_id="demo", prompt_id=prompt_id, policy="native", books=tuple(refs)
         )
 
-    async def select_for_turn(self, request: SelectRequest, /) -> Any:
+    async def select_for_turn(
+        self, request: SelectRequest, /, *, prompt_id: str | None = None
+    ) -> Any:
+        assert prompt_id == "ferry"
         await self._begin("select")
         self.requests.append(request)
         books = [book for books in self.revisions.values() for book in books]
         return select(books, request)
 
-    async def activate_for_turn(self, request: Any, /) -> Any:
+    async def activate_for_turn(self, request: Any, /, *, prompt_id: str | None = None) -> Any:
         raise NotImplementedError
 
 

@@ -10,7 +10,8 @@ from typing import get_args
 
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import KeyRow
-from lorewell.app.services import Services, stamp
+from lorewell.app.services import Services
+from lorewell.app.times import stamp
 from lorewell.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 from lorewell.model import ApiKey, CreatedKey, KeyList, KeyRequest, Scope
 from lorewell.model.access import ALL_TENANTS

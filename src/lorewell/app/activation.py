@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
+from typing import NamedTuple
 
 from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
+from lorewell.app.live.events import Named, ledger_path, of_activation
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
 from lorewell.app.vectorized import Near, embed_chat, find_near, force
@@ -29,6 +32,7 @@ from lorewell.model import (
     SillyTavernResponse,
 )
 from lorewell.model.activated import ReplayedTurn
+from lorewell.model.live import Occasion
 
 # What one answer of a replay holds at most; the first turn is always in it.
 MAX_TURNS = 1_000
@@ -37,11 +41,15 @@ MAX_SECONDS = 20.0
 
 
 async def activate_turn(
-    services: Services, tenant_id: str, request: ActivateRequest
+    services: Services,
+    tenant_id: str,
+    request: ActivateRequest,
+    occasion: Occasion | None = None,
 ) -> SillyTavernResponse:
     """Return what SillyTavern does with these books in this turn.
 
-    A turn of a conversation keeps its timed state, unless it is a dry run.
+    A turn of a conversation keeps its timed state, and who watches the prompt of the occasion is
+    told of it, unless it is a dry run.
 
     Raises:
         BindingInvalidError: a binding of the prompt names a book or revision that is gone.
@@ -50,11 +58,13 @@ async def activate_turn(
         SnapshotTooLargeError: the books hold too much together.
         ValidationFailedError: the draws given are used up before the scan ends.
     """
-    return (await _activate_and_keep(services, tenant_id, request))[1]
+    done = await _activate_and_keep(services, tenant_id, request)
+    _tell(services, tenant_id, done, None, occasion)
+    return done.response
 
 
 async def activate_kept(
-    services: Services, tenant_id: str, request: ActivateRequest
+    services: Services, tenant_id: str, request: ActivateRequest, occasion: Occasion
 ) -> tuple[SillyTavernResponse, str | None]:
     """Do as `activate_turn`, and keep the turn for a while so that its ledger can be opened.
 
@@ -63,14 +73,34 @@ async def activate_kept(
     Raises:
         LorewellError: as `activate_turn`.
     """
-    turn, response = await _activate_and_keep(services, tenant_id, request)
-    if not services.keeper.is_on:
-        return response, None
-    pinned = turn.model_copy(update={"conversation_id": None})
-    digest = hashlib.sha256(pinned.model_dump_json().encode())
-    kept_as = digest.hexdigest()
-    services.keeper.keep_activation(tenant_id, kept_as, pinned)
-    return response, kept_as
+    done = await _activate_and_keep(services, tenant_id, request)
+    kept_as = None
+    if services.keeper.is_on:
+        pinned = done.turn.model_copy(update={"conversation_id": None})
+        kept_as = hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
+        services.keeper.keep_activation(tenant_id, kept_as, pinned)
+    _tell(services, tenant_id, done, kept_as, occasion)
+    return done.response, kept_as
+
+
+def occasion_of(request: ActivateRequest, prompt_id: str | None) -> Occasion | None:
+    """Return what a turn is for: the prompt that is given, else the one that it names, if any."""
+    name = prompt_id or request.prompt_id
+    if name is None:
+        return None
+    conversation_id = request.conversation_id
+    return Occasion(prompt_id=name, source="activate", conversation_id=conversation_id)
+
+
+def _tell(
+    services: Services, tenant_id: str, done: _Done, kept_as: str | None, occasion: Occasion | None
+) -> None:
+    if services.live is None or occasion is None or done.turn.dry_run:
+        return
+    path = f"/v1/sillytavern/activations/{kept_as}"
+    ledger = None if kept_as is None else ledger_path(path, tenant_id)
+    make = partial(of_activation, done.response, done.books, ledger)
+    services.live.publish(tenant_id, occasion, make)
 
 
 async def open_activation(
@@ -87,17 +117,24 @@ async def open_activation(
         message = f"There is no activation {activation_id}, or it is no longer kept."
         raise NotFoundError(message)
     request = kept.model_copy(update={"explain": "full"})
-    return (await _activate(services, tenant_id, request, []))[1]
+    return (await _activate(services, tenant_id, request, [])).response
 
 
-async def _activate_and_keep(
-    services: Services, tenant_id: str, request: ActivateRequest
-) -> tuple[ActivateRequest, SillyTavernResponse]:
+class _Done(NamedTuple):
+    """A turn with the timed state that it began with, its answer, and the books it looked at."""
+
+    turn: ActivateRequest
+    response: SillyTavernResponse
+    books: Sequence[Named]
+
+
+async def _activate_and_keep(services: Services, tenant_id: str, request: ActivateRequest) -> _Done:
     hashes = await hash_beginnings(request)
-    turn, response = await _activate(services, tenant_id, request, hashes)
+    done = await _activate(services, tenant_id, request, hashes)
     if request.conversation_id is not None and not request.dry_run:
-        await keep(services, (tenant_id, request.conversation_id), hashes, response.timed_state)
-    return turn, response
+        state = done.response.timed_state
+        await keep(services, (tenant_id, request.conversation_id), hashes, state)
+    return done
 
 
 async def preview_turn(
@@ -111,13 +148,12 @@ async def preview_turn(
         LorewellError: as `activate_turn`.
         ValidationFailedError: a change does not fit to its book.
     """
-    return (await _activate(services, tenant_id, request, await hash_beginnings(request)))[1]
+    return (await _activate(services, tenant_id, request, await hash_beginnings(request))).response
 
 
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
-) -> tuple[ActivateRequest, SillyTavernResponse]:
-    """Return the turn with the timed state that it began with, and its answer."""
+) -> _Done:
     query = await embed_chat(services, tenant_id, request)
 
     def load(tx: Transaction) -> tuple[list[LoadedWorld], Beginning | None, Near | None]:
@@ -127,7 +163,7 @@ async def _activate(
 
     def answer(
         found: tuple[list[LoadedWorld], Beginning | None, Near | None],
-    ) -> tuple[ActivateRequest, SillyTavernResponse]:
+    ) -> _Done:
         loaded, beginning, near = found
         begun = turn = request if beginning is None else beginning.of(request)
         attached = compile_worlds(services, loaded)
@@ -142,7 +178,11 @@ async def _activate(
             conversation=None if beginning is None else beginning.told,
             vectors=used,
         )
-        return begun, response
+        books = [
+            Named(each.world, None if of.row is None else of.row.book_id)
+            for each, of in zip(attached, loaded, strict=True)
+        ]
+        return _Done(begun, response, books)
 
     return await services.store.read_then(load, answer)
 

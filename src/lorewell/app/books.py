@@ -14,7 +14,8 @@ from lorewell.app.once import Claim, check_key, hash_of, once
 from lorewell.app.pages import Page, cursor_of, parse_cursor, parse_number
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import Head, RevisionRow
-from lorewell.app.services import Services, stamp
+from lorewell.app.services import Services
+from lorewell.app.times import stamp
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,

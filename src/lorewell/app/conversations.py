@@ -19,7 +19,8 @@ from typing import Any
 from lorewell.app.pages import Page, cursor_of, parse_cursor
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ConversationRow, StateMark
-from lorewell.app.services import Services, stamp
+from lorewell.app.services import Services
+from lorewell.app.times import stamp
 from lorewell.errors import NotFoundError
 from lorewell.model import (
     ActivateRequest,

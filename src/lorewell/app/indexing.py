@@ -18,7 +18,8 @@ from lorewell.app.documents import load_model
 from lorewell.app.pages import Page, bad_cursor
 from lorewell.app.ports import Embedder, Transaction
 from lorewell.app.rows import Chunk, IndexRow, RevisionRow
-from lorewell.app.services import Services, stamp
+from lorewell.app.services import Services
+from lorewell.app.times import stamp
 from lorewell.errors import (
     EmbeddingUnavailableError,
     IndexBusyError,

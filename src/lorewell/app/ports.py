@@ -18,6 +18,7 @@ from lorewell.app.rows import (
     IndexRow,
     KeptRequest,
     KeyRow,
+    LiveEvent,
     NearChunk,
     Remembered,
     RevisionRow,
@@ -153,6 +154,28 @@ class Transaction(Protocol):
 
     def drop_requests(self, expired_by: datetime) -> int:
         """Forget the requests that expired by then; return how many."""
+
+    # Live events
+    def add_live(self, events: Sequence[LiveEvent]) -> int:
+        """Add events in their order, tell `Store.hear` of them, and return the last one's id.
+
+        Ids go up in the order in which they become visible: who has seen one never misses a
+        smaller one that comes later.
+        """
+
+    def live_ids(self) -> tuple[int, int]:
+        """Return the ids of the oldest and the newest event that are kept; 0 where none is."""
+
+    def list_live(self, *, after: int, limit: int) -> Sequence[LiveEvent]:
+        """Return the events after an id, of all tenants, oldest first."""
+
+    def list_live_of(
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
+    ) -> Sequence[LiveEvent]:
+        """Return the newest events of a prompt after an id and up to another one, oldest first."""
+
+    def drop_live(self, *, made_before: datetime, most: int) -> int:
+        """Forget old events, and all but about that many; never the newest. Return how many."""
 
     # Conversations
     def keep_state(
@@ -292,6 +315,12 @@ class Store(Protocol):
 
         It may run more than once where the database asks for that, so it must not do anything
         else than read and write this transaction.
+        """
+
+    async def hear(self, heard: Callable[[], None]) -> None:
+        """Call `heard` soon after live events were added, whatever the process, until cancelled.
+
+        It may be called without need; where nothing can be heard for a while, it is afterwards.
         """
 
     async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:

@@ -90,6 +90,22 @@ class KeptRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveEvent:
+    """An event of the live channel.
+
+    Attributes:
+        id: its number, over all tenants; 0 before it is stored.
+        body: JSON, without its number.
+    """
+
+    id: int = 0
+    tenant_id: str
+    prompt_id: str
+    made_at: datetime
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
     """A conversation, and how many states are kept of it."""
 

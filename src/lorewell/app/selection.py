@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
+from lorewell.app.live.events import ledger_path, of_selection
 from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
@@ -33,16 +35,21 @@ from lorewell.model import (
     TokenCountRequest,
     TokenCounts,
 )
+from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.text import pointer
 
 
 async def select_context(
-    services: Services, tenant_id: str, request: SelectRequest
+    services: Services,
+    tenant_id: str,
+    request: SelectRequest,
+    occasion: Occasion | None = None,
 ) -> SelectResponse:
     """Return what of the requested books belongs into this turn, and why.
 
-    The request is kept for a while under the answer's fingerprint, with the revisions it got.
+    The request is kept for a while under the answer's fingerprint, with the revisions it got. Who
+    watches the prompt of the occasion is told.
 
     Raises:
         BookNotFoundError, RevisionNotFoundError: a book is not there.
@@ -55,6 +62,10 @@ async def select_context(
     response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
         services.keeper.keep(tenant_id, request, response, query)
+    if services.live is not None and occasion is not None:
+        path = f"/v1/selections/{response.selection_fingerprint}"
+        ledger = ledger_path(path, tenant_id) if services.keeper.is_on else None
+        services.live.publish(tenant_id, occasion, partial(of_selection, response, ledger))
     return response
 
 

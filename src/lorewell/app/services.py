@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from lorewell.app.cache import BookCache
 from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
+from lorewell.app.live.hub import LiveHub
 from lorewell.app.ports import Clock, Embedder, Store
 from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
@@ -37,6 +38,7 @@ class Services:
         index_lease: how long a build of an index counts as running after its last sign of life.
         gateway: forwards chats; None if there is no upstream.
         jobs: work that goes on after its request was answered.
+        live: tells who watches of selections; None if the channel is off.
     """
 
     store: Store
@@ -54,13 +56,4 @@ class Services:
     index_lease: timedelta
     gateway: Gateway | None
     jobs: Jobs
-
-
-def stamp(time: datetime) -> str:
-    """Return a time as the contract writes it: RFC 3339, UTC, microseconds, Z.
-
-    >>> from datetime import UTC
-    >>> stamp(datetime(2026, 3, 1, 12, tzinfo=UTC))
-    '2026-03-01T12:00:00.000000Z'
-    """
-    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    live: LiveHub | None

@@ -15,6 +15,7 @@ from lorewell.model import (
     SelectResponse,
     SillyTavernResponse,
 )
+from lorewell.model.live import Occasion
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,23 @@ class TenantLore:
         """Return the concrete revisions that a prompt uses now, in order, and their policy."""
         return await resolve(self.services, self.tenant_id, prompt_id)
 
-    async def select_for_turn(self, request: SelectRequest, /) -> SelectResponse:
+    async def select_for_turn(
+        self, request: SelectRequest, /, *, prompt_id: str | None = None
+    ) -> SelectResponse:
         """Return what of the requested books belongs into a turn."""
-        return await select_context(self.services, self.tenant_id, request)
+        return await select_context(
+            self.services, self.tenant_id, request, _occasion(prompt_id, None)
+        )
 
-    async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
+    async def activate_for_turn(
+        self, request: ActivateRequest, /, *, prompt_id: str | None = None
+    ) -> SillyTavernResponse:
         """Return what SillyTavern does with the requested books in a turn."""
-        return await activate_turn(self.services, self.tenant_id, request)
+        occasion = _occasion(prompt_id, request.conversation_id)
+        return await activate_turn(self.services, self.tenant_id, request, occasion)
+
+
+def _occasion(prompt_id: str | None, conversation_id: str | None) -> Occasion | None:
+    if prompt_id is None:
+        return None
+    return Occasion(prompt_id=prompt_id, source="turn", conversation_id=conversation_id)

@@ -8,8 +8,11 @@ from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi.exceptions import (
+    RequestValidationError,
+    WebSocketRequestValidationError,
+)
 from starlette.exceptions import HTTPException
 
 from lorewell.app.services import Services
@@ -42,20 +45,21 @@ from lorewell.http.routes import (
     host,
     imports,
     index,
+    live,
     live_page,
     revisions,
     search,
     sillytavern,
     tokens,
 )
-from lorewell.http.sockets import Places
+from lorewell.http.sockets import Places, refuse
 from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
 # Routes are tried in this order, so what is asked most stands first.
 _MODULES = (
     *(context, sillytavern, host, bindings, search, tokens, books, revisions, imports),
-    *(gateway, conversations, conditions, index, admin, health),
+    *(gateway, conversations, conditions, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405
@@ -95,7 +99,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     if settings.demo_tenant:
         app.state.demo = demo.DemoChats()
         app.include_router(demo.router)
-    if getattr(settings, "live", True):  # XXX
+    if settings.live:
         app.include_router(live_page.router)
     # Each one added goes around those before it.
     if traces is None:  # a trace tells of the usual way
@@ -108,10 +112,12 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     app.add_middleware(
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )
-    app.add_middleware(Observe, metrics=metrics, cache=services.cache)
+    live_counts = None if services.live is None else services.live.counts
+    app.add_middleware(Observe, metrics=metrics, cache=services.cache, live=live_counts)
     app.add_exception_handler(LorewellError, _answer_error)
     app.add_exception_handler(HTTPException, _Unrouted(app).answer)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
+    app.add_exception_handler(WebSocketRequestValidationError, _refuse_bad_parameters)
     _tell_openapi(app)
     return app
 
@@ -146,12 +152,20 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _answer_bad_parameters(request: Request, error: Exception) -> Response:
+    return _respond(request, _bad_parameters(error))
+
+
+async def _refuse_bad_parameters(websocket: WebSocket, error: Exception) -> None:
+    await refuse(websocket, _bad_parameters(error))
+
+
+def _bad_parameters(error: Exception) -> ValidationFailedError:
     items = cast("RequestValidationError", error).errors()
     faults = tuple(
         Fault("", _SENTENCES.get(item["type"], item["msg"]), parameter=str(item["loc"][-1]))
         for item in items
     )
-    return _respond(request, ValidationFailedError.at(*faults))
+    return ValidationFailedError.at(*faults)
 
 
 class _Unrouted:

@@ -7,6 +7,7 @@ STILL_HERE = b": still here\n\n"  # a comment, so that nobody between ends a qui
 QUIET_SECONDS = 15.0
 
 
-def event(name: str, data: str) -> bytes:
-    """Return one event; `data` is JSON, which has no line of its own."""
-    return f"event: {name}\ndata: {data}\n\n".encode()
+def event(name: str, data: str, number: int = 0) -> bytes:
+    """Return one event; `data` is JSON, which has no line of its own. Without a number it has 0."""
+    numbered = f"id: {number}\n" if number else ""
+    return f"event: {name}\n{numbered}data: {data}\n\n".encode()

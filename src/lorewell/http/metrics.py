@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from lorewell.app.cache import BookCache, CacheCounts
+from lorewell.app.live.hub import LiveCounts
 from lorewell.model import SelectResponse
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -69,6 +71,16 @@ class Metrics:
         self._compile_seconds = Counter(
             "lorewell_compile_seconds", "Time spent compiling books.", registry=given
         )
+        self._live = {
+            name: Counter(f"lorewell_live_{name}", told, registry=given)
+            for name, told in (
+                ("published", "Live events that were written."),
+                ("lost", "Live events that came faster than they could be written."),
+                ("told", "Frames handed to those who watch."),
+                ("slow", "Subscribers dropped since they did not take their frames."),
+            )
+        }
+        self._seen_live = LiveCounts()
         self._bytes = Gauge(
             "lorewell_cache_bytes",
             "Bytes of compiled books held, roughly.",
@@ -100,8 +112,8 @@ class Metrics:
         for reason in response.degraded:
             self._degraded.labels(reason).inc()
 
-    def look_at(self, cache: BookCache) -> None:
-        """Take over what the cache has counted since."""
+    def look_at(self, cache: BookCache, live: LiveCounts | None = None) -> None:
+        """Take over what the cache and the live channel have counted since."""
         counts, seen = cache.counts, self._seen
         now = CacheCounts(counts.hits, counts.misses, counts.evictions, counts.compile_s)
         self._hits.inc(now.hits - seen.hits)
@@ -110,6 +122,10 @@ class Metrics:
         self._compile_seconds.inc(now.compile_s - seen.compile_s)
         self._bytes.set(cache.held_bytes)
         self._seen = now
+        if live is not None and live != self._seen_live:
+            for name, counter in self._live.items():
+                counter.inc(getattr(live, name) - getattr(self._seen_live, name))
+            self._seen_live = replace(live)
 
     def to_text(self) -> bytes:
         """Return all figures in Prometheus' text format."""

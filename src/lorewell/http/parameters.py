@@ -15,6 +15,7 @@ from lorewell.model.imports import ExportFormat
 
 MAX_REVISION = 2**31 - 1  # what every client's and database's integer holds
 MAX_PAGE = 200
+MAX_EVENT = 2**63 - 1
 
 # Every query parameter that some route knows: none may be given twice.
 NAMES = frozenset(
@@ -25,6 +26,7 @@ NAMES = frozenset(
         "force",
         "format",
         "from",
+        "last_event_id",
         "include_deleted",
         "limit",
         "prompt_id",
@@ -69,6 +71,15 @@ AnyPromptId = Annotated[
         max_length=200,
         description="The prompt that this is for; it changes nothing in the answer.",
     ),
+]
+_EventNumber = Annotated[int, Field(ge=0, le=MAX_EVENT), BeforeValidator(_digits)]
+LastEventId = Annotated[
+    _EventNumber | None,
+    Query(description="The last event that was seen; what came since is told first."),
+]
+LastEventIdHeader = Annotated[
+    _EventNumber | None,
+    Header(alias="Last-Event-ID", description="The same, as browsers say it; it counts."),
 ]
 BookId = Annotated[str, Path(description="A book's id, a UUID.")]
 ConversationPath = Annotated[

@@ -18,6 +18,7 @@ HEAD_TIMEOUT_S = 10.0
 MAX_MESSAGE_BYTES = 1024 * 1024
 CLOSE_TIMEOUT_S = 2.0
 SOCKET_LOGGER = "lorewell.sockets"
+STOPPING = "stopping"
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -80,6 +81,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
+
+    def shutdown(self) -> None:
+        """Let the request that runs end; one that would not by itself is told so."""
+        super().shutdown()
+        stopping = None if self.cycle is None else self.cycle.scope["state"].get(STOPPING)
+        if stopping is not None:
+            stopping.set()
+            self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def on_message_begin(self) -> None:
         """Expect a head."""

@@ -241,3 +241,8 @@ async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]
     except Exception as error:  # noqa: BLE001  the last resort, as in observe.py
         socket.log(error)
         await socket.fail(LorewellError("Unexpected."))
+
+
+async def refuse(websocket: WebSocket, error: LorewellError) -> None:
+    """Tell a socket that is not open yet why it is not opened, and close it."""
+    await Socket(websocket).fail(error)

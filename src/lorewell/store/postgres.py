@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
-from sqlalchemy import Column, ColumnElement, Connection, NullPool, Table, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    NullPool,
+    Table,
+    bindparam,
+    func,
+    select,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -34,6 +43,12 @@ _CONNECT_SECONDS = 10.0
 _UNDONE = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _LARGE_BYTES = 32_768  # a hop to a thread costs less than to compress as much
 _MIGRATION_LOCK = int.from_bytes(b"lorewell")
+_LIVE_CHANNEL = "lorewell_live"
+_LIVE_TURN = select(func.pg_advisory_xact_lock(int.from_bytes(b"lorelive")))
+# The number alone: what is sent may have 8,000 bytes, and everybody on the database can listen.
+_LIVE_NOTIFY = select(func.pg_notify(_LIVE_CHANNEL, bindparam("newest")))
+_HEAR_PAUSE_SECONDS = 0.5
+_HEAR_CHECK_SECONDS = 15.0
 _CONNECT_ERRORS = (*DATABASE_ERRORS, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
@@ -45,6 +60,15 @@ class PostgresTransaction(PgVectors, SqlTransaction):
 
     def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
         return func.strpos(column, text) > 0
+
+    def _take_turn(self) -> None:
+        # Numbers are given before commits, and commits could come in another order: a reader that
+        # had seen 8 would never look for a 7 that comes later. So who adds events waits for the
+        # commit of whoever is adding some; a number is given, and becomes visible, in its turn.
+        self._execute(_LIVE_TURN, {})
+
+    def _announce(self, newest: int) -> None:
+        self._execute(_LIVE_NOTIFY, {"newest": str(newest)})
 
     # Statements are awaited on the event loop, and it must not stand still for a large body.
     def _pack(self, body: bytes) -> bytes:
@@ -106,6 +130,29 @@ class PostgresStore:
 
     def mark(self) -> None:
         """Return None: whether another replica has written, only the server knows."""
+
+    async def hear(self, heard: Callable[[], None]) -> None:
+        """Listen on a connection of its own; one that is lost is made again, and then read."""
+        while True:
+            try:
+                await self._listen(heard)
+            except (*_CONNECT_ERRORS, ValueError):
+                await asyncio.sleep(_HEAR_PAUSE_SECONDS)
+
+    async def _listen(self, heard: Callable[[], None]) -> None:
+        connection = await self._connector(_CONNECT_SECONDS)()
+        try:
+            lost = asyncio.Event()
+            connection.add_termination_listener(lambda _: lost.set())
+            await connection.add_listener(_LIVE_CHANNEL, lambda *_: heard())
+            heard()  # of what came before, and while there was no connection
+            while not lost.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_HEAR_CHECK_SECONDS):
+                        await lost.wait()
+                await connection.execute("SELECT 1")  # nobody may be there though nothing says so
+        finally:
+            connection.terminate()
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit what it wrote, or nothing of it if it raises."""
@@ -196,7 +243,7 @@ class PostgresStore:
         if self._closed:
             raise StorageUnavailableError("The database is closed.")
 
-    def _connector(self, wait_seconds: float | None) -> Callable[..., object]:
+    def _connector(self, wait_seconds: float | None) -> Callable[..., Awaitable[Any]]:
         # asyncpg reads the URL itself, so that all of libpq's parameters work.
         return partial(
             asyncpg.connect,

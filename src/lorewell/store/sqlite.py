@@ -33,6 +33,7 @@ Given = TypeVar("Given")
 
 IN_MEMORY = ":memory:"
 _PAUSE_SECONDS = 0.005
+_HEAR_SECONDS = 0.05  # a look takes 3 µs
 _WRITE = "BEGIN IMMEDIATE"
 _READ = "BEGIN"  # the snapshot is taken by the first statement after it
 
@@ -104,6 +105,16 @@ class SqliteStore:
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit what it wrote, or nothing of it if it raises."""
         return await self._hop(self._writing, partial(self._write, unit_of(self._make, work)))
+
+    async def hear(self, heard: Callable[[], None]) -> None:
+        """Call `heard` whenever the mark has changed; in memory there is nobody else to hear of."""
+        last = self.mark()
+        while True:
+            await asyncio.sleep(_HEAR_SECONDS)
+            now = self.mark()
+            if now != last:
+                last = now
+                heard()
 
     async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
         """Do nothing: all vectors are looked at, and that is fast."""

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Dialect,
     ForeignKeyConstraint,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -312,3 +313,18 @@ chunks = Table(
     ),
 )
 Index(None, chunks.c.tenant_id, chunks.c.embedding_version, chunks.c.text_hash)
+
+# Numbered over all tenants, in the order in which they become visible (store/live.py): readers
+# follow the whole table by its id, and only the newest row is never deleted. So an id is never
+# given twice, though SQLite takes the greatest one and adds 1.
+live_events = Table(
+    "live_events",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), nullable=False),
+    Column("tenant_id", String, nullable=False),
+    Column("prompt_id", String, nullable=False),
+    Column("made_at", UtcTime, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("id"),
+)
+Index(None, live_events.c.tenant_id, live_events.c.prompt_id, live_events.c.id)

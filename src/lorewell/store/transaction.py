@@ -14,6 +14,7 @@ from lorewell.store.conversations import Conversations
 from lorewell.store.files import Files
 from lorewell.store.idempotency import Idempotency
 from lorewell.store.keys import Keys
+from lorewell.store.live import LiveEvents
 from lorewell.store.requests import Requests
 from lorewell.store.revisions import Revisions
 from lorewell.store.statements import DATABASE_ERRORS, failing
@@ -24,7 +25,16 @@ Unit = Callable[[Connection], Result]
 
 
 class SqlTransaction(
-    Books, Revisions, Files, Idempotency, Bindings, Keys, Requests, Conversations, Vectors
+    Books,
+    Revisions,
+    Files,
+    Idempotency,
+    Bindings,
+    Keys,
+    Requests,
+    Conversations,
+    Vectors,
+    LiveEvents,
 ):
     """One transaction on a SQL database, but for what each database does in its own way."""
 

@@ -118,12 +118,12 @@ class Asking:
             raise self._failed("check", error) from error
 
     async def _select(self, bindings: ResolvedBindings) -> TurnLore:
-        begin = perf_counter()
+        begin, prompt_id = perf_counter(), self.given.prompt_id
         match bindings.policy:
             case "native":
                 query = make_query(self.given.draft, self._inputs(bindings))
                 selected = await self._step(
-                    "select", lambda: self.lore.select_for_turn(query.request)
+                    "select", lambda: self.lore.select_for_turn(query.request, prompt_id=prompt_id)
                 )
                 return TurnLore(
                     bindings=bindings,
@@ -134,7 +134,9 @@ class Asking:
                 )
             case "sillytavern":
                 request = activation_request(self.given, self.config, bindings.books)
-                activated = await self._step("select", lambda: self.lore.activate_for_turn(request))
+                activated = await self._step(
+                    "select", lambda: self.lore.activate_for_turn(request, prompt_id=prompt_id)
+                )
                 stable = self.config.stable_prefix
                 return TurnLore(
                     bindings=bindings,

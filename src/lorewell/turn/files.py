@@ -97,12 +97,15 @@ class FileLore:
             tenant_id="", prompt_id=prompt_id, policy=self.policy, books=tuple(refs)
         )
 
-    async def select_for_turn(self, request: SelectRequest, /) -> SelectResponse:
+    async def select_for_turn(
+        self, request: SelectRequest, /, *, prompt_id: str | None = None
+    ) -> SelectResponse:
         """Return what of the books belongs into a turn.
 
         Raises:
             LorewellError: as `select`.
         """
+        del prompt_id  # nobody watches books at hand
         return await asyncio.to_thread(self._select, request)
 
     def _select(self, request: SelectRequest) -> SelectResponse:
@@ -110,13 +113,16 @@ class FileLore:
         answer = select(list(self._compiled.values()), request)
         return replace(answer, duration_ms=(perf_counter() - begin) * 1000)
 
-    async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
+    async def activate_for_turn(
+        self, request: ActivateRequest, /, *, prompt_id: str | None = None
+    ) -> SillyTavernResponse:
         """Return what SillyTavern does with the books in a turn.
 
         Raises:
             BookNotFoundError: a book is not there.
             LorewellError: as `activate`.
         """
+        del prompt_id
         return await asyncio.to_thread(self._activate, request)
 
     def _activate(self, request: ActivateRequest) -> SillyTavernResponse:

@@ -24,12 +24,19 @@ class Lore(Protocol):
         """Return the concrete revisions that a prompt uses now, in order, and their policy."""
         ...
 
-    async def select_for_turn(self, request: SelectRequest, /) -> SelectResponse:
-        """Return what of the requested books belongs into a turn."""
+    async def select_for_turn(
+        self, request: SelectRequest, /, *, prompt_id: str | None = None
+    ) -> SelectResponse:
+        """Return what of the requested books belongs into a turn.
+
+        The prompt that it is for changes nothing in the answer: those who watch it are told.
+        """
         ...
 
-    async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
-        """Return what SillyTavern does with the requested books in a turn."""
+    async def activate_for_turn(
+        self, request: ActivateRequest, /, *, prompt_id: str | None = None
+    ) -> SillyTavernResponse:
+        """Return what SillyTavern does with the requested books in a turn; `prompt_id` as above."""
         ...
 
 

@@ -31,6 +31,7 @@ from lorewell.host.draft import spoken_text
 from lorewell.model import BookRef, Policy, SelectResponse
 from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse, SharedPrefix
+from lorewell.model.live import Occasion
 from lorewell.model.text import canonical_json
 
 _LARGE_CHARS = 50_000
@@ -185,7 +186,7 @@ class _Run:
             ),
         )
         request = query.request.model_copy(update={"explain": "selected"})
-        response = await select_context(self.services, self.tenant_id, request)
+        response = await select_context(self.services, self.tenant_id, request, self._occasion)
         is_kept = self.services.keeper.is_on
         return _Found(
             blocks=from_selection(response.blocks),
@@ -200,10 +201,19 @@ class _Run:
             self.services,
             self.tenant_id,
             request.model_copy(update={"conversation_id": self.conversation_id, "seed": self.seed}),
+            self._occasion,
         )
         return _Found(
             blocks=from_activation(response, split_lasting=self.gateway.stable_prefix),
             ledger=None if kept_as is None else f"/v1/sillytavern/activations/{kept_as}",
+        )
+
+    @property
+    def _occasion(self) -> Occasion:
+        return Occasion(
+            prompt_id=self.bound.prompt_id,
+            source="gateway",
+            conversation_id=self.conversation_id,
         )
 
     async def assemble(self, found: _Found) -> AssembleResponse:

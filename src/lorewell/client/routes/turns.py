@@ -87,13 +87,18 @@ def get_selection(
 
 
 def activate_for_turn(
-    session: Session, request: ActivateRequest, **options: Unpack[TenantOptions]
+    session: Session,
+    request: ActivateRequest,
+    *,
+    prompt_id: str | None = None,
+    **options: Unpack[TenantOptions],
 ) -> Call[SillyTavernResponse]:
     """Return what SillyTavern does with these books in this turn, and why.
 
     With a `conversation_id` timed state is kept; asked twice, it is the same.
     """
-    ask = Ask(method="POST", path=f"{SILLYTAVERN}/activate", kind=Kind.READ, body=request)
+    path, query = f"{SILLYTAVERN}/activate", {"prompt_id": prompt_id}
+    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
     return session.call(ask, activation, options)
 
 

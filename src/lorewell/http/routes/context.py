@@ -23,6 +23,7 @@ from lorewell.http.examples import PREVIEW, SELECT
 from lorewell.http.openapi import json_body, told
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
+from lorewell.model.live import Occasion
 
 TAG = "context"
 _PROBLEMS = (
@@ -56,11 +57,14 @@ SELECT_PATH = "/v1/context/select"
     ),
 )
 async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
-    """Return what of the requested books belongs into this turn, and why."""
-    del prompt_id  # said for those who watch, no part of what is asked
+    """Return what of the requested books belongs into this turn, and why.
+
+    Who watches the prompt that it is for is told of it.
+    """
     request = await call.body(SelectRequest)
+    occasion = None if prompt_id is None else Occasion(prompt_id=prompt_id, source="select")
     return await answer_selection(
-        call, await select_context(call.services, call.tenant_id, request)
+        call, await select_context(call.services, call.tenant_id, request, occasion)
     )
 
 
@@ -75,7 +79,7 @@ async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Respo
 )
 async def preview_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
     """Select from books that are changed or not stored at all; nothing is stored."""
-    del prompt_id
+    del prompt_id  # nobody is told of a preview
     request = await call.body(PreviewRequest)
     return await answer_selection(
         call, await preview_context(call.services, call.tenant_id, request)

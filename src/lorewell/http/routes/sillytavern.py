@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.activation import (
     activate_turn,
+    occasion_of,
     open_activation,
     preview_turn,
     replay_chat as replay,
@@ -23,6 +24,7 @@ from lorewell.errors import (
 from lorewell.http.calls import OK, Reading, answer_written
 from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
 from lorewell.http.openapi import json_body, told
+from lorewell.http.parameters import AnyPromptId
 from lorewell.model import (
     ActivatePreview,
     ActivateRequest,
@@ -59,15 +61,17 @@ router = APIRouter()
         },
     ),
 )
-async def activate_for_turn(call: Reading) -> Response:
+async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
     """Return what SillyTavern does with these books in this turn, and why.
 
     With a `conversation_id` timed state is kept from turn to turn, which takes the scope `write`.
+    Who watches the prompt that it is for is told of it: that of the query, else that of the body.
     """
     request = await call.body(ActivateRequest)
     if request.conversation_id is not None:
         await call.need("write")
-    found = await activate_turn(call.services, call.tenant_id, request)
+    occasion = occasion_of(request, prompt_id)
+    found = await activate_turn(call.services, call.tenant_id, request, occasion)
     return await answer_written(found, parts=len(found.verdicts))
 
 

@@ -1,0 +1,1 @@
+"""The live channel: what is told of selections, and to whom."""

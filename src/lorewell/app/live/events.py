@@ -1,0 +1,267 @@
+"""Events of the live channel, made of what each policy answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, cast
+from urllib.parse import urlencode
+
+from lorewell.engine.sillytavern.javascript import sort_descending
+from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.world import World
+from lorewell.model import (
+    POSITIONS,
+    Block,
+    Policy,
+    SelectResponse,
+    SillyTavernResponse,
+)
+from lorewell.model.activated import ActivatedEntry
+from lorewell.model.entry import Role
+from lorewell.model.live import (
+    MAX_LISTED,
+    PREVIEW_CHARS,
+    TITLE_CHARS,
+    LiveEntry,
+    LiveGroup,
+    LivePosition,
+    LiveSelection,
+    LiveStats,
+    Told,
+)
+from lorewell.model.replica import ReplicaActive, ReplicaResponse
+
+NOWHERE: Final = "nowhere"
+_LABELS: Final[Mapping[str | int, str]] = {
+    "before_character": "before the character",
+    "after_character": "after the character",
+    "before_examples": "before the examples",
+    "after_examples": "after the examples",
+    "author_note_top": "above the author's note",
+    "author_note_bottom": "below the author's note",
+    "at_depth": "in the history",
+    "outlet": "in an outlet",
+    NOWHERE: "nowhere",
+}
+# SillyTavern's numbers, 0 to 7.
+_SILLYTAVERN: Final = (
+    *("before_character", "after_character", "author_note_top", "author_note_bottom"),
+    *("at_depth", "before_examples", "after_examples", "outlet"),
+)
+_PROMPT_ORDER: Final = (*POSITIONS, NOWHERE)
+# The order of the prompt by the numbers of replica (spec/replica.md §5).
+_REPLICA_ORDER: Final = (5, 1, 0, 2, 3, 6, 4, 7)
+_REPLICA_DEPTH: Final = 6
+_ROLES: Final[Mapping[object, Role]] = {0: "system", 1: "user", 2: "assistant"}
+_DEFAULT_DEPTH: Final = 4
+
+
+class Named(NamedTuple):
+    """A book that SillyTavern's rules looked at, and its id if it is stored."""
+
+    world: World
+    book_id: str | None
+
+
+class _Place(NamedTuple):
+    position: str | int
+    depth: float | None = None
+    role: Role | None = None
+    outlet_name: str | None = None
+
+
+_Placed = tuple[_Place, LiveEntry]
+
+
+class _Figures(NamedTuple):
+    ledger: str | None
+    tokens: int | None
+    token_budget: int | None
+
+
+def ledger_path(path: str, tenant_id: str) -> str:
+    """Return path and query that open a ledger."""
+    return f"{path}?{urlencode({'tenant_id': tenant_id})}"
+
+
+def of_selection(answer: SelectResponse, ledger: str | None, told: Told) -> LiveSelection:
+    """Return the event of a native selection."""
+    decided = {each.id: each for each in answer.decisions if each.selected}
+
+    def entries() -> Iterator[_Placed]:
+        for block in answer.blocks:
+            decision = decided.get(block.id)
+            yield (
+                _native_place(block),
+                LiveEntry(
+                    book_id=block.book_id,
+                    entry_id=block.entry_id,
+                    title=block.title[:TITLE_CHARS],
+                    reason=block.reason,
+                    key=None if decision is None else decision.facts.key,
+                    tokens=None if decision is None else decision.cost,
+                    preview=block.content[:PREVIEW_CHARS],
+                ),
+            )
+
+    figures = _Figures(ledger, answer.token_count, answer.token_budget)
+    return _event(told, "native", entries(), figures)
+
+
+def _native_place(block: Block) -> _Place:
+    match block.position:
+        case "at_depth":
+            return _Place("at_depth", depth=block.depth, role=block.role)
+        case "outlet":
+            return _Place("outlet", outlet_name=block.outlet_name)
+        case position:
+            return _Place(position)
+
+
+def of_activation(
+    answer: SillyTavernResponse, books: Sequence[Named], ledger: str | None, told: Told
+) -> LiveSelection:
+    """Return the event of a turn under the policy `sillytavern`.
+
+    Args:
+        answer: of the turn.
+        books: that it looked at.
+        ledger: what opens its ledger, if that is kept.
+        told: what else there is to tell.
+    """
+    # As that program places them: those of a greater order stand later (spec/sillytavern.md §12).
+    ascending = sort_descending(
+        answer.activated, lambda each: float("nan") if each.order is None else each.order
+    )[::-1]
+    placed = [_activated(each, books) for each in ascending]
+    placed.sort(key=lambda each: _in_prompt(each[0]))
+    figures = _Figures(ledger, answer.budget.used, answer.budget.limit)
+    return _event(told, "sillytavern", placed, figures)
+
+
+def _activated(entry: ActivatedEntry, books: Sequence[Named]) -> _Placed:
+    found = _find_lore(entry, books)
+    lore, book_id = (None, None) if found is None else found
+    comment = None if lore is None else lore.fields.get("comment")
+    return (
+        _sillytavern_place(entry, lore),
+        LiveEntry(
+            book_id=book_id,
+            book=None if book_id else entry.book,
+            entry_id=entry.id.removeprefix(f"{entry.book}."),
+            title=comment[:TITLE_CHARS] if isinstance(comment, str) else "",
+            reason=entry.reason,
+            key=entry.key,
+            preview=entry.content[:PREVIEW_CHARS],
+        ),
+    )
+
+
+def _find_lore(entry: ActivatedEntry, books: Sequence[Named]) -> tuple[Lore, str | None] | None:
+    for world, book_id in books:
+        for index in world.by_id.get(entry.id, ()):
+            return world.entries[index], book_id
+    return None
+
+
+def _sillytavern_place(entry: ActivatedEntry, lore: Lore | None) -> _Place:
+    if entry.position is None or not entry.content:
+        return _Place(NOWHERE)
+    position = _SILLYTAVERN[entry.position]
+    if lore is None:
+        return _Place(position)
+    match position:
+        case "at_depth":
+            depth = lore.depth if isinstance(lore.depth, int | float) else _DEFAULT_DEPTH
+            role = lore.role if isinstance(lore.role, int | float) else 0
+            return _Place(position, depth=depth, role=_ROLES.get(role, "system"))
+        case "outlet":
+            return _Place(position, outlet_name=lore.outlet) if lore.outlet else _Place(NOWHERE)
+        case _:
+            return _Place(position)
+
+
+def _in_prompt(place: _Place) -> tuple[int, float]:
+    """Return where a place stands: of the depths, the greatest comes first."""
+    return _PROMPT_ORDER.index(cast("str", place.position)), -(place.depth or 0)
+
+
+def of_replica(answer: ReplicaResponse, told: Told) -> LiveSelection:
+    """Return the event of a turn under the policy `replica`; its statistics are that policy's."""
+    placed = sorted(
+        ((_replica_place(each), _replica_entry(each)) for each in answer.entries),
+        key=lambda each: _REPLICA_ORDER.index(cast("int", each[0].position)),
+    )
+    labels: dict[str | int, str] = {each.position: each.position_label for each in answer.entries}
+    return _event(told, "replica", placed, _Figures(None, None, None), labels)
+
+
+def _replica_place(entry: ReplicaActive) -> _Place:
+    if entry.position != _REPLICA_DEPTH:
+        return _Place(entry.position)
+    return _Place(entry.position, depth=entry.depth, role=_ROLES.get(entry.role, "system"))
+
+
+def _replica_entry(entry: ReplicaActive) -> LiveEntry:
+    comment = entry.entry.get("comment")
+    return LiveEntry(
+        book_id=entry.book_id,
+        entry_id=entry.uid,
+        title=comment[:TITLE_CHARS] if isinstance(comment, str) else "",
+        reason=entry.trigger_type,
+        preview=entry.content[:PREVIEW_CHARS],
+    )
+
+
+def _event(
+    told: Told,
+    policy: Policy,
+    placed: Iterable[_Placed],
+    figures: _Figures,
+    labels: Mapping[str | int, str] | None = None,
+) -> LiveSelection:
+    names = _LABELS if labels is None else labels
+    groups: dict[_Place, list[LiveEntry]] = {}
+    positions: Counter[str | int] = Counter()
+    reasons: Counter[str] = Counter()
+    total = 0
+    for place, entry in placed:
+        total += 1
+        positions[place.position] += 1
+        reasons[entry.reason] += 1
+        if total <= MAX_LISTED:
+            groups.setdefault(place, []).append(entry)
+    counted = positions.items() if labels is None else sorted(positions.items())
+    occasion = told.occasion
+    return LiveSelection(
+        tenant_id=told.tenant_id,
+        prompt_id=occasion.prompt_id,
+        policy=policy,
+        source=occasion.source,
+        conversation_id=occasion.conversation_id,
+        at=told.at,
+        ledger=figures.ledger,
+        groups=tuple(
+            LiveGroup(
+                position=place.position,
+                label=names[place.position],
+                depth=place.depth,
+                role=place.role,
+                outlet_name=place.outlet_name,
+                entries=tuple(entries),
+            )
+            for place, entries in groups.items()
+        ),
+        stats=LiveStats(
+            total=total,
+            by_position=tuple(
+                LivePosition(position=position, label=names[position], count=count)
+                for position, count in counted
+            ),
+            by_reason=dict(reasons),
+            tokens=figures.tokens,
+            token_budget=figures.token_budget,
+            unlisted=max(0, total - MAX_LISTED),
+        ),
+    )

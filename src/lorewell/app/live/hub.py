@@ -1,0 +1,288 @@
+"""Who publishes, who is told, and the table in between.
+
+Every event takes one way, whichever process it was made in: into the table, many in one
+transaction, and from there, by its number, to all who watch its prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lorewell.app.live.subscription import Frame, Subscription
+from lorewell.app.ports import Clock, Store, Transaction
+from lorewell.app.rows import LiveEvent
+from lorewell.app.times import stamp
+from lorewell.errors import StorageUnavailableError
+from lorewell.model.live import LiveMissed, LiveReady, LiveSelection, Occasion, Told, numbered
+
+MAX_WAITING = 2_000
+MAX_KEPT = 50_000
+MAX_REPLAYED = 1_000
+MAX_LOST_PROMPTS = 1_000
+_MAX_BATCH = 500
+_SECONDS_BETWEEN_WRITES = 0.1  # each write makes the short turns look up their books again
+_SECONDS_BETWEEN_DROPS = 10.0
+_SECONDS_WITHOUT_HEARING = 2.0  # behind a pooler of transactions nothing is ever heard
+_SECONDS_BETWEEN_ATTEMPTS = 0.5
+
+Make = Callable[[Told], LiveSelection]
+
+
+@dataclass(slots=True)
+class LiveCounts:
+    """What has been counted since the start of this process.
+
+    Attributes:
+        published: events that were written.
+        lost: events that came faster than they could be written.
+        told: frames that were handed to subscribers.
+        slow: subscribers that were dropped.
+    """
+
+    published: int = 0
+    lost: int = 0
+    told: int = 0
+    slow: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    tenant_id: str
+    occasion: Occasion
+    at: datetime
+    make: Make
+
+
+class LiveHub:
+    """The live channel of one process. Belongs to one event loop."""
+
+    def __init__(self, store: Store, clock: Clock, *, keep_s: int) -> None:
+        """Publish into this store, where events stay for `keep_s` seconds."""
+        self._store, self._clock = store, clock
+        self._keep = timedelta(seconds=keep_s)
+        self._waiting: deque[_Waiting] = deque()
+        self._lost: dict[tuple[str, str], int] = {}
+        self._to_write = asyncio.Event()
+        self._heard = asyncio.Event()
+        self._beginning = asyncio.Lock()
+        self._last: int | None = None  # up to where subscribers were told; None without any
+        self._subscribers: dict[tuple[str, str], set[Subscription]] = defaultdict(set)
+        self._drop_at = 0.0
+        self.counts = LiveCounts()
+
+    def publish(self, tenant_id: str, occasion: Occasion, make: Make) -> None:
+        """Take an event; it is made and written soon. Of too many, the oldest are let go."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._lose(self._waiting.popleft())
+        self._waiting.append(_Waiting(tenant_id, occasion, self._clock.now(), make))
+        self._to_write.set()
+
+    def _lose(self, waiting: _Waiting) -> None:
+        self.counts.lost += 1
+        name = (waiting.tenant_id, waiting.occasion.prompt_id)
+        if name in self._lost or len(self._lost) < MAX_LOST_PROMPTS:
+            self._lost[name] = self._lost.get(name, 0) + 1
+
+    @asynccontextmanager
+    async def subscribe(
+        self, tenant_id: str, prompt_id: str, last_id: int | None
+    ) -> AsyncIterator[Subscription]:
+        """Yield the frames of a prompt from now on, and before them what was missed since an id.
+
+        Raises:
+            StorageUnavailableError: what was missed can't be read.
+        """
+        until = await self._begin()
+        name, subscription = (tenant_id, prompt_id), Subscription()
+        # What is read from now on waits for it. What was read before, up to `until`, is replayed:
+        # nothing is left out, and nothing comes twice.
+        self._subscribers[name].add(subscription)
+        try:
+            first = [_frame("ready", 0, _ready(tenant_id, prompt_id, until))]
+            after = 0
+            if last_id is not None:
+                missed, after = await self._replay(name, last_id, until)
+                first += missed
+            subscription.begin(first, after=after)
+            yield subscription
+        finally:
+            self._subscribers[name].discard(subscription)
+            if not self._subscribers[name]:
+                del self._subscribers[name]
+
+    async def _begin(self) -> int:
+        async with self._beginning:
+            if self._last is None:
+                self._last = (await self._store.read(lambda tx: tx.live_ids()))[1]
+            return self._last
+
+    async def _replay(
+        self, name: tuple[str, str], last_id: int, until: int
+    ) -> tuple[list[Frame], int]:
+        """Return what came since an id, and the id that the client has seen for sure."""
+
+        def work(tx: Transaction) -> tuple[tuple[int, int], Sequence[LiveEvent]]:
+            found = tx.list_live_of(*name, after=last_id, until=until, limit=MAX_REPLAYED + 1)
+            return tx.live_ids(), found
+
+        (oldest, newest), found = await self._store.read(work)
+        if last_id > newest:
+            return [_missed(LiveMissed(reason="unknown", after=None, before=newest + 1))], 0
+        frames = []
+        if oldest > last_id + 1:
+            frames.append(_missed(LiveMissed(reason="expired", after=last_id, before=oldest)))
+        if len(found) > MAX_REPLAYED:
+            found = found[1:]
+            before = found[0].id
+            frames.append(_missed(LiveMissed(reason="too_many", after=last_id, before=before)))
+        # Another process may have told it more than this one has read yet.
+        return frames + [_event_frame(each) for each in found], last_id
+
+    async def run(self) -> None:
+        """Write what is published and tell what is written, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._store.hear(self._heard.set))
+            tasks.create_task(self._write())
+            tasks.create_task(self._follow())
+
+    async def flush(self) -> None:
+        """Write what waits.
+
+        Raises:
+            StorageUnavailableError: it could not be written; it goes on waiting.
+        """
+        while self._waiting or self._lost:
+            lost, self._lost = self._lost, {}
+            taken = [self._waiting.popleft() for _ in range(min(_MAX_BATCH, len(self._waiting)))]
+            now = self._clock.now()
+            events = [_lost_event(name, count, now) for name, count in lost.items()]
+            for each in taken:
+                made = self._make(each)
+                if made is not None:
+                    events.append(made)
+                await asyncio.sleep(0)  # selections come between
+            try:
+                await self._store.write(self._adding(events, now))
+            except StorageUnavailableError:
+                self._put_back(taken, lost)
+                raise
+            self.counts.published += len(events) - len(lost)
+            self._heard.set()
+
+    def _adding(self, events: Sequence[LiveEvent], now: datetime) -> Callable[[Transaction], None]:
+        loop_time = asyncio.get_running_loop().time()
+        drops = loop_time >= self._drop_at
+        if drops:
+            self._drop_at = loop_time + _SECONDS_BETWEEN_DROPS
+
+        def work(tx: Transaction) -> None:
+            if events:
+                tx.add_live(events)
+            if drops:
+                tx.drop_live(made_before=now - self._keep, most=MAX_KEPT)
+
+        return work
+
+    def _make(self, waiting: _Waiting) -> LiveEvent | None:
+        told = Told(tenant_id=waiting.tenant_id, occasion=waiting.occasion, at=stamp(waiting.at))
+        try:
+            body = waiting.make(told).to_json()
+        except Exception as error:  # noqa: BLE001  an event that can't be made stops no other
+            context = {"message": "A live event could not be made.", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            return None
+        return LiveEvent(
+            tenant_id=waiting.tenant_id,
+            prompt_id=waiting.occasion.prompt_id,
+            made_at=waiting.at,
+            body=body,
+        )
+
+    def _put_back(self, taken: Sequence[_Waiting], lost: dict[tuple[str, str], int]) -> None:
+        for name, count in lost.items():
+            self._lost[name] = self._lost.get(name, 0) + count
+        self._waiting.extendleft(reversed(taken))
+        while len(self._waiting) > MAX_WAITING:
+            self._lose(self._waiting.popleft())
+
+    async def _write(self) -> None:
+        while True:
+            await self._to_write.wait()
+            self._to_write.clear()
+            try:
+                await self.flush()
+            except StorageUnavailableError:
+                self._to_write.set()
+                await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+            await asyncio.sleep(_SECONDS_BETWEEN_WRITES)
+
+    async def _follow(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SECONDS_WITHOUT_HEARING):
+                    await self._heard.wait()
+            self._heard.clear()
+            if not self._subscribers:
+                self._last = None
+                continue
+            try:
+                while await self._tell_more():
+                    pass
+            except StorageUnavailableError:
+                self._heard.set()
+                await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+
+    async def _tell_more(self) -> bool:
+        """Tell subscribers what is new; return whether there may be more."""
+        after = await self._begin()
+
+        def work(tx: Transaction) -> tuple[int, Sequence[LiveEvent]]:
+            return tx.live_ids()[0], tx.list_live(after=after, limit=_MAX_BATCH)
+
+        oldest, found = await self._store.read(work)
+        if oldest > after + 1:  # the database was away for longer than events are kept
+            missed = _missed(LiveMissed(reason="expired", after=after, before=oldest))
+            self._tell([each for subs in self._subscribers.values() for each in subs], missed)
+        for event in found:
+            watching = self._subscribers.get((event.tenant_id, event.prompt_id))
+            if watching:
+                self._tell(watching, _event_frame(event))
+        if found:
+            self._last = found[-1].id
+        return len(found) == _MAX_BATCH
+
+    def _tell(self, subscribers: set[Subscription] | Sequence[Subscription], frame: Frame) -> None:
+        self.counts.told += len(subscribers)
+        for each in subscribers:
+            if not each.offer(frame):
+                self.counts.slow += 1
+
+
+def _ready(tenant_id: str, prompt_id: str, last_id: int) -> bytes:
+    return LiveReady(tenant_id=tenant_id, prompt_id=prompt_id, last_id=last_id).to_json()
+
+
+def _frame(kind: str, number: int, body: bytes) -> Frame:
+    return Frame(kind, number, body.decode())
+
+
+def _event_frame(event: LiveEvent) -> Frame:
+    kind = "missed" if event.body.startswith(_MISSED) else "selection"
+    return _frame(kind, event.id, numbered(event.body, event.id))
+
+
+_MISSED = b'{"type":"missed"'
+
+
+def _missed(missed: LiveMissed) -> Frame:
+    return _frame("missed", 0, missed.to_json())
+
+
+def _lost_event(name: tuple[str, str], count: int, now: datetime) -> LiveEvent:
+    body = LiveMissed(reason="overflow", count=count).to_json()
+    return LiveEvent(tenant_id=name[0], prompt_id=name[1], made_at=now, body=body)

@@ -1,0 +1,84 @@
+"""The live channel as an answer of HTTP: server-sent events, as long as the client is there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from lorewell.app.live.subscription import SlowConsumer, Subscription
+from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
+from lorewell.http.observe import BrokenOff
+from lorewell.http.protocol import STOPPING
+from lorewell.http.sockets import Places
+
+Feed = AbstractAsyncContextManager[Subscription]
+
+
+class LiveStream(Response):
+    """Sends the frames of a subscription until the client goes or the service stops."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, feed: Feed, places: Places, *, send_s: float) -> None:
+        """Take a subscription that has not begun yet; a client has `send_s` to take its frames."""
+        super().__init__()
+        self._feed, self._places, self._send_s = feed, places, send_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Raises:
+            LorewellError: there is no place or no subscription, and nothing was sent.
+            BrokenOff: the client did not take what it was sent.
+        """
+        stopping = scope["state"][STOPPING] = asyncio.Event()
+        with self._places.take():
+            async with self._feed as subscription:
+                telling = asyncio.create_task(self._tell(subscription, send))
+                ends = {
+                    telling,
+                    asyncio.create_task(_wait_until_gone(receive)),
+                    asyncio.create_task(stopping.wait()),
+                }
+                try:
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                    if telling.done():
+                        telling.result()
+                finally:
+                    for task in ends:
+                        task.cancel()
+                    await asyncio.gather(*ends, return_exceptions=True)
+        raise BrokenOff  # an answer without an end has to end its connection
+
+    async def _tell(self, subscription: Subscription, send: Send) -> None:
+        headers = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        try:
+            while True:
+                data = await _next(subscription)
+                async with asyncio.timeout(self._send_s):
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                    await asyncio.sleep(0)
+        except SlowConsumer:
+            data = event("end", '{"type":"end","reason":"slow_consumer"}')
+            async with asyncio.timeout(self._send_s):
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+        except TimeoutError:
+            return
+
+
+async def _next(subscription: Subscription) -> bytes:
+    try:
+        async with asyncio.timeout(QUIET_SECONDS):
+            frames = await subscription.take()
+    except TimeoutError:
+        return STILL_HERE
+    return b"".join(event(each.type, each.text, each.id) for each in frames)
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

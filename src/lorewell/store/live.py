@@ -1,0 +1,95 @@
+"""Events of the live channel: numbered in the order in which they become visible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import RowMapping, bindparam, delete, func, insert, or_, select
+
+from lorewell.app.rows import LiveEvent
+from lorewell.store.statements import Statements
+from lorewell.store.tables import live_events
+
+_INSERT = insert(live_events)
+_IDS = select(
+    func.coalesce(func.min(live_events.c.id), 0).label("oldest"),
+    func.coalesce(func.max(live_events.c.id), 0).label("newest"),
+)
+_AFTER = (
+    select(live_events)
+    .where(live_events.c.id > bindparam("after"))
+    .order_by(live_events.c.id)
+    .limit(bindparam("limit"))
+)
+_NEWEST_OF = (
+    select(live_events)
+    .where(
+        live_events.c.tenant_id == bindparam("tenant"),
+        live_events.c.prompt_id == bindparam("prompt"),
+        live_events.c.id > bindparam("after"),
+        live_events.c.id <= bindparam("until"),
+    )
+    .order_by(live_events.c.id.desc())
+    .limit(bindparam("limit"))
+)
+_NEWEST = select(func.max(live_events.c.id)).scalar_subquery()
+_DROP = delete(live_events).where(
+    live_events.c.id < _NEWEST,
+    or_(
+        live_events.c.made_at < bindparam("made_before"),
+        live_events.c.id <= _NEWEST - bindparam("most"),
+    ),
+)
+
+
+class LiveEvents(Statements):
+    """What a transaction does with events of the live channel."""
+
+    def add_live(self, events: Sequence[LiveEvent]) -> int:
+        """Add events in their order, say so to all who listen, and return the last one's id."""
+        self._take_turn()
+        rows = [
+            {
+                "tenant_id": each.tenant_id,
+                "prompt_id": each.prompt_id,
+                "made_at": each.made_at,
+                "body": self._pack(each.body),
+            }
+            for each in events
+        ]
+        self._execute(_INSERT, rows)
+        newest = self.live_ids()[1]
+        self._announce(newest)
+        return newest
+
+    def live_ids(self) -> tuple[int, int]:
+        """Return the ids of the oldest and the newest event that are kept; 0 where none is."""
+        row = self._row(_IDS)
+        return (0, 0) if row is None else (row["oldest"], row["newest"])
+
+    def list_live(self, *, after: int, limit: int) -> Sequence[LiveEvent]:
+        """Return events of all tenants, oldest first."""
+        return self._events(self._rows(_AFTER, after=after, limit=limit))
+
+    def list_live_of(
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
+    ) -> Sequence[LiveEvent]:
+        """Return the newest events of a prompt up to an id, oldest first."""
+        rows = self._rows(
+            _NEWEST_OF, tenant=tenant_id, prompt=prompt_id, after=after, until=until, limit=limit
+        )
+        return self._events(rows[::-1])
+
+    def drop_live(self, *, made_before: datetime, most: int) -> int:
+        """Forget old events, and all but the newest ones; return how many."""
+        return self._change(_DROP, made_before=made_before, most=most)
+
+    def _take_turn(self) -> None:
+        """Wait for others that add events, until they have committed."""
+
+    def _announce(self, newest: int) -> None:
+        """Tell all processes, when this is committed, that there are events up to this id."""
+
+    def _events(self, rows: Sequence[RowMapping]) -> Sequence[LiveEvent]:
+        return [LiveEvent(**{**row, "body": self._unpack(row["body"])}) for row in rows]
