@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +19,13 @@ from process import Server, environment, running
 from served import Tenant
 
 EVIL = "<img src=x onerror=\"document.title='evil'\">"
-LAMP = {"id": "lamp", "title": "The lamp", "keys": ["lamp"], "content": "It burns green."}
+LAMP = {
+    "id": "lamp",
+    "title": "The lamp",
+    "keys": ["lamp"],
+    "content": "It burns green.",
+    "order": 90,
+}
 BELL = {"id": "bell", "title": "钟", "keys": ["钟"], "content": "钟归沈七管。", "order": 50}
 FERRY = {
     "id": "ferry",
@@ -31,6 +37,9 @@ FERRY = {
 }
 SPELL = {"id": "spell", "title": EVIL, "keys": ["spell"], "content": f"{EVIL}<b>bold</b>"}
 BOOK = {"name": "渡口", "entries": [LAMP, BELL, FERRY, SPELL]}
+TOWER = {"uid": 0, "key": ["灯塔"], "comment": "灯塔", "content": "灯塔烧油。", "position": 0}
+FOG = {"uid": 1, "constant": True, "comment": "雾", "content": "หมอก 🌫️", "position": 4}
+WORLD = {"entries": {"0": TOWER, "1": {**FOG, "depth": 3, "role": 2}}}
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -70,6 +79,15 @@ class Prompt:
         answer = self.tenant("POST", "/v1/context/select", params=params, json=body)
         assert answer.status_code == 200, answer.text
 
+    def bind(self, world: dict[str, Any]) -> None:
+        """Bind a book from SillyTavern to it."""
+        files = [("files", ("world.json", json.dumps(world).encode()))]
+        imported = self.tenant("POST", "/v1/imports/files", files=files).json()
+        body = {"bindings": [{"book_id": imported["books"][0]["book_id"]}]}
+        params = {"prompt_id": self.prompt_id}
+        answer = self.tenant("PUT", "/v1/prompt-bindings", params=params, json=body)
+        assert answer.status_code == 200, answer.text
+
 
 @pytest.fixture(name="prompt")
 def prompt_fixture(server: Server) -> Prompt:
@@ -89,8 +107,14 @@ def test_selections_appear_as_they_are_made(prompt: Prompt, visit: Visit, show: 
     expect(page.get_by_role("region", name="Active entries")).to_contain_text("No selection yet.")
     prompt.select("lamp, 钟, 渡し")
     expect(entries(page)).to_have_text(
-        ["Active entries", "Before the character", "钟", "The lamp"]
-        + ["In the history · depth 2 · system", "霧の渡し場"]
+        [
+            "Active entries",
+            "Before the character",
+            "钟",
+            "The lamp",
+            "In the history · depth 2 · system",
+            "霧の渡し場",
+        ]
     )
     now = page.get_by_role("region", name="Active entries")
     expect(now).to_contain_text("keyword · 钟")
@@ -101,8 +125,14 @@ def test_selections_appear_as_they_are_made(prompt: Prompt, visit: Visit, show: 
     show(page, "live-en")
     page.get_by_role("button", name="中文").click()
     expect(entries(page)).to_have_text(
-        ["激活的条目", "角色定义之前", "钟", "The lamp", "历史消息之中 · 深度 2 · system"]
-        + ["霧の渡し場"]
+        [
+            "激活的条目",
+            "角色定义之前",
+            "钟",
+            "The lamp",
+            "历史消息之中 · 深度 2 · system",
+            "霧の渡し場",
+        ]
     )
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     show(page, "live-zh")
@@ -156,21 +186,33 @@ def test_the_ledger_opens(prompt: Prompt, visit: Visit, show: Show) -> None:
     page.get_by_text("All decisions").click()
     rows = page.get_by_role("row")
     expect(rows).to_have_text(
-        ["EntryActiveReasonKey", "lampnonot_triggered", "bellyeskeyword钟"]
-        + ["ferrynonot_triggered", "spellnonot_triggered"]
+        [
+            "EntryActiveReasonKey",
+            "lampnonot_triggered",
+            "bellyeskeyword钟",
+            "ferrynonot_triggered",
+            "spellnonot_triggered",
+        ]
     )
     show(page, "live-ledger")
 
 
-def test_other_policies_have_their_own_words(prompt: Prompt, visit: Visit) -> None:
+def test_sillytavern_has_its_own_reasons(prompt: Prompt, visit: Visit) -> None:
+    prompt.bind(WORLD)
     page = visit(prompt.page, "zh-CN")
     expect(page.get_by_text("已连接", exact=True)).to_be_visible()
-    ask(prompt, "/v1/sillytavern/activate", SILLYTAVERN)
-    expect(entries(page)).to_have_text(["激活的条目", "角色定义之前", "灯塔"])
-    ask(prompt, "/v1/replica/activate", REPLICA)
+    macros = {"user": "Ann", "char": "Mira"}
+    chat = [{"name": "Ann", "content": "去灯塔看看"}]
+    body = {"chat": chat, "macros": macros, "context_tokens": 8000, "prompt_id": prompt.prompt_id}
+    answer = prompt.tenant("POST", "/v1/sillytavern/activate", json=body)
+    assert answer.status_code == 200, answer.text
     expect(entries(page)).to_have_text(
-        ["激活的条目", "角色定义之后 (0)", "灯塔", "系统提示/作者注释 (4)", "c1", "g2"]
+        ["激活的条目", "角色定义之前", "灯塔", "历史消息之中 · 深度 3 · assistant", "雾"]
     )
+    now = page.get_by_role("region", name="激活的条目")
+    expect(now).to_contain_text("primary · 灯塔")
+    expect(now).to_contain_text("按理由：primary × 1 · constant × 1")
+    expect(page.get_by_text("全部判定")).to_be_hidden()  # a turn outside a conversation is not kept
 
 
 def test_what_was_missed_comes_when_the_server_is_back(
