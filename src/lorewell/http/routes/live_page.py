@@ -1,4 +1,4 @@
-"""A page that shows what the live channel tells; it holds nothing itself, so anybody may load it."""
+"""A page that shows what the live channel tells. It holds nothing itself: anybody may load it."""
 
 from __future__ import annotations
 
