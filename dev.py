@@ -33,7 +33,7 @@ CHECKS = [
 ]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
-APT_PAUSES_S = (0, 10, 20, 40)  # before each attempt: the list of packages knows no waiting
+APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no waiting
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from browser.chromium import Show, Visit
-from process import Server, running
+from process import Server
 from served import Tenant
 
 BELL = {"id": "bell", "title": "钟", "keys": ["钟", "bell"], "content": "LORE 钟归沈七管。"}
@@ -39,17 +37,13 @@ CHINESE = {
 }
 
 
-@pytest.fixture(name="server", scope="module")
-def server_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("demo")
-    url = f"sqlite:///{folder / 'lorewell.db'}"
-    with running(folder / "log", database_url=url, demo_tenant="demo") as server:
-        tenant = Tenant(server, "demo")
-        book_id = tenant.create({"name": "渡口", "entries": [BELL, TIDE]})
-        body = {"bindings": [{"book_id": book_id}]}
-        bound = tenant("PUT", "/v1/prompt-bindings", params={"prompt_id": "sample"}, json=body)
-        assert bound.status_code == 200, bound.text
-        yield server
+@pytest.fixture(scope="module", autouse=True)
+def _bound(server: Server) -> None:
+    tenant = Tenant(server, "demo")
+    book_id = tenant.create({"name": "渡口", "entries": [BELL, TIDE]})
+    body = {"bindings": [{"book_id": book_id}]}
+    bound = tenant("PUT", "/v1/prompt-bindings", params={"prompt_id": "sample"}, json=body)
+    assert bound.status_code == 200, bound.text
 
 
 def say(page: Page, texts: dict[str, str], said: str) -> None:

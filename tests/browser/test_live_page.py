@@ -42,18 +42,6 @@ FOG = {"uid": 1, "constant": True, "comment": "雾", "content": "หมอก �
 WORLD = {"entries": {"0": TOWER, "1": {**FOG, "depth": 3, "role": 2}}}
 
 
-@pytest.fixture(name="folder", scope="module")
-def folder_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("live")
-
-
-@pytest.fixture(name="server", scope="module")
-def server_fixture(folder: Path) -> Iterator[Server]:
-    url = f"sqlite:///{folder / 'lorewell.db'}"
-    with running(folder / "log", database_url=url, live=True) as server:
-        yield server
-
-
 class Prompt:
     """A prompt of a tenant that nobody else knows, with a book."""
 
@@ -92,6 +80,29 @@ class Prompt:
 @pytest.fixture(name="prompt")
 def prompt_fixture(server: Server) -> Prompt:
     return Prompt(server)
+
+
+def event(number: int) -> dict[str, Any]:
+    """Return a selection of one entry, as docs/live.md has it."""
+    title = f"entry {number}"
+    entry = {"book_id": "b", "entry_id": "e", "title": title, "reason": "constant", "preview": ""}
+    return {
+        "type": "selection",
+        "id": number,
+        "policy": "replica",
+        "source": "replica",
+        "at": "2026-03-01T12:00:00.000000Z",
+        "ledger": None,
+        "groups": [{"position": 5, "label": "作为系统消息", "entries": [entry]}],
+        "stats": {
+            "total": 1,
+            "by_position": [{"position": 5, "label": "作为系统消息", "count": 1}],
+            "by_reason": {"constant": 1},
+            "tokens": None,
+            "token_budget": None,
+            "unlisted": 0,
+        },
+    }
 
 
 def entries(page: Page) -> Locator:
@@ -216,10 +227,10 @@ def test_sillytavern_has_its_own_reasons(prompt: Prompt, visit: Visit) -> None:
 
 
 def test_what_was_missed_comes_when_the_server_is_back(
-    folder: Path, prompt: Prompt, visit: Visit
+    database_url: str, tmp_path: Path, prompt: Prompt, visit: Visit
 ) -> None:
-    given = {"database_url": f"sqlite:///{folder / 'lorewell.db'}", "live": True}
-    first = Server(folder / "first", **given)
+    given = {"database_url": database_url, "live": True}
+    first = Server(tmp_path / "first", **given)
     page = visit(prompt.at(first).page)
     expect(page.get_by_text("Connected", exact=True)).to_be_visible()
     prompt.at(first).select("lamp")
@@ -228,7 +239,7 @@ def test_what_was_missed_comes_when_the_server_is_back(
     expect(page.get_by_text(re.compile("Connection lost; next attempt in"))).to_be_visible()
     prompt.select("钟")
     prompt.select("渡し")
-    with running(folder / "second", port=first.port, **given):
+    with running(tmp_path / "second", port=first.port, **given):
         expect(page.get_by_text("Connected", exact=True)).to_be_visible()
         expect(page.get_by_role("heading", name="霧の渡し場")).to_be_visible()
         selections = page.get_by_role("region", name="Selections").get_by_role("listitem")
@@ -253,6 +264,18 @@ def test_it_says_what_may_be_missing(server: Server, visit: Visit, locale: str) 
     page = visit(f"{server.url}/live?tenant_id=t&prompt_id=p", locale, stand_in=tell)
     log = page.get_by_role("log").get_by_role("paragraph")
     expect(log).to_contain_text([told[locale == "zh-CN"] for told in tellings.values()])
+
+
+def test_many_selections_at_once_are_no_more_than_a_list(server: Server, visit: Visit) -> None:
+    def flood(socket: WebSocketRoute) -> None:
+        socket.send(json.dumps({"type": "ready", "last_id": 0}))
+        for number in range(1, 1001):
+            socket.send(json.dumps(event(number)))
+
+    page = visit(f"{server.url}/live?tenant_id=t&prompt_id=p", stand_in=flood)
+    expect(page.get_by_role("button", name="replica")).to_have_count(100)
+    expect(page.get_by_role("heading", name="entry 1000")).to_be_visible()
+    expect(entries(page)).to_have_text(["Active entries", "As a system message (5)", "entry 1000"])
 
 
 def test_a_page_that_was_cut_off_as_slow_says_so_and_comes_back(
@@ -305,6 +328,7 @@ def test_a_key_is_shown_to_the_service_alone(
     page.get_by_label("API key").fill(key)
     page.keyboard.press("Enter")
     expect(page.get_by_text("Connected", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Disconnect")).to_be_focused()
     prompt.select("lamp")
     page.get_by_text("All decisions").click()
     expect(page.get_by_role("row").filter(has_text="lamp")).to_contain_text("keyword")

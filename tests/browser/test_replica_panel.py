@@ -6,15 +6,13 @@ entries of the last frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from browser.chromium import Show, Visit
-from chat_upstream import ChatUpstream, chat_upstream
-from process import Server, running
+from process import Server
 from replica_books import constant, keyed
 
 EVIL = "<img src=x onerror=\"document.title='evil'\"><b>雾</b>"
@@ -44,28 +42,10 @@ OPEN = """([path, language]) => {
 }"""
 
 
-@pytest.fixture(name="upstream", scope="module")
-def upstream_fixture() -> Iterator[ChatUpstream]:
-    with chat_upstream() as upstream:
-        upstream.reply("The bell rings.")
-        yield upstream
-
-
-@pytest.fixture(name="server", scope="module")
-def server_fixture(
-    upstream: ChatUpstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("panel")
-    given = {
-        "database_url": f"sqlite:///{folder / 'lorewell.db'}",
-        "live": True,
-        "replica_tenant": "demo",
-        "gateway_upstream_url": upstream.url,
-    }
-    with running(folder / "log", **given) as server:
-        made = server.client.post("/api/worldbooks", json={"name": "渡口", "entries": ENTRIES})
-        assert made.status_code == 201, made.text
-        yield server
+@pytest.fixture(scope="module", autouse=True)
+def _book(server: Server) -> None:
+    made = server.client.post("/api/worldbooks", json={"name": "渡口", "entries": ENTRIES})
+    assert made.status_code == 201, made.text
 
 
 def opened(page: Page, language: str) -> Page:
