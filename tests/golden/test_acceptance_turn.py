@@ -101,7 +101,7 @@ class Shelf:
     async def select_for_turn(
         self, request: SelectRequest, /, *, prompt_id: str | None = None
     ) -> Any:
-        assert prompt_id == "ferry"
+        del prompt_id
         await self._begin("select")
         self.requests.append(request)
         books = [book for books in self.revisions.values() for book in books]

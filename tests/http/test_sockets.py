@@ -6,31 +6,25 @@ import asyncio
 import json
 import logging.config
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 import structlog
-import uvicorn
-from fastapi import FastAPI, WebSocket
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from fastapi import WebSocket
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
-from lorewell.app.access import create_key, list_keys, revoke_key
-from lorewell.bootstrap import build_services
+from listening import Service, end_of, listening, refusal
+from lorewell.app.access import list_keys, revoke_key
 from lorewell.errors import BookNotFoundError, LorewellError
 from lorewell.http import logs, protocol, sockets
-from lorewell.http.app import create_app
-from lorewell.http.protocol import MAX_MESSAGE_BYTES, OPTIONS
+from lorewell.http.protocol import MAX_MESSAGE_BYTES
 from lorewell.http.sockets import Socket, SocketClosed, attend
-from lorewell.model import KeyRequest
 from lorewell.settings import load_settings
-from process import free_port
 
 SECRET = "雾渡的秘密 🗝"  # noqa: S105  what a message says
-QUIET = logging.getLogger("client")  # it is in the same process, and tells all in a debug log
-QUIET.setLevel(logging.WARNING)
 
 
 async def echo(socket: Socket) -> None:
@@ -56,61 +50,21 @@ async def echo(socket: Socket) -> None:
                 await socket.send(said)
 
 
-class Service:
+class Echoes(Service):
     """An application with a socket that says what it is told."""
 
-    def __init__(self, app: FastAPI, server: uvicorn.Server, port: int) -> None:
-        self.app, self.server, self.port = app, server, port
-        self.services = app.state.shared.services
-
     def connect(self, tenant: str = "demo", **given: Any) -> connect:
-        url = f"ws://127.0.0.1:{self.port}/echo/{tenant}?q={SECRET}"
-        return connect(url, proxy=None, logger=QUIET, **given)
-
-    async def key(self, *scopes: str, tenants: tuple[str, ...] = ("demo",)) -> str:
-        request = KeyRequest.model_validate({"tenants": tenants, "scopes": scopes})
-        return (await create_key(self.services, request)).secret
+        return self.socket(f"/echo/{tenant}?q={SECRET}", **given)
 
 
 @asynccontextmanager
-async def serving(database: str, **given: Any) -> AsyncIterator[Service]:
-    settings = load_settings(database_url=database, **given)
-    app = create_app(build_services(settings), settings)
-
+async def serving(database: str, **given: Any) -> AsyncIterator[Echoes]:
     async def route(websocket: WebSocket) -> None:
         await attend(websocket, echo)
 
-    app.add_api_websocket_route("/echo/{tenant}", route)
-    port = free_port()
-    options = {**OPTIONS, "log_config": None, "timeout_graceful_shutdown": 20}
-    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="on", **options))
-    running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110  it tells in no other way
-        await asyncio.sleep(0.01)
-    try:
-        async with asyncio.timeout(20):
-            yield Service(app, server, port)
-    finally:
-        server.should_exit = True
-        await running
-
-
-async def refusal(client: ClientConnection) -> tuple[dict[str, Any], int, str]:
-    """Return the problem that the last frame holds, and how the socket was closed."""
-    frame = json.loads(await client.recv())
-    with pytest.raises(ConnectionClosed) as closed:
-        await client.recv()
-    assert frame["type"] == "error"
-    assert frame["message"] == frame["problem"]["detail"]
-    assert closed.value.rcvd is not None
-    return frame["problem"], closed.value.rcvd.code, closed.value.rcvd.reason
-
-
-async def end_of(client: ClientConnection) -> tuple[int, str]:
-    with suppress(ConnectionClosed):
-        async for _ in client:
-            pass
-    return client.close_code or 0, client.close_reason or ""
+    async with listening(database, **given) as service:
+        service.app.add_api_websocket_route("/echo/{tenant}", route)
+        yield Echoes(service.app, service.server, service.port)
 
 
 def test_messages_go_both_ways(database: str) -> None:
