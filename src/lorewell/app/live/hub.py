@@ -69,7 +69,7 @@ class LiveHub:
         self._lost: dict[tuple[str, str], int] = {}
         self._to_write = asyncio.Event()
         self._heard = asyncio.Event()
-        self._beginning = asyncio.Lock()
+        self._beginning, self._flushing = asyncio.Lock(), asyncio.Lock()
         self._last: int | None = None  # up to where subscribers were told; None without any
         self._subscribers: dict[tuple[str, str], set[Subscription]] = defaultdict(set)
         self._drop_at = 0.0
@@ -156,6 +156,10 @@ class LiveHub:
         Raises:
             StorageUnavailableError: it could not be written; it goes on waiting.
         """
+        async with self._flushing:
+            await self._flush()
+
+    async def _flush(self) -> None:
         while self._waiting or self._lost:
             lost, self._lost = self._lost, {}
             taken = [self._waiting.popleft() for _ in range(min(_MAX_BATCH, len(self._waiting)))]
