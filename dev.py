@@ -68,6 +68,10 @@ CAMPAIGNS = {
         "what the gateway adds, many streams, and OpenAI's package for Node",
         ["tests/deep/test_gateway.py"],
     ),
+    "live": (
+        "500 subscribers of the live channel and 200 selections a second",
+        ["tests/deep/test_live.py"],
+    ),
     "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
 }
 

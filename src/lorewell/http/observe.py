@@ -22,6 +22,7 @@ from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
 
 REQUEST_ID = "X-Request-ID"
+COUNT = "lorewell.count"  # of messages that are sent as one
 NO_ROUTE = "none"
 _GONE = 499  # nobody was there to get an answer
 _NO_CODE = 1005  # as RFC 6455 has it
@@ -194,7 +195,7 @@ class _Talk:
     async def send(self, message: Message) -> None:
         kind = message["type"]
         if kind == "websocket.send":
-            self.sent += 1
+            self.sent += message.get(COUNT, 1)
         elif kind == "websocket.accept":
             self.is_open = True
             self._metrics.socket_opened()

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 MAX_HEAD_BYTES = 65_536
 HEAD_TIMEOUT_S = 10.0
@@ -19,6 +23,9 @@ MAX_MESSAGE_BYTES = 1024 * 1024
 CLOSE_TIMEOUT_S = 2.0
 SOCKET_LOGGER = "lorewell.sockets"
 STOPPING = "stopping"
+PACKED = "lorewell.packed"  # an extension of ASGI: messages that are packed already
+_TEXT = 0x81  # whole
+_ONE_BYTE, _TWO_BYTES = 125, 65_536
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -128,8 +135,20 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
         self.conn.debug = False
 
+    def handle_connect(self, event: Any) -> None:  # noqa: ANN401  as its base has it
+        """Begin, and say what this server knows beside what all do."""
+        super().handle_connect(event)
+        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+            cast("dict[str, Any]", self.scope["extensions"])[PACKED] = {}
+
     async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
         """Send a message; one that closes the socket does not wait behind those nobody reads."""
+        if PACKED in message:
+            await self.writable.wait()
+            if self.disconnected or self.conn.state is not State.OPEN:
+                raise ClientDisconnected
+            self.transport.write(message[PACKED])
+            return
         if message["type"] == "websocket.close":
             self.writable.set()
             self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
@@ -140,6 +159,20 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         super().shutdown()
         self.writable.set()
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+
+
+def pack(text: str) -> bytes:
+    """Return a text message as it is on the wire: that of a server is the same for everybody.
+
+    Source: RFC 6455 §5.2.
+    """
+    data = text.encode()
+    length = len(data)
+    if length <= _ONE_BYTE:
+        return bytes((_TEXT, length)) + data
+    if length < _TWO_BYTES:
+        return struct.pack("!BBH", _TEXT, _ONE_BYTE + 1, length) + data
+    return struct.pack("!BBQ", _TEXT, _ONE_BYTE + 2, length) + data
 
 
 # What uvicorn has to be told. Nothing is packed: that would take a window's memory and time for

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from lorewell.app.access import Need, authorise
+from lorewell.app.live.subscription import Frame
 from lorewell.app.services import Services
 from lorewell.errors import (
     InvalidInputError,
@@ -26,8 +27,9 @@ from lorewell.errors import (
     TooManySocketsError,
 )
 from lorewell.http.calls import Shared
-from lorewell.http.observe import log_failure
+from lorewell.http.observe import COUNT, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, problem_of, status_of
+from lorewell.http.protocol import PACKED, pack
 from lorewell.model import Scope
 
 PROTOCOL = "lorewell"
@@ -130,6 +132,17 @@ class Socket:
     async def send(self, frame: str) -> None:
         """Send a frame; wait while the client takes none."""
         await self._websocket.send_text(frame)
+
+    async def send_all(self, frames: Sequence[Frame]) -> None:
+        """Send frames that others get too; wait while the client takes none."""
+        if PACKED not in self._websocket.scope["extensions"]:
+            for frame in frames:
+                await self.send(frame.text)
+            return
+        for frame in frames:
+            frame.packed = frame.packed or pack(frame.text)
+        data = b"".join(frame.packed for frame in frames)
+        await self._websocket.send({"type": "websocket.send", PACKED: data, COUNT: len(frames)})
 
     async def tell(self, error: LorewellError) -> None:
         """Send an error without closing the socket."""

@@ -25,6 +25,7 @@ MAX_KEPT = 50_000
 MAX_REPLAYED = 1_000
 MAX_LOST_PROMPTS = 1_000
 _MAX_BATCH = 500
+_AT_ONCE = 20
 _SECONDS_BETWEEN_WRITES = 0.1  # each write makes the short turns look up their books again
 _SECONDS_BETWEEN_DROPS = 10.0
 _SECONDS_WITHOUT_HEARING = 2.0  # behind a pooler of transactions nothing is ever heard
@@ -249,22 +250,29 @@ class LiveHub:
             return tx.live_ids()[0], tx.list_live(after=after, limit=_MAX_BATCH)
 
         oldest, found = await self._store.read(work)
+        first = []
         if oldest > after + 1:  # the database was away for longer than events are kept
-            missed = _missed(LiveMissed(reason="expired", after=after, before=oldest))
-            self._tell([each for subs in self._subscribers.values() for each in subs], missed)
+            first.append(_missed(LiveMissed(reason="expired", after=after, before=oldest)))
+        frames: dict[tuple[str, str], list[Frame]] = defaultdict(list)
         for event in found:
-            watching = self._subscribers.get((event.tenant_id, event.prompt_id))
-            if watching:
-                self._tell(watching, _event_frame(event))
-        if found:
+            name = (event.tenant_id, event.prompt_id)
+            if name in self._subscribers:
+                frames[name].append(_event_frame(event))
+        telling = [
+            (each, told)
+            for name, subscribers in self._subscribers.items()
+            if (told := first + frames.get(name, []))
+            for each in subscribers
+        ]
+        if found:  # from here on who comes has to read these, and who is here is told
             self._last = found[-1].id
-        return len(found) == _MAX_BATCH
-
-    def _tell(self, subscribers: set[Subscription] | Sequence[Subscription], frame: Frame) -> None:
-        self.counts.told += len(subscribers)
-        for each in subscribers:
-            if not each.offer(frame):
+        for count, (each, told) in enumerate(telling, 1):
+            self.counts.told += len(told)
+            if not each.offer(told):
                 self.counts.slow += 1
+            if count % _AT_ONCE == 0:  # they all wake up now, and selections come between
+                await asyncio.sleep(0)
+        return len(found) == _MAX_BATCH
 
 
 def _ready(tenant_id: str, prompt_id: str, last_id: int) -> bytes:

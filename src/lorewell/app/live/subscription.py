@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 MAX_WAITING = 256
 
@@ -14,12 +14,21 @@ class SlowConsumer(Exception):  # noqa: N818  an end, not an error
     """A subscriber did not take its frames in time."""
 
 
-class Frame(NamedTuple):
-    """What is sent: its kind, its number if it has one, and its JSON, made once for everybody."""
+@dataclass(slots=True)
+class Frame:
+    """What is sent: made once for everybody who gets it.
+
+    Attributes:
+        type: its kind.
+        id: its number; 0 if it has none.
+        text: its JSON.
+        packed: what a transport makes of it, the first time that it sends it.
+    """
 
     type: str
     id: int
     text: str
+    packed: bytes = b""
 
 
 class Subscription:
@@ -37,15 +46,15 @@ class Subscription:
         self._first, self._after = first, after
         self._arrived.set()
 
-    def offer(self, frame: Frame) -> bool:
-        """Add a frame; return False if that was too much for a subscriber that was in time."""
+    def offer(self, frames: Sequence[Frame]) -> bool:
+        """Add frames; return False if that was too much for a subscriber that was in time."""
         if self.is_slow:
             return True
-        if len(self._waiting) >= MAX_WAITING:
+        if len(self._waiting) + len(frames) > MAX_WAITING:
             self._waiting.clear()
             self.is_slow = True
         else:
-            self._waiting.append(frame)
+            self._waiting.extend(frames)
         self._arrived.set()
         return not self.is_slow
 

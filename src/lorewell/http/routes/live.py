@@ -49,8 +49,7 @@ async def _tell(socket: Socket, subscription: Subscription) -> None:
         while True:
             frames = await subscription.take()
             async with asyncio.timeout(SEND_S):
-                for frame in frames:
-                    await socket.send(frame.text)
+                await socket.send_all(frames)
                 await asyncio.sleep(0)  # only then is it known whether the client takes them
     except (SlowConsumer, TimeoutError):
         raise SocketClosed(SLOW_CODE, SLOW) from None
