@@ -16,6 +16,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from browser.chromium import Show, Visit
 from process import Server, environment, running
+from replica_books import constant, keyed
 from served import Tenant
 
 EVIL = "<img src=x onerror=\"document.title='evil'\">"
@@ -224,6 +225,35 @@ def test_sillytavern_has_its_own_reasons(prompt: Prompt, visit: Visit) -> None:
     expect(now).to_contain_text("primary · 灯塔")
     expect(now).to_contain_text("按理由：primary × 1 · constant × 1")
     expect(page.get_by_text("全部判定")).to_be_hidden()  # a turn outside a conversation is not kept
+
+
+def test_replica_has_its_numbers_ascending(prompt: Prompt, visit: Visit) -> None:
+    page = visit(prompt.page, "zh-CN")
+    expect(page.get_by_text("已连接", exact=True)).to_be_visible()
+    entries_of = [
+        constant("rule", position=5, content="只说实话。"),
+        keyed("tower", "灯塔", position=0, comment="灯塔", content="灯塔由哑女看守。"),
+        constant("deep", position=6, depth=2, content="深处。"),
+    ]
+    body = {
+        "mes": "去灯塔看看",
+        "worldBookData": {"globalBooks": [{"id": "渡口"}]},
+        "books": {"渡口": {"name": "渡口", "entries": entries_of}},
+    }
+    params = {"prompt_id": prompt.prompt_id}
+    answer = prompt.tenant("POST", "/v1/replica/activate", params=params, json=body)
+    assert answer.status_code == 200, answer.text
+    expect(entries(page)).to_have_text(
+        [
+            "激活的条目",
+            *("角色定义之后 (0)", "灯塔"),
+            *("作为系统消息 (5)", "rule"),
+            *("深度插入 (6)", "deep"),
+        ]
+    )
+    now = page.get_by_role("region", name="激活的条目")
+    expect(now).to_contain_text("按理由：constant × 2 · keyword × 1")
+    expect(now).to_contain_text("constant · 深度 2")
 
 
 def test_what_was_missed_comes_when_the_server_is_back(
