@@ -35,7 +35,7 @@ READ = {
     "get_index",
     "list_indexes",
     "select_for_turn",
-    "stream_prompt",
+    "live",
     "preview_for_turn",
     "get_selection",
     "activate_for_turn",  # and `write` too, if it is to keep anything

@@ -20,6 +20,7 @@ from lorewell.cli import (
     gateway,
     indexes,
     keys,
+    live,
     reading,
     searches,
     service,
@@ -55,6 +56,7 @@ app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
 app.command("index")(indexes.index_command)
 app.command("search")(searches.search_command)
+app.command("live")(live.live_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")
