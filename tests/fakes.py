@@ -82,6 +82,12 @@ class MemoryTransaction:
         found = {book_id: self.find_head(tenant_id, book_id) for book_id in book_ids}
         return {book_id: head for book_id, head in found.items() if head is not None}
 
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        everything = self.list_heads(
+            tenant_id, limit=10**9, after=None, name_contains=None, include_deleted=False
+        )
+        return {head.name: head for head in reversed(everything) if head.name in names}
+
     def list_heads(
         self,
         tenant_id: str | None,

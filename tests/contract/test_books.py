@@ -202,3 +202,20 @@ def test_naive_time_is_refused(db: Harness) -> None:
 def test_revision_needs_its_book(db: Harness) -> None:
     with pytest.raises(LorewellError):
         db.write(lambda tx: tx.insert_revision(revision(1), b"{}"))
+
+
+def test_books_are_found_by_their_whole_names(db: Harness) -> None:
+    db.write(add_book(1, name="灯塔"))
+    db.write(lambda tx: tx.insert_book(head(2, name="灯塔", updated_at=at(5))))
+    db.write(lambda tx: tx.insert_book(head(4, name="灯塔", updated_at=at(5))))
+    db.write(lambda tx: tx.insert_book(head(5, name="灯塔", updated_at=at(9), deleted_at=at(9))))
+    db.write(lambda tx: tx.insert_book(head(6, name="ä%_", updated_at=at(1))))
+    names = ["灯塔", "灯", "ä%_", "Ä%_"]
+    found = db.read(lambda tx: tx.find_heads_named("a", names))
+    assert {name: each.book_id for name, each in found.items()} == {
+        "灯塔": uuid(2),
+        "ä%_": uuid(6),
+    }
+    assert found["ä%_"] == db.read(lambda tx: tx.find_head("a", uuid(6)))
+    assert db.read(lambda tx: tx.find_heads_named("b", names)) == {}
+    assert db.read(lambda tx: tx.find_heads_named("a", [])) == {}

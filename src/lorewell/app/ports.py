@@ -47,6 +47,12 @@ class Transaction(Protocol):
     def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
         """Return the heads that exist, by book id."""
 
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        """Return by name the books that have exactly that name and are not deleted.
+
+        Of several the one that was changed last, then the first by book id.
+        """
+
     def list_heads(
         self,
         tenant_id: str | None,

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    func,
     insert,
     or_,
     select,
@@ -27,6 +28,16 @@ _OF_TENANT = books.c.tenant_id == bindparam("tenant")
 _FIND = _HEADS.where(_OF_TENANT, books.c.book_id == bindparam("book"))
 _FIND_AND_LOCK = _FIND.with_for_update()
 _FIND_SEVERAL = _HEADS.where(_OF_TENANT, books.c.book_id.in_(bindparam("books", expanding=True)))
+_HEAD_FIELDS = tuple(column.name for column in _HEADS.selected_columns)
+_NAMED = _HEADS.add_columns(
+    func.row_number()
+    .over(partition_by=books.c.name, order_by=(books.c.updated_at.desc(), books.c.book_id))
+    .label("place")
+).where(
+    _OF_TENANT, books.c.name.in_(bindparam("names", expanding=True)), books.c.deleted_at.is_(None)
+)
+_RANKED = _NAMED.subquery()
+_FIND_NAMED = select(_RANKED).where(_RANKED.c.place == 1)
 _NEWEST_FIRST = (books.c.updated_at.desc(), books.c.book_id, books.c.tenant_id)
 _TENANTS = select(books.c.tenant_id).distinct().order_by(books.c.tenant_id)
 _INSERT = insert(books)
@@ -56,6 +67,14 @@ class Books(Statements):
             return {}
         found = self._rows(_FIND_SEVERAL, tenant=tenant_id, books=sorted(set(book_ids)))
         return {row["book_id"]: Head(**row) for row in found}
+
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        """Return by name the book that has it and was changed last; no deleted ones."""
+        if not names:
+            return {}
+        found = self._rows(_FIND_NAMED, tenant=tenant_id, names=sorted(set(names)))
+        heads = (Head(**{name: row[name] for name in _HEAD_FIELDS}) for row in found)
+        return {head.name: head for head in heads}
 
     def list_heads(
         self,
