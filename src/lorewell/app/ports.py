@@ -47,6 +47,18 @@ class Transaction(Protocol):
     def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
         """Return the heads that exist, by book id."""
 
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        """Return the books with exactly these names that are not deleted, by name.
+
+        Of several with one name it is the one that was changed last, then the first book id.
+        """
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for other transactions that did this; till this one ends others wait for it.
+
+        Who adds a book only if nobody has its name does it first.
+        """
+
     def list_heads(
         self,
         tenant_id: str | None,
