@@ -83,10 +83,15 @@ class MemoryTransaction:
         return {book_id: head for book_id, head in found.items() if head is not None}
 
     def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
-        everything = self.list_heads(
-            tenant_id, limit=10**9, after=None, name_contains=None, include_deleted=False
-        )
-        return {head.name: head for head in reversed(everything) if head.name in names}
+        found: dict[str, Head] = {}
+        every = {"limit": len(self._state.books), "after": None, "name_contains": None}
+        for head in self.list_heads(tenant_id, **every, include_deleted=False):
+            if head.name in names:
+                found.setdefault(head.name, head)
+        return found
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for nobody: nobody else is here."""
 
     def list_heads(
         self,

@@ -48,9 +48,15 @@ class Transaction(Protocol):
         """Return the heads that exist, by book id."""
 
     def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
-        """Return by name the books that have exactly that name and are not deleted.
+        """Return the books with exactly these names that are not deleted, by name.
 
-        Of several the one that was changed last, then the first by book id.
+        Of several with one name it is the one that was changed last, then the first book id.
+        """
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for other transactions that did this; till this one ends others wait for it.
+
+        Who adds a book only if nobody has its name does it first.
         """
 
     def list_heads(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 import asyncpg
-from sqlalchemy import Column, ColumnElement, Connection, NullPool, Table, func, select
+from sqlalchemy import Column, ColumnElement, Connection, NullPool, Table, func, select, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -34,6 +34,10 @@ _CONNECT_SECONDS = 10.0
 _UNDONE = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _LARGE_BYTES = 32_768  # a hop to a thread costs less than to compress as much
 _MIGRATION_LOCK = int.from_bytes(b"lorewell")
+# Two numbers, so that it is none of the locks with one, whatever the name.
+_HOLD_NAME = text(
+    "SELECT pg_advisory_xact_lock(:space, hashtext(:tenant || chr(10) || :name))"
+).bindparams(space=int.from_bytes(b"name"))
 _CONNECT_ERRORS = (*DATABASE_ERRORS, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
@@ -43,8 +47,12 @@ class PostgresTransaction(PgVectors, SqlTransaction):
     def _insert(self, table: Table) -> postgresql.Insert:
         return postgresql.insert(table)
 
-    def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
-        return func.strpos(column, text) > 0
+    def _holds(self, column: Column[str], part: str) -> ColumnElement[bool]:
+        return func.strpos(column, part) > 0
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for other transactions that did this; till this one ends others wait for it."""
+        self._execute(_HOLD_NAME, {"tenant": tenant_id, "name": name})
 
     # Statements are awaited on the event loop, and it must not stand still for a large body.
     def _pack(self, body: bytes) -> bytes:
