@@ -15,7 +15,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
-from lorewell.model.text import Identifier, StateObject, Text, canonical_json, check_json, fault
+from lorewell.model.text import (
+    Identifier,
+    Integer,
+    StateObject,
+    Text,
+    canonical_json,
+    check_json,
+    fault,
+)
 
 POLICY_VERSION = "replica/1"
 MAX_BOOKS = 100
@@ -80,10 +88,14 @@ def _check_books(books: dict[str, Any]) -> dict[str, Any]:
 
 
 class ReplicaBookRef(_Foreign):
-    """A book that is named in a request; without an id its name stands for it."""
+    """A book that is named in a request; without an id its name stands for it.
+
+    `revision` counts for a stored book; without it, it is its latest one.
+    """
 
     id: Text | None = None
     name: Text | None = None
+    revision: Annotated[Integer, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _check_named(self) -> Self:
