@@ -174,13 +174,13 @@ class ReplicaRequest(_Nullable):
         explain: `full` decisions on every entry, `selected` on active ones, or `none`.
     """
 
-    world_book_data: WorldBookData = Field(default=WorldBookData(), alias="worldBookData")
+    world_book_data: WorldBookData = Field(default_factory=WorldBookData, alias="worldBookData")
     mes: Text = ""
     chat_history: Annotated[
         tuple[Annotated[Text, BeforeValidator(_text_of), WithJsonSchema(_MESSAGE_SCHEMA)], ...],
         Field(max_length=MAX_HISTORY),
     ] = Field(default=(), alias="chatHistory")
-    dynamic_table_data: DynamicTable = Field(default=DynamicTable(), alias="dynamicTableData")
+    dynamic_table_data: DynamicTable = Field(default_factory=DynamicTable, alias="dynamicTableData")
     seed: Annotated[Text, Field(max_length=200)] = "0"
     char: Annotated[Text, Field(max_length=500)] | None = None
     user: Annotated[Text, Field(max_length=500)] | None = None
