@@ -120,7 +120,10 @@ def change_entry(entry: Entry, given: Mapping[str, Any]) -> Entry:
     }
     if entry.source.get("format") == Kind.REPLICA:
         changed |= {"source": after.source, "replica": after.replica}
-    return parse_model(Entry, {**dict(entry), **changed})
+    fields = dict(
+        iter(entry)
+    )  # it has a field `keys`, for which `dict` would take it for a mapping
+    return parse_model(Entry, {**fields, **changed})
 
 
 def _written(value: object) -> bytes:

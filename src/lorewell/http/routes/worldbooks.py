@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AfterValidator
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from lorewell.app import worldbooks
 from lorewell.app.worldbooks import Form
@@ -41,13 +42,21 @@ from lorewell.model.replica_books import (
 TAG = "worldbooks"
 _BOOKS = "/api/worldbooks"
 # A name that holds a slash is refused as a name: another route could not be meant.
-_BOOK = _BOOKS + "/{name:path}"
+_BOOK = _BOOKS + "/{name:text}"
 _ENTRIES = _BOOK + "/entries"
-_ENTRY = _ENTRIES + "/{uid:path}"
+_ENTRY = _ENTRIES + "/{uid:text}"
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _OBJECTS = {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}}
 _ENTRY_BODY = any_body("An entry of the internal form, or some of its members.")
 
+
+class _Text(StringConvertor):
+    """Takes any text of a path: what it may not hold is told of the name, not of the route."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("text", _Text())
 router = APIRouter()
 
 
