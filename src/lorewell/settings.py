@@ -131,6 +131,12 @@ class Settings(BaseSettings):
         le=1_000,
         description="Timed states kept of one conversation at most; the oldest go first.",
     )
+    max_sockets: int = Field(
+        1_000,
+        ge=1,
+        le=100_000,
+        description="Sockets and live streams open at the same time, of each process.",
+    )
     body_timeout_s: Seconds = Field(
         30.0,
         description="Seconds to wait for a body, and longer by one for each 64 KiB received.",

@@ -29,6 +29,7 @@ OTHERS = {
     "vector_cache_bytes": 5,
     "ledger_keep_s": 0,
     "max_conversation_states": 8,
+    "max_sockets": 18,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
     "embedder": "openai",

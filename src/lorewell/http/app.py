@@ -48,6 +48,7 @@ from lorewell.http.routes import (
     tokens,
     worldbooks,
 )
+from lorewell.http.sockets import Places
 from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
@@ -89,6 +90,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     )
     metrics = Metrics()
     app.state.shared = Shared(services=services, settings=settings, metrics=metrics)
+    app.state.places = Places(settings.max_sockets)
     for module in modules:
         app.include_router(module.router, tags=[module.TAG])
     if settings.demo_tenant:
