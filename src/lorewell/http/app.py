@@ -42,6 +42,7 @@ from lorewell.http.routes import (
     host,
     imports,
     index,
+    replica,
     revisions,
     search,
     sillytavern,
@@ -54,7 +55,7 @@ from lorewell.settings import Settings
 
 # Routes are tried in this order, so what is asked most stands first.
 _MODULES = (
-    *(context, sillytavern, host, bindings, search, tokens, books, revisions, imports),
+    *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
     *(gateway, conversations, conditions, index, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}

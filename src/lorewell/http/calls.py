@@ -23,6 +23,7 @@ from lorewell.model import (
     AssembleResponse,
     CreateResult,
     ReplayResponse,
+    ReplicaResponse,
     Scope,
     SelectResponse,
     SillyTavernResponse,
@@ -31,7 +32,7 @@ from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
 
-Written = SelectResponse | SillyTavernResponse | ReplayResponse | AssembleResponse
+Written = SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204

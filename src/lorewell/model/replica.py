@@ -6,18 +6,21 @@ Source: spec/replica.md §1.1, §6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from lorewell.model.decision import SnapshotItem
+from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
-from lorewell.model.text import StateObject, Text, canonical_json, check_json, fault
+from lorewell.model.text import Identifier, StateObject, Text, canonical_json, check_json, fault
 
 POLICY_VERSION = "replica/1"
 MAX_BOOKS = 100
 MAX_HISTORY = 10_000
+MAX_CHANGED = 20
 
 Trigger = Literal["constant", "keyword", "condition", "rag", "logic", "dependency"]
 TRIGGERS: tuple[Trigger, ...] = (
@@ -119,6 +122,7 @@ class ReplicaRequest(_Foreign):
         seed: chance is made from it and the entry's uid.
         char, user: what `{{char}}` and `{{user}}` stand for.
         books: books by their ids, as their files have them; they win over stored ones.
+        prompt_id: in the service, the books bound to this prompt come first, as global ones.
         explain: `full` decisions on every entry, `selected` on active ones, or `none`.
     """
 
@@ -136,12 +140,23 @@ class ReplicaRequest(_Foreign):
     char: Annotated[Text, Field(max_length=500)] | None = None
     user: Annotated[Text, Field(max_length=500)] | None = None
     books: Annotated[dict[str, Any], BeforeValidator(_check_books)] = Field(default_factory=dict)
+    prompt_id: Annotated[Identifier, Field(min_length=1, max_length=200)] | None = None
     explain: Explain = "full"
 
     @model_validator(mode="before")
     @classmethod
     def _take_null_as_missing(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
         return _drop_nulls(value)
+
+
+class ReplicaPreview(ReplicaRequest):
+    """A ReplicaRequest of which stored books may have entries changed, added or removed.
+
+    Attributes:
+        changed: of books that the turn has anyway; without a revision, of the one that it has.
+    """
+
+    changed: Annotated[tuple[ChangedBook, ...], Field(max_length=MAX_CHANGED)] = ()
 
 
 class ReplicaFacts(NamedTuple):
@@ -242,39 +257,31 @@ class ReplicaActive:
     """An active entry: what it is after normalisation, and how it got in.
 
     Attributes:
-        entry: its members under that program's names; in `content` macros are filled in.
+        content: its text with macros filled in.
+        position: where it goes, 0 to 7.
+        trigger_config: as it is in its file, or derived.
+        depth: at position 6, messages of the history from its end.
+        role: at position 6: 0 system, 1 user, 2 assistant.
+        group: its labels; None if it has none.
     """
 
-    entry: Mapping[str, Any]
+    uid: str
+    content: str
+    position: int
+    order: int
+    trigger_config: Mapping[str, Any]
+    comment: str
+    disable: bool
+    probability: float
+    depth: int
+    role: int
+    group: tuple[str, ...] | None
+    group_weight: Annotated[float, Field(alias="groupWeight")]
+    requires: tuple[str, ...]
     trigger_type: Trigger
     position_label: str
     book_id: str
     source: Source
-
-    @property
-    def uid(self) -> str:
-        """Its name in its book."""
-        return str(self.entry["uid"])
-
-    @property
-    def content(self) -> str:
-        """Its text with macros filled in."""
-        return str(self.entry["content"])
-
-    @property
-    def position(self) -> int:
-        """Where it goes: 0 to 7."""
-        return int(self.entry["position"])
-
-    @property
-    def depth(self) -> int:
-        """At position 6, messages of the history from its end."""
-        return int(self.entry["depth"])
-
-    @property
-    def role(self) -> int:
-        """At position 6: 0 system, 1 user, 2 assistant."""
-        return int(self.entry["role"])
 
 
 class LoadedBook(NamedTuple):
@@ -296,6 +303,8 @@ class ReplicaResponse:
         unplaced: uids of active entries that replace a macro, and have no place by themselves.
         books: those that were there, in the order of collection.
         decisions: in the order of collection.
+        snapshot: the stored revisions that were used, for callers to fill in.
+        activation_id: for callers that keep turns to fill in; its ledger can be had by it.
     """
 
     entries: tuple[ReplicaActive, ...]
@@ -304,7 +313,9 @@ class ReplicaResponse:
     suppressed: tuple[Suppressed, ...]
     unplaced: tuple[str, ...]
     books: tuple[LoadedBook, ...]
-    decisions: tuple[ReplicaDecision, ...] = field(default=())
+    decisions: tuple[ReplicaDecision, ...] = ()
+    snapshot: tuple[SnapshotItem, ...] = ()
+    activation_id: str | None = None
     policy_version: str = POLICY_VERSION
 
     def to_json(self) -> bytes:
@@ -322,23 +333,25 @@ class ReplicaResponse:
         return orjson.dumps(value, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
+_WRITTEN_AS = {"group_weight": "groupWeight"}
+
+
 def _encode(value: object) -> object:
     match value:
         case ReplicaActive():
-            return {
-                **value.entry,
-                # It is as in its file, and so may hold integers of any size.
-                "trigger_config": orjson.Fragment(canonical_json(value.entry["trigger_config"])),
-                "trigger_type": value.trigger_type,
-                "position_label": value.position_label,
-                "book_id": value.book_id,
-                "source": value.source,
+            members = {
+                _WRITTEN_AS.get(name, name): getattr(value, name) for name in value.__slots__
             }
+            # It is as in its file, and so may hold integers of any size.
+            members["trigger_config"] = orjson.Fragment(canonical_json(value.trigger_config))
+            return members
         case ReplicaFacts() | ReplicaWarning():
             named = zip(value._fields, value, strict=True)
             return {name: fact for name, fact in named if fact is not None}
         case Suppressed() | LoadedBook():
             return value._asdict()
-        case ReplicaResponse() | ReplicaStats() | ReplicaDecision() | PositionCount():
+        case ReplicaResponse() | ReplicaStats() | ReplicaDecision():
+            return {name: getattr(value, name) for name in value.__slots__}
+        case PositionCount() | SnapshotItem():
             return {name: getattr(value, name) for name in value.__slots__}
     raise TypeError

@@ -6,7 +6,7 @@ Reads from top to bottom as spec/replica.md §3 does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lorewell.engine.chance import roll
@@ -247,7 +247,19 @@ class _Turn:
             warning = ReplicaWarning("macro_unknown", message, candidate.book_id, entry.uid)
             self.warnings.append(warning)
         return ReplicaActive(
-            entry=replace(entry, content=content).members(),
+            uid=entry.uid,
+            content=content,
+            position=entry.position,
+            order=entry.order,
+            trigger_config=entry.config,
+            comment=entry.comment,
+            disable=entry.disable,
+            probability=entry.probability,
+            depth=entry.depth,
+            role=entry.role,
+            group=entry.group or None,
+            group_weight=entry.group_weight,
+            requires=entry.requires,
             trigger_type=candidate.trigger,
             position_label=POSITIONS[entry.position].label,
             book_id=candidate.book_id,

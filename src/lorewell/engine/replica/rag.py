@@ -22,7 +22,7 @@ class RagScores:
         similarities: by book id and query, the cosine similarity of each entry's best chunk, in
             the order of the book, NaN where an entry has no vector. `rag_queries` says which
             queries are asked for.
-        degraded: why vectors can't be used; if anything is here, `similarities` is ignored.
+        degraded: why there are none of a book or query that is not here.
     """
 
     similarities: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def rank(world: World, request: ReplicaRequest, scores: RagScores) -> dict[int, 
             continue
         found[lore.index] = None
         known = scores.similarities.get((world.book_id, query_of(trigger, request)), ())
-        if not scores.degraded and lore.index < len(known):
+        if lore.index < len(known):
             similarity = float(known[lore.index])
             if not math.isnan(similarity):
                 near[lore.index] = similarity, trigger

@@ -80,6 +80,7 @@ class World:
         literals: of the keys where case does not count, and where it does; with each key the
             entries that it wakes.
         alone: of each of the two, the keys of which somebody asks whether they stand alone.
+        content_chars: of the entries together.
         warnings: what was odd in the book.
         flaw: why it is no book, if it is none; then it has no entries.
     """
@@ -89,6 +90,7 @@ class World:
     entries: tuple[Lore, ...]
     literals: tuple[LiteralIndex, LiteralIndex]
     alone: tuple[frozenset[int], frozenset[int]]
+    content_chars: int
     warnings: tuple[ReplicaWarning, ...]
     flaw: str | None = None
 
@@ -168,6 +170,7 @@ class _Compiler:
             entries=entries,
             literals=(folded, exact),
             alone=(frozenset(self._alone[0]), frozenset(self._alone[1])),
+            content_chars=sum(len(entry.content) for entry in self._normal),
             warnings=tuple(self._warnings),
             flaw=flaw,
         )
