@@ -14,6 +14,7 @@ from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats import replica
 from lorewell.formats.build import build_book
 from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.export.replica import replica_entry
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
@@ -29,12 +30,6 @@ _KEPT: Final = frozenset({"id", "source"})
 def show_entry(entry: Entry) -> dict[str, Any]:
     """Return an entry in the internal form; its uid is its id, which no other entry has."""
     return {**replica_entry(entry), "uid": entry.id}
-
-
-def replica_entry(entry: Entry) -> dict[str, Any]:
-    """Return raw."""
-    raw = entry.source.get("raw")
-    return dict(raw) if isinstance(raw, dict) else {"content": entry.content}
 
 
 def read_worldbook(document: object, notes: Notes, new_id: Callable[[], str]) -> Lorebook:

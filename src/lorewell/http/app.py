@@ -43,6 +43,7 @@ from lorewell.http.routes import (
     imports,
     index,
     replica,
+    replica_chat,
     revisions,
     search,
     sillytavern,
@@ -94,6 +95,8 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     app.state.places = Places(settings.max_sockets)
     for module in modules:
         app.include_router(module.router, tags=[module.TAG])
+    if settings.replica_tenant:
+        app.include_router(replica_chat.router)
     if settings.demo_tenant:
         app.state.demo = demo.DemoChats()
         app.include_router(demo.router)
