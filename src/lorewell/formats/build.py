@@ -5,6 +5,7 @@ Source: spec/native.md §11.2, §11.4.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
@@ -25,6 +26,7 @@ from lorewell.model.text import MAX_NESTING, is_blank, pointer
 MAX_NAME_CHARS = 300
 MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
+_MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 _ID_NAMES = ("uid", "id")
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
@@ -347,6 +349,16 @@ def suffixed_id(wanted: str, number: int) -> str:
     """Return the id with a number that tells it from others, within its bound."""
     suffix = f"-{number}"
     return wanted[: MAX_ID_CHARS - len(suffix)] + suffix
+
+
+def is_imported_id(entry_id: str, own: str | None) -> bool:
+    """Return whether an import gives that id to an entry with an id of its own, or without one."""
+    if own is None:
+        return _MADE_ID.fullmatch(entry_id) is not None
+    wanted = storable_id(own)
+    _, _, number = entry_id.rpartition("-")
+    is_number = number.isascii() and number.isdigit()
+    return entry_id == wanted or (is_number and entry_id == suffixed_id(wanted, int(number)))
 
 
 def _in_file(fault: Fault, sources: list[_Source], lorebook: Lorebook) -> Fault:
