@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lorewell.model.replica import ReplicaRequest
+from lorewell.errors import RevisionConflictError
 from replica_books import constant, keyed
 from service import Api, Json, bearer, code, places, serving
 
@@ -215,8 +216,13 @@ def test_times_change_when_an_entry_does(books: Books, monkeypatch: pytest.Monke
 def test_what_a_change_does_not_name_stays(books: Books) -> None:
     """Also what only the native form can say of an entry."""
     native = {
-        **{"id": "n", "content": "old", "keys": ["lamp"], "requires": ["m"], "priority": 4},
-        **{"audience": ["narrator"], "metadata": {"mine": 1}},
+        "id": "n",
+        "content": "old",
+        "keys": ["lamp"],
+        "requires": ["m"],
+        "priority": 4,
+        "audience": ["narrator"],
+        "metadata": {"mine": 1},
         "conditions": [{"path": "/a", "op": "eq", "value": 1}],
     }
     book_id = books.api.create({"name": "N", "entries": [native, {"id": "m", "content": ""}]})
@@ -285,7 +291,11 @@ def test_positions_of_an_import_are_those_of_its_form(books: Books) -> None:
     assert [(e["uid"], e["position"]) for e in books.get("/own/entries")] == [("a", 1)]
     words = {"position": "author_note", "order": 1, "group": ["渡口"], "constant": True}
     books.send("words", {"entries": {"3": {"uid": 3, "content": "c", **words}}})
-    assert books.get("/words/entries")[0]["position"] == 4
+    body = {"worldBookData": {"globalBooks": [{"name": "words"}]}}
+    active = books.api("POST", "/v1/replica/activate", json=body).json()["entries"]
+    assert [(entry["uid"], entry["position"], entry["group"]) for entry in active] == [
+        ("3", 4, ["渡口"])
+    ]
 
 
 def test_39_an_exported_book_comes_back_as_it_was(books: Books) -> None:
@@ -429,8 +439,6 @@ def test_changes_at_the_same_time_lose_nothing(books: Books) -> None:
     books.create(entries=[])
 
     async def together() -> list[httpx.Response]:
-        import asyncio  # noqa: PLC0415
-
         path = f"{BOOKS}/渡口/entries"
         asked = [
             books.api.ask("POST", path, tenant=None, json=constant(f"e{number}"))
@@ -445,8 +453,6 @@ def test_changes_at_the_same_time_lose_nothing(books: Books) -> None:
 
 
 def test_who_is_overtaken_for_ever_is_told(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lorewell.errors import RevisionConflictError  # noqa: PLC0415
-
     books.create()
 
     async def overtaken(*_: object, **__: object) -> None:
@@ -459,8 +465,6 @@ def test_who_is_overtaken_for_ever_is_told(books: Books, monkeypatch: pytest.Mon
 
 def test_imports_of_one_new_book_at_the_same_time_are_merged(books: Books) -> None:
     async def together() -> list[httpx.Response]:
-        import asyncio  # noqa: PLC0415
-
         asked = []
         for number in range(4):
             data = json.dumps({"entries": [constant(f"e{number}")]}).encode()
@@ -474,5 +478,13 @@ def test_imports_of_one_new_book_at_the_same_time_are_merged(books: Books) -> No
     assert len(books.get("")) == 1
 
 
-def test_a_created_book_can_be_activated(books: Books) -> None:
-    assert ReplicaRequest.model_validate({"worldBookData": {"globalBooks": [{"name": "渡口"}]}})
+def test_20_22_a_created_book_is_activated_by_name_or_id(books: Books) -> None:
+    book_id = books.create()["id"]
+    for named, source in (
+        ({"globalBooks": [{"id": book_id}, {"name": "渡口"}]}, "global"),
+        ({"characterBookId": book_id}, "character"),
+    ):
+        body = {"worldBookData": named, "mes": "去灯塔看看"}
+        answer = books.api("POST", "/v1/replica/activate", json=body).json()
+        assert [entry["uid"] for entry in answer["entries"]] == ["lamp", "塔"]
+        assert {entry["source"] for entry in answer["entries"]} == {source}
