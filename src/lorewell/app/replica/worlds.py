@@ -17,7 +17,7 @@ from lorewell.app.rows import RevisionRow
 from lorewell.app.selection import changed
 from lorewell.engine.replica import World, compile_world
 from lorewell.errors import Fault, ValidationFailedError
-from lorewell.formats.export.replica import replica_entry
+from lorewell.formats.export.replica import replica_document
 from lorewell.model import BookRef, ChangedBook, SnapshotItem
 from lorewell.model.replica import ReplicaBookRef, ReplicaRequest, Source
 from lorewell.model.select import lower_uuid
@@ -198,8 +198,7 @@ def _compile(book: ReplicaBook) -> World:
     if book.changes is not None:
         number, item = book.changes
         stored = changed(stored, item, "changed", number)
-    entries = [replica_entry(entry) for entry in stored.entries]
-    return compile_world({"name": stored.name, "entries": entries}, book_id=book.key)
+    return compile_world(replica_document(stored), book_id=book.key)
 
 
 def as_asked(request: ReplicaRequest, books: Sequence[ReplicaBook]) -> ReplicaRequest:

@@ -25,6 +25,7 @@ from lorewell.http.openapi import json_body, told
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
 
 TAG = "replica"
+MAX_BYTES = 16 * 1024 * 1024  # spec/replica.md §6.2
 _PROBLEMS = (BindingInvalidError, PolicyMismatchError, SnapshotTooLargeError)
 _GONE = (BookNotFoundError, RevisionNotFoundError)
 
@@ -49,7 +50,7 @@ router = APIRouter()
 )
 async def activate_replica(call: Reading) -> Response:
     """Return which entries of the books are active in this turn, and why."""
-    request = await call.body(ReplicaRequest)
+    request = await call.body(ReplicaRequest, MAX_BYTES)
     found = await activate(call.services, call.tenant_id, request)
     call.shared.metrics.activated(found)
     return await answer_written(found, parts=len(found.decisions))
@@ -76,6 +77,6 @@ async def get_replica_activation(call: Reading, activation_id: ActivationId) -> 
 )
 async def preview_replica(call: Reading) -> Response:
     """Activate from books of which some entries are other than stored; nothing is kept."""
-    request = await call.body(ReplicaPreview)
+    request = await call.body(ReplicaPreview, MAX_BYTES)
     found = await preview(call.services, call.tenant_id, request)
     return await answer_written(found, parts=len(found.decisions))
