@@ -12,6 +12,7 @@ from lorewell.app.cache import BookCache
 from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
+from lorewell.app.one_by_one import OneByOne
 from lorewell.app.ports import ChatModel
 from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
@@ -75,6 +76,7 @@ def build_services(settings: Settings) -> Services:
         index_lease=timedelta(seconds=settings.index_lease_s),
         gateway=_gateway(settings, counted),
         model=_model(settings),
+        one_by_one=OneByOne(),
         jobs=Jobs(),
     )
 

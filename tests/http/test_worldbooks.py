@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from lorewell.app.one_by_one import OneByOne
 from lorewell.errors import RevisionConflictError
 from replica_books import constant, keyed
 from service import Api, Json, bearer, code, places, serving
@@ -435,21 +436,32 @@ def test_a_tenant_in_the_query_changes_nothing(books: Books) -> None:
     assert books.api("GET", "/v1/books", tenant="other").json()["books"] == []
 
 
-def test_changes_at_the_same_time_lose_nothing(books: Books) -> None:
-    books.create(entries=[])
+def add_at_once(books: Books, count: int) -> None:
+    """Add so many entries to the empty book at the same time, and find all of them."""
 
     async def together() -> list[httpx.Response]:
         path = f"{BOOKS}/渡口/entries"
-        asked = [
-            books.api.ask("POST", path, tenant=None, json=constant(f"e{number}"))
-            for number in range(12)
-        ]
+        names = [f"e{number}" for number in range(count)]
+        asked = [books.api.ask("POST", path, tenant=None, json=constant(name)) for name in names]
         return await asyncio.gather(*asked)
 
     answers = books.api.run(together())
     assert {answer.status_code for answer in answers} == {201}
-    assert sorted(uids(books.get("/渡口/entries"))) == sorted(f"e{number}" for number in range(12))
-    assert books.revisions("渡口") == 13
+    assert {*uids(books.get("/渡口/entries"))} == {f"e{number}" for number in range(count)}
+    assert books.revisions("渡口") == 1 + count
+
+
+def test_changes_at_the_same_time_lose_nothing(books: Books) -> None:
+    books.create(entries=[])
+    add_at_once(books, 12)
+
+
+def test_neither_do_those_of_several_processes(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OneByOne, "turn", lambda *_: asyncio.Lock())  # who know of no lock of ours
+    books.create(entries=[])
+    add_at_once(books, 5)
 
 
 def test_who_is_overtaken_for_ever_is_told(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ Form = Literal["internal", "sillytavern"]
 Result = TypeVar("Result")
 
 MAX_LISTED: Final = 1_000
-_ATTEMPTS: Final = 50
+_ATTEMPTS: Final = 20
 _VERSION: Final = 1  # of that program's files
 _DESCRIPTION: Final = b'{"description":'
 _MOST_BYTES: Final = 130_000  # of a description as JSON
@@ -299,27 +299,31 @@ async def _change(
 
     `change` takes the head as it will be but for its revision, and runs in a thread.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
-        now = services.clock.now()
+    async with services.one_by_one.turn("worldbook", tenant_id, name):
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await _try_to_change(services, tenant_id, name, change)
+            except RevisionConflictError:
+                continue
+        return await _try_to_change(services, tenant_id, name, change)
 
-        def make(found: _Opened, now: datetime = now) -> tuple[Head, BookCreate, Result]:
-            head = found.head
-            return head, *change(replace(head, updated_at=now), load_model(found.content))
 
-        head, book, result = await services.store.read_then(
-            lambda tx: _open(tx, tenant_id, name), make
-        )
-        expected = head.latest_revision
-        try:
-            await publish(
-                services, tenant_id, head.book_id, book, expected_revision=expected, key=None
-            )
-        except RevisionConflictError:
-            if attempt == _ATTEMPTS:
-                raise
-        else:
-            return result
-    raise AssertionError  # pragma: no cover  the last attempt returned or raised
+async def _try_to_change(
+    services: Services,
+    tenant_id: str,
+    name: str,
+    change: Callable[[Head, BookCreate], tuple[BookCreate, Result]],
+) -> Result:
+    now = services.clock.now()
+
+    def make(found: _Opened) -> tuple[Head, BookCreate, Result]:
+        head = found.head
+        return head, *change(replace(head, updated_at=now), load_model(found.content))
+
+    head, book, result = await services.store.read_then(lambda tx: _open(tx, tenant_id, name), make)
+    expected = head.latest_revision
+    await publish(services, tenant_id, head.book_id, book, expected_revision=expected, key=None)
+    return result
 
 
 async def _add(
