@@ -305,7 +305,8 @@ def test_39_an_exported_book_comes_back_as_it_was(books: Books) -> None:
     answer = books("GET", "/渡口/export", params={"format": "internal"})
     assert answer.headers["Content-Disposition"].startswith("attachment; ")
     assert answer.json() == books("GET", "/渡口/export").json() == books.get("/渡口")
-    books.send("again", answer.content)
+    books.send("again", {**answer.json(), "未知": {"深": [1]}})
+    assert books("GET", "/again/export").json()["未知"] == {"深": [1]}
     assert books.get("/again/entries") == books.get("/渡口/entries")
     assert books.get("/again")["description"] == "雾里的渡口"
 

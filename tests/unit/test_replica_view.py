@@ -108,9 +108,9 @@ def test_older_entries_change_at_their_top(changes: Document, shown: Document) -
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
-        ({"activationType": "permanent"}, {"activationType": "keyword"}),
+        ({"activationType": "permanent"}, {"activationType": "keyword", "selective": False}),
         ({"activationType": "rag", "constant": True}, {"constant": False}),
-        ({"constant": "true"}, {"constant": False}),
+        ({"constant": "true"}, {"constant": False, "selective": False}),
         (config(constant=[True, None, 9]), config(constant=[False, None, 9])),
         (
             {"constant": True, **config(constant=[True])},

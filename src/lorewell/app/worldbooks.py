@@ -262,7 +262,9 @@ async def export_worldbook(services: Services, tenant_id: str, name: str, form: 
     def make(head: Head, book: BookCreate) -> dict[str, Any]:
         if form == "sillytavern":
             return export_book(book, "st_world").document
-        return _document(head, book)
+        # Of the file that it came from, also what nobody knows.
+        members = export_book(book.model_copy(update={"entries": ()}), "replica").document
+        return {**members, **_document(head, book)}
 
     return await _read(services, tenant_id, name, make)
 

@@ -18,6 +18,7 @@ from lorewell.engine.conditions import (
     parse_expression,
     write,
 )
+from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.replica.positions import AT_DEPTH, NOTE, SYSTEM_MESSAGE
 from lorewell.engine.replica.triggers import KINDS, MAX_CONDITIONS, derive_config, read_triggers
 from lorewell.engine.replica.values import as_flag, as_labels
@@ -25,6 +26,7 @@ from lorewell.engine.sillytavern.fields import LACKING, group_of, member
 from lorewell.engine.sillytavern.table import ROLES
 from lorewell.formats.build import is_imported_id, own_id
 from lorewell.formats.detect import Kind
+from lorewell.formats.losses import Losses
 from lorewell.formats.replica import (
     KEPT,
     KEYWORD_NAMES,
@@ -48,6 +50,7 @@ _NUMBERS: Final = {word: number for number, word in reversed(list(enumerate(POSI
 }
 # What stands elsewhere in the entry, and what says nothing to that program.
 _APART: Final = frozenset({"id", "source", "sillytavern", "replica"})
+_GROUPS: Final = ("group", "group_weight")  # of the block of SillyTavern; they have a place here
 _RECURSION: Final = ("exclude_recursion", "prevent_recursion")
 _USUAL: Final = {
     name: about.get_default(call_default_factory=True)
@@ -88,6 +91,40 @@ def replica_entry(entry: Entry) -> dict[str, Any]:
     return rebuild(entry).raw
 
 
+def exported_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
+    """Return an entry of a file of that program.
+
+    Args:
+        entry: ours.
+        at: its place in our book.
+        losses: takes what has no place there.
+    """
+    own, unsaid = rebuild(entry)
+    ours = member(own, _OURS)
+    for name in unsaid:
+        moved = ours is not LACKING and name in ours
+        value = getattr(entry, name)
+        losses.add(value, "moved_to_extensions" if moved else "unsupported", "entries", at, name)
+    if not came_from_replica(entry):
+        _note_others(entry, at, losses)
+    for name, value in (entry.replica or {}).items():
+        if name not in KEPT:
+            losses.add(value, "unsupported", "entries", at, "replica", name)
+    return own
+
+
+def _note_others(entry: Entry, at: int, losses: Losses) -> None:
+    """Note what an entry of another program has and this one knows nothing like."""
+    if any(split_regex(key) for key in (*entry.keys, *entry.secondary_keys)):
+        losses.add(entry.keys, "unsupported", "entries", at, "keys")  # plain text there
+    if entry.sillytavern is not None:
+        for name, value in entry.sillytavern.model_dump(exclude_defaults=True).items():
+            if name not in _GROUPS:
+                losses.add(value, "unsupported", "entries", at, "sillytavern", name)
+    if entry.source.get("raw") is not None:
+        losses.add(entry.source["raw"], "unsupported", "entries", at, "source", "raw")
+
+
 def came_from_replica(entry: Entry) -> bool:
     """Return whether the entry is from a file of that program."""
     source = entry.source
@@ -110,6 +147,8 @@ def rebuild(entry: Entry) -> Rebuilt:
     meant["requires"] = entry.requires  # an import leaves them to the block
     if meant["conditions_text"] and meant["conditions_text"] == _conditions(entry):
         meant["conditions_text"] = entry.conditions_text  # the same, one by one
+    if _is_keyless(own, entry):
+        meant |= {name: getattr(entry, name) for name in KEYWORD_NAMES}
     unsaid = tuple(name for name in _USUAL if getattr(entry, name) != meant[name])
     if unsaid and isinstance(own.get("extensions", {}), Mapping):
         plain = entry.model_dump(mode="json", include=set(unsaid))
@@ -278,12 +317,10 @@ def _settings(own: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 def _write_keywords(own: dict[str, Any], entry: Entry, _changed: Collection[str]) -> None:
     """Write the keys; not where conditions are to hold, as they would be another way in."""
-    if _conditions(entry):
+    if _conditions(entry) or _is_keyless(own, entry):
         return
-    if own.get(_CONFIG) is None:
-        config = derive_config(own)
-        if read_triggers(config).keyword is None:  # older entries have one kind of trigger
-            own[_CONFIG] = config
+    if own.get(_CONFIG) is None and not _has_keyword(own):  # older entries have one kind of trigger
+        own[_CONFIG] = derive_config(own)
     if own.get(_CONFIG) is not None:
         _switch(own, "keyword", on=True, settings=_settings(own, "keyword"))
     meant = _meant(own, entry)
@@ -297,6 +334,17 @@ def _write_keywords(own: dict[str, Any], entry: Entry, _changed: Collection[str]
         return
     _switch(own, "keyword", on=True, settings={**_settings(own, "keyword"), **values})
     own.update({name: value for name, value in values.items() if name in own})
+
+
+def _has_keyword(own: Mapping[str, Any]) -> bool:
+    config = own.get(_CONFIG)
+    config = derive_config(own) if config is None else config
+    return isinstance(config, Mapping) and read_triggers(config).keyword is not None
+
+
+def _is_keyless(own: Mapping[str, Any], entry: Entry) -> bool:
+    """Return whether there are no keys on either side, so that nothing about keys matters."""
+    return not entry.keys and not entry.secondary_keys and not _has_keyword(own)
 
 
 def _written(name: str, value: Any) -> Any:  # noqa: ANN401  each field has its own type
