@@ -5,8 +5,7 @@ Cases of one turn, without a service, are in tests/golden/test_acceptance_replic
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,12 +14,13 @@ from embedding import TinyEmbedder, embed
 from lorewell.app.replica.near import MAX_QUERIES
 from lorewell.http.routes.replica import MAX_BYTES
 from replica_books import conditional, constant, entry, keyed, trigger
+from replica_service import bind, keep
 from service import BOOK, UNKNOWN_BOOK, Api, Json, bearer, code, places, serving
 
 ACTIVATE = "/v1/replica/activate"
 PREVIEW = "/v1/replica/preview"
 KEPT = "/v1/replica/activations/"
-PROMPT = {"prompt_id": "场景 1"}
+PROMPT = "场景 1"
 
 GLOBAL = [
     constant("g1", position=0, order=100, content="Lamps burn oil."),
@@ -49,15 +49,6 @@ def api(request: pytest.FixtureRequest, database: str, embedder: TinyEmbedder) -
         yield api
 
 
-def keep(api: Api, entries: Sequence[Json], name: str = "雾隐渡") -> str:
-    """Store a world of that program and return its id."""
-    world = {"name": name, "entries": list(entries)}
-    file = (f"{name}.json", json.dumps(world).encode())
-    answer = api("POST", "/v1/imports/files", files=[("files", file)])
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["books"][0]["book_id"])
-
-
 def turn(*global_books: str, character: str | None = None, **members: Any) -> Json:
     books = {"globalBooks": [{"id": each} for each in global_books], "characterBookId": character}
     return {"worldBookData": books, **members}
@@ -76,13 +67,6 @@ def active(answer: Json) -> list[str]:
 
 def warned(answer: Json) -> list[tuple[str, str | None]]:
     return [(each["code"], each.get("book_id")) for each in answer["warnings"]]
-
-
-def bind(api: Api, *book_ids: str, policy: str = "replica") -> None:
-    bindings = [{"book_id": book_id} for book_id in book_ids]
-    body = {"bindings": bindings, "policy": policy}
-    answer = api("PUT", "/v1/prompt-bindings", params=PROMPT, json=body)
-    assert answer.status_code == 200, answer.text
 
 
 def test_41_example_of_stored_books(api: Api) -> None:
@@ -254,8 +238,8 @@ def test_other_tenants_books_are_not_there(api: Api) -> None:
 
 def test_bound_books_come_first_and_once(api: Api) -> None:
     one, two, three = (keep(api, [constant(each)], each) for each in ("one", "two", "three"))
-    bind(api, two, one)
-    answer = told(api, "three", "one", character=two, **PROMPT)
+    bind(api, PROMPT, two, one)
+    answer = told(api, "three", "one", character=two, prompt_id=PROMPT)
     assert [(each["id"], each["source"]) for each in answer["books"]] == [
         *((two, "global"), ("one", "global"), ("three", "global")),
     ]
@@ -264,21 +248,21 @@ def test_bound_books_come_first_and_once(api: Api) -> None:
 
 
 def test_prompt_without_books_has_nothing_against_it(api: Api) -> None:
-    assert told(api, **PROMPT)["entries"] == []
+    assert told(api, prompt_id=PROMPT)["entries"] == []
 
 
 def test_prompt_under_another_policy_is_refused(api: Api) -> None:
-    bind(api, keep(api, GLOBAL), policy="auto")
-    answer = api("POST", ACTIVATE, json=turn(**PROMPT))
+    bind(api, PROMPT, keep(api, GLOBAL), policy="auto")
+    answer = api("POST", ACTIVATE, json=turn(prompt_id=PROMPT))
     assert (answer.status_code, code(answer)) == (409, "policy_mismatch")
-    assert answer.json()["details"] == {**PROMPT, "policy": "native"}
+    assert answer.json()["details"] == {"prompt_id": PROMPT, "policy": "native"}
 
 
 def test_bound_book_that_is_gone_is_an_error(api: Api) -> None:
     book_id = keep(api, GLOBAL)
-    bind(api, book_id)
+    bind(api, PROMPT, book_id)
     assert api("DELETE", f"/v1/books/{book_id}", params={"force": "true"}).status_code == 204
-    answer = api("POST", ACTIVATE, json=turn(**PROMPT))
+    answer = api("POST", ACTIVATE, json=turn(prompt_id=PROMPT))
     assert (answer.status_code, code(answer)) == (409, "binding_invalid")
 
 
@@ -292,8 +276,8 @@ def test_book_of_our_own_format_runs_too(api: Api) -> None:
 
 
 def test_preview_is_the_same_byte_for_byte(api: Api) -> None:
-    bind(api, keep(api, GLOBAL))
-    body = turn(mes="灯塔", **PROMPT)
+    bind(api, PROMPT, keep(api, GLOBAL))
+    body = turn(mes="灯塔", prompt_id=PROMPT)
     preview = api("POST", PREVIEW, json=body)
     kept_as = preview.json()["activation_id"]
     assert code(api("GET", KEPT + kept_as)) == "not_found"  # nothing was kept
@@ -339,8 +323,8 @@ def test_changes_that_do_not_fit_are_named(api: Api) -> None:
 
 def test_ledger_of_a_turn_is_opened_later(api: Api) -> None:
     one = keep(api, GLOBAL)
-    bind(api, one)
-    asked = {"mes": "灯塔", "explain": "none", "seed": "七", **PROMPT}
+    bind(api, PROMPT, one)
+    asked = {"mes": "灯塔", "explain": "none", "seed": "七", "prompt_id": PROMPT}
     answer = told(api, "雾", character="none", **asked)
     kept_as = answer["activation_id"]
     whole = told(api, "雾", character="none", **{**asked, "explain": "full"})

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from lorewell.app.activation import activate_turn
 from lorewell.app.bindings import resolve
+from lorewell.app.replica.activation import activate_replica
 from lorewell.app.selection import select_context
 from lorewell.app.services import Services
 from lorewell.model import (
     ActivateRequest,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SelectRequest,
     SelectResponse,
@@ -31,6 +34,10 @@ class TenantLore:
     async def select_for_turn(self, request: SelectRequest, /) -> SelectResponse:
         """Return what of the requested books belongs into a turn."""
         return await select_context(self.services, self.tenant_id, request)
+
+    async def activate_replica(self, request: ReplicaRequest, /) -> ReplicaResponse:
+        """Return what is active of the requested books by the rules of SillyTavern_replica."""
+        return await activate_replica(self.services, self.tenant_id, request)
 
     async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
         """Return what SillyTavern does with the requested books in a turn."""

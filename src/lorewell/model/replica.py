@@ -15,7 +15,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
-from lorewell.model.text import Identifier, StateObject, Text, canonical_json, check_json, fault
+from lorewell.model.text import (
+    Identifier,
+    Integer,
+    StateObject,
+    Text,
+    canonical_json,
+    check_json,
+    fault,
+)
 
 POLICY_VERSION = "replica/1"
 MAX_BOOKS = 100
@@ -80,10 +88,14 @@ def _check_books(books: dict[str, Any]) -> dict[str, Any]:
 
 
 class ReplicaBookRef(_Foreign):
-    """A book that is named in a request; without an id its name stands for it."""
+    """A book that is named in a request; without an id its name stands for it.
+
+    `revision` counts for a stored book; without it, it is its latest one.
+    """
 
     id: Text | None = None
     name: Text | None = None
+    revision: Annotated[Integer, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _check_named(self) -> Self:
@@ -197,6 +209,7 @@ class ReplicaFacts(NamedTuple):
 
 
 NO_REPLICA_FACTS = ReplicaFacts()
+_EMPTY: dict[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +333,9 @@ class ReplicaResponse:
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8."""
-        return orjson.dumps(self, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+        members = {name: getattr(self, name) for name in self.__slots__}
+        members["entries"] = [_written(entry) for entry in self.entries]
+        return orjson.dumps(members, default=_encode)
 
     def message(self) -> bytes:
         """Return the message `worldbook_active` for a front end, as compact JSON in UTF-8.
@@ -329,29 +344,26 @@ class ReplicaResponse:
 
         Source: spec/replica.md §6.2.
         """
-        value = {"type": "worldbook_active", "entries": self.entries}
-        return orjson.dumps(value, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+        entries = [_written(entry) for entry in self.entries]
+        return orjson.dumps({"type": "worldbook_active", "entries": entries})
 
 
-_WRITTEN_AS = {"group_weight": "groupWeight"}
+def _written(entry: ReplicaActive) -> dict[str, object]:
+    """Return an entry as it is written: under that program's names."""
+    members = {name: getattr(entry, name) for name in entry.__slots__}
+    members["groupWeight"] = members.pop("group_weight")
+    # It is as in its file, and so may hold integers of any size.
+    members["trigger_config"] = orjson.Fragment(canonical_json(entry.trigger_config))
+    return members
 
 
 def _encode(value: object) -> object:
+    if value is NO_REPLICA_FACTS:  # those of most decisions
+        return _EMPTY
     match value:
-        case ReplicaActive():
-            members = {
-                _WRITTEN_AS.get(name, name): getattr(value, name) for name in value.__slots__
-            }
-            # It is as in its file, and so may hold integers of any size.
-            members["trigger_config"] = orjson.Fragment(canonical_json(value.trigger_config))
-            return members
         case ReplicaFacts() | ReplicaWarning():
             named = zip(value._fields, value, strict=True)
             return {name: fact for name, fact in named if fact is not None}
         case Suppressed() | LoadedBook():
             return value._asdict()
-        case ReplicaResponse() | ReplicaStats() | ReplicaDecision():
-            return {name: getattr(value, name) for name in value.__slots__}
-        case PositionCount() | SnapshotItem():
-            return {name: getattr(value, name) for name in value.__slots__}
     raise TypeError

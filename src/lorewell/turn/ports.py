@@ -7,6 +7,8 @@ from typing import Protocol
 
 from lorewell.model import (
     ActivateRequest,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SelectRequest,
     SelectResponse,
@@ -30,6 +32,10 @@ class Lore(Protocol):
 
     async def activate_for_turn(self, request: ActivateRequest, /) -> SillyTavernResponse:
         """Return what SillyTavern does with the requested books in a turn."""
+        ...
+
+    async def activate_replica(self, request: ReplicaRequest, /) -> ReplicaResponse:
+        """Return what is active of the requested books by the rules of SillyTavern_replica."""
         ...
 
 

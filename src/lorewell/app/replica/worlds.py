@@ -74,38 +74,42 @@ def find_books(
     prompt_id = request.prompt_id
     bound = () if prompt_id is None else find_bound_under(tx, tenant_id, prompt_id, POLICY)
     asked = _asked(request)
-    rows = _find_rows(tx, tenant_id, [key for key in asked if key not in request.books])
+    wanted = {key: revision for key, (_, revision) in asked.items() if key not in request.books}
+    rows = _find_rows(tx, tenant_id, wanted)
     called = {row.book_id: key for key, row in reversed(rows.items())}
     found = [
         ReplicaBook(key=called.get(row.book_id, row.book_id), source="global", row=row)
         for row in bound
     ]
     found += [
-        ReplicaBook(key=key, source=source, row=rows.get(key)) for key, source in asked.items()
+        ReplicaBook(key=key, source=source, row=rows.get(key)) for key, (source, _) in asked.items()
     ]
     return _change(tx, tenant_id, _once(found, request), changes)
 
 
-def _asked(request: ReplicaRequest) -> Mapping[str, Source]:
-    """Return what the request calls its books, each once, with whom they are for."""
+def _asked(request: ReplicaRequest) -> Mapping[str, tuple[Source, int | None]]:
+    """Return what the request calls its books, each once: whom they are for, and the revision."""
     data = request.world_book_data
-    asked: dict[str, Source] = {}
+    asked: dict[str, tuple[Source, int | None]] = {}
     for ref in data.global_books:
-        asked.setdefault(ref.key, "global")
+        asked.setdefault(ref.key, ("global", ref.revision))
     if data.character_book_id:
-        asked.setdefault(data.character_book_id, "character")
+        asked.setdefault(data.character_book_id, ("character", None))
     return asked
 
 
-def _find_rows(tx: Transaction, tenant_id: str, keys: Sequence[str]) -> dict[str, RevisionRow]:
-    """Return the newest revisions of the books that are there, by what they are called."""
+def _find_rows(
+    tx: Transaction, tenant_id: str, wanted: Mapping[str, int | None]
+) -> dict[str, RevisionRow]:
+    """Return the revisions that are there, by what their books are called; None is the newest."""
+    keys = list(wanted)
     by_id = tx.find_heads(tenant_id, [lower_uuid(key) for key in keys])
     heads = {key: head for key in keys if (head := by_id.get(lower_uuid(key))) is not None}
     heads = {key: head for key, head in heads.items() if head.deleted_at is None}
     by_name = tx.find_heads_named(tenant_id, [key for key in keys if key not in heads])
     found = ((key, heads.get(key) or by_name.get(key)) for key in keys)
     rows = (
-        (key, tx.find_revision(tenant_id, head.book_id, head.latest_revision))
+        (key, tx.find_revision(tenant_id, head.book_id, wanted[key] or head.latest_revision))
         for key, head in found
         if head is not None
     )
