@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
@@ -108,6 +109,20 @@ def test_switched_on_they_are_in_the_document(books: Books) -> None:
     assert told == {(method, BOOKS + path) for method, path in shown if path != "/"}
 
 
+def test_the_document_with_them_holds_together(books: Books) -> None:
+    document = books.api.document
+    operations = [each for path in document["paths"].values() for each in path.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(names) == len(set(names))
+    assert {"name": "worldbooks"}.items() <= document["tags"][-1].items()
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            told = {
+                each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"
+            }
+            assert told == set(re.findall(r"\{(\w+)\}", path))
+
+
 def test_a_book_is_created_shown_listed_changed_and_deleted(books: Books) -> None:
     made = books.create()
     assert (made["name"], made["description"], made["version"]) == ("渡口", "雾里的渡口", 1)
@@ -132,6 +147,14 @@ def test_an_empty_book_needs_a_name_alone(books: Books) -> None:
     made = books("POST", "/", json=body)
     assert (made.status_code, made.json()["entries"]) == (201, [])
     assert books.get("/空/entries") == []
+
+
+def test_a_book_can_be_created_of_a_map(books: Books) -> None:
+    made = books.create("st", WORLD["entries"])
+    assert [(each["uid"], each["position"]) for each in made["entries"]] == [("0", 0), ("7", 6)]
+    triggers = {"trigger_config": TOWER["trigger_config"], "position": 3}
+    made = books.create("own", {"灯塔": {**triggers, "uid": None}, "a": triggers})
+    assert [(each["uid"], each["position"]) for each in made["entries"]] == [("灯塔", 3), ("a", 3)]
 
 
 def test_the_last_changed_book_is_listed_first_and_stands_for_its_name(books: Books) -> None:
