@@ -21,6 +21,7 @@ from lorewell.cli import (
     indexes,
     keys,
     reading,
+    replica,
     searches,
     service,
     sillytavern,
@@ -58,6 +59,7 @@ app.command("search")(searches.search_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")
+app.add_typer(replica.app, name="replica")
 
 
 def main() -> None:
