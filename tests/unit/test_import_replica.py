@@ -142,6 +142,11 @@ def test_several_groups_and_requirements_stay_as_they_are() -> None:
             ["ignored_field"],
         ),
         ({"activationType": "logic"}, {}, ["trigger_broken"]),
+        (
+            {"activationType": "logic", "logicExpression": {"variable1": "a", "operator": []}},
+            {},
+            ["trigger_broken"],
+        ),
         ({"activationType": None, "constant": True}, {"constant": True}, []),
         ({"activationType": [], "key": ["灯"]}, {"keys": ("灯",), "selective": True}, []),
     ],
@@ -346,6 +351,14 @@ def test_a_map_is_read_by_its_names_and_sillytavern_s_numbers() -> None:
     assert (tide.id, tide.position, tide.logic) == ("u2", "before_character", "and_all")
     assert told(found) == [(None, "entries_map")]
     assert found.report.format == "replica"
+
+
+def test_a_name_in_a_map_that_is_no_id_is_lost_at_the_entry() -> None:
+    found = read({"entries": {"a\x7f": {"content": "x"}, "b": entry()}})
+    assert [each.id for each in found.book.entries] == ["a\ufffd", "u1"]
+    assert [(loss.pointer, loss.kind, loss.why) for loss in found.report.losses] == [
+        ("/entries/a\x7f", "object", "odd_id")
+    ]
 
 
 def test_what_that_program_writes_for_sillytavern_is_read_as_its_own() -> None:

@@ -98,7 +98,11 @@ def test_keys_change_where_the_trigger_has_them_and_in_the_older_copy() -> None:
     [
         ({"keys": ["灯"]}, {"key": ["灯"]}),
         ({"case_sensitive": True}, {"caseSensitive": True}),
-        ({"keys": [], "constant": True}, {"activationType": "permanent"}),
+        ({"keys": [], "secondary_keys": [], "constant": True}, {"activationType": "permanent"}),
+        (
+            {"conditions_text": ["tb.a = 1"]},
+            {"extensions": {"lorewell": {"conditions_text": ["tb.a = 1"]}}},
+        ),
     ],
 )
 def test_older_entries_change_at_their_top(changes: Document, shown: Document) -> None:

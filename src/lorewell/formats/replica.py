@@ -82,13 +82,14 @@ def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
     translated; what comes out of it is a list again.
     """
     entries = document.get("entries")
+    is_map = isinstance(entries, dict)
     if isinstance(entries, dict):
         notes.add("entries_map", "entries: is an object, not a list; its members are read")
-        entries = {
-            name: from_sillytavern(raw, uid=name) if isinstance(raw, dict) else raw
+        internal = {
+            name: _in_internal_numbers(raw) if isinstance(raw, dict) else raw
             for name, raw in entries.items()
         }
-        document = {**document, "entries": entries}
+        document = {**document, "entries": internal}
     return Lorebook(
         format=Kind.REPLICA,
         source_format=Kind.REPLICA,
@@ -96,7 +97,15 @@ def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
         book=document,
         read_entry=read_entry,
         keeps_empty=True,
+        is_named=is_map,
     )
+
+
+def _in_internal_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a map in the internal form, but for its uid: that may be its name."""
+    found = from_sillytavern(raw, uid="")
+    uid = {"uid": raw["uid"]} if "uid" in raw else {}
+    return {name: value for name, value in found.items() if name != "uid" or uid} | uid
 
 
 def read_entry(raw: Mapping[str, Any], entry_id: str) -> Imported:

@@ -21,7 +21,7 @@ from lorewell.engine.conditions import (
 from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.replica.positions import AT_DEPTH, NOTE, SYSTEM_MESSAGE
 from lorewell.engine.replica.triggers import KINDS, MAX_CONDITIONS, derive_config, read_triggers
-from lorewell.engine.replica.values import as_flag, as_labels
+from lorewell.engine.replica.values import as_flag, as_labels, as_uid
 from lorewell.engine.sillytavern.fields import LACKING, group_of, member
 from lorewell.engine.sillytavern.table import ROLES
 from lorewell.formats.build import is_imported_id, own_id
@@ -135,6 +135,10 @@ def rebuild(entry: Entry) -> Rebuilt:
     """Return the entry in the internal form, and what of it stands there without effect."""
     known = came_from_replica(entry)
     own = dict(entry.source["raw"]) if known else _blank(entry)
+    told = entry.source.get("key")
+    name = told if known and isinstance(told, str) else None  # under which it stood in a map
+    if name is not None and as_uid(own.get("uid")) is None:
+        own["uid"] = name
     _overlay_block(own, entry, block_of(own) if known else {})
     meant = _meant(own, entry)
     for step in _STEPS:
@@ -154,7 +158,7 @@ def rebuild(entry: Entry) -> Rebuilt:
         plain = entry.model_dump(mode="json", include=set(unsaid))
         for name in unsaid:
             _put(own, f"{_OURS}/{name}", plain[name])
-    if known and not is_imported_id(entry.id, own_id(own)):
+    if known and not is_imported_id(entry.id, own_id(own) or name):
         own["uid"] = entry.id
     return Rebuilt(own, unsaid)
 
