@@ -344,7 +344,7 @@ def test_a_world_of_sillytavern_comes_back_as_it_was(books: Books) -> None:
     assert [entry["position"] for entry in entries.values()] == [2, 1]
 
 
-BAD_NAMES = ("..", "../x", "a/b", "a\\b", "a..b", "x\ny", "\x7f", " ", "雾" * 101)
+BAD_NAMES = ("a\0b", "..", "../x", "a/b", "a\\b", "a..b", "x\ny", "\x7f", " ", "雾" * 101)
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
@@ -427,10 +427,15 @@ def test_other_methods_are_told_which_there_are(books: Books) -> None:
         ("", "GET, POST"),
         ("/", "GET, POST"),
         ("/x", "DELETE, GET, PUT"),
+        ("/x/entries", "GET, POST"),
         ("/x/entries/u", "DELETE, GET, PUT"),
+        ("/x/import", "POST"),
+        ("/x/export", "GET"),
     ):
         answer = books("PATCH", path)
         assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
+    for method, path in (("PUT", "/x/entries"), ("GET", "/x/import"), ("DELETE", "/x/export")):
+        assert code(books(method, path, json={})) == "method_not_allowed"
     assert places(books("GET", "/x/export", params={"format": "yaml"})) == ["format"]
 
 

@@ -39,7 +39,7 @@ def test_a_change_is_what_taking_the_whole_would_give(raw: Document, given_: Doc
     assert show_entry(changed) == whole
 
 
-@given(entry_lists())
+@given(entry_lists(max_size=2))
 def test_a_change_keeps_what_the_form_can_not_say(listed: list[Document]) -> None:
     """Of native entries too."""
     for document in listed:

@@ -42,8 +42,9 @@ from lorewell.model.replica_books import (
 TAG = "worldbooks"
 _BOOKS = "/api/worldbooks"
 # A name that holds a slash is refused as a name: another route could not be meant.
-_BOOK = _BOOKS + "/{name:text}"
-_ENTRIES = _BOOK + "/entries"
+_BOOK = _BOOKS + "/{name:book}"
+_PARTS = _BOOKS + "/{name:text}"
+_ENTRIES = _PARTS + "/entries"
 _ENTRY = _ENTRIES + "/{uid:text}"
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _OBJECTS = {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}}
@@ -56,7 +57,14 @@ class _Text(StringConvertor):
     regex = "(?s:.*)"
 
 
+class _WholeText(_Text):
+    """Leaves the paths of a book's parts to their own routes, with their own methods."""
+
+    regex = r"(?s:(?!.*/(?:entries|import|export)\Z).*)"
+
+
 register_url_convertor("text", _Text())
+register_url_convertor("book", _WholeText())
 router = APIRouter()
 
 
@@ -165,7 +173,7 @@ async def create_worldbook_entry(call: _Writing, name: _Name) -> Response:
 
 
 @router.post(
-    _BOOK + "/import",
+    _PARTS + "/import",
     **told(
         ImportInvalidError,
         InvalidDependencyError,
@@ -182,7 +190,7 @@ async def import_worldbook(call: _Writing, name: _Name) -> Response:
     return answer_json(await worldbooks.import_into(call.services, call.tenant_id, name, file))
 
 
-@router.get(_BOOK + "/export", **told(BookNotFoundError, gives={OK: _OBJECT}))
+@router.get(_PARTS + "/export", **told(BookNotFoundError, gives={OK: _OBJECT}))
 async def export_worldbook(call: _Reading, name: _Name, form: _Format = "internal") -> Response:
     """Return a book as a file of that program, or of SillyTavern."""
     content = await worldbooks.export_worldbook(call.services, call.tenant_id, name, form)
