@@ -145,6 +145,17 @@ def test_name_stands_for_the_book_of_that_name_changed_last(api: Api) -> None:
     assert active(told(api, "同")) == []  # the whole name, letter by letter
 
 
+def test_revision_may_be_named(api: Api) -> None:
+    book_id = keep(api, [constant("old")])
+    api.publish(book_id, 1, {"name": "雾隐渡", "entries": [{"content": "B", "constant": True}]})
+    for revision, expected in ((None, ["B"]), (1, ["C-old"]), (2, ["B"]), (3, [])):
+        for named in ({"id": book_id}, {"name": "雾隐渡"}):
+            books = {"globalBooks": [{**named, "revision": revision}]}
+            answer = api("POST", ACTIVATE, json={"worldBookData": books}).json()
+            assert [each["content"] for each in answer["entries"]] == expected
+    assert warned(answer) == [("book_not_found", "雾隐渡")]
+
+
 def test_given_book_wins_over_the_stored_one(api: Api) -> None:
     book_id = keep(api, GLOBAL)
     given = {book_id: {"entries": {"7": {"key": ["灯"], "content": "x", "position": 4}}}}
@@ -339,6 +350,13 @@ def test_ledger_of_a_turn_is_opened_later(api: Api) -> None:
     assert code(api("GET", f"/v1/selections/{kept_as}")) == "not_found"
     assert api("DELETE", f"/v1/books/{one}", params={"force": "true"}).status_code == 204
     assert code(api("GET", KEPT + kept_as)) == "book_not_found"
+
+
+def test_a_turn_that_takes_much_room_is_not_kept(api: Api) -> None:
+    book_id = keep(api, GLOBAL)
+    history = ["灯" * 600_000, "塔" * 400_000]
+    assert told(api, book_id, chatHistory=history)["activation_id"] is not None
+    assert told(api, book_id, mes="!", chatHistory=history)["activation_id"] is None
 
 
 def test_where_nothing_is_kept_a_turn_has_no_name(database: str) -> None:

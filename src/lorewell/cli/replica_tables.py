@@ -151,8 +151,6 @@ def _facts(facts: ReplicaFacts) -> str:
     if facts.keys:
         keys = ", ".join(f"'{plain(key)}'" for key in facts.keys)
         told.append(f"{keys} in {_where(facts)}")
-    if facts.similarity is not None:
-        told.append(f"similarity {facts.similarity:.3f}, rank {facts.rank}")
     if facts.required_by is not None:
         told.append(f"required by {plain(facts.required_by)}")
     told.append(_roll(facts))

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.preview import ChangedBook
@@ -68,18 +75,47 @@ class _Foreign(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True)
 
 
-def _drop_nulls(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
-    """Return an object without the members that are null: they count as missing."""
-    if isinstance(value, dict):
-        return {name: member for name, member in value.items() if member is not None}
-    return value
+def _with_nulls(schema: dict[str, Any]) -> None:
+    """Tell in a JSON schema that every member may be null."""
+    for name, member in schema["properties"].items():
+        kinds = member.get("anyOf", [{k: v for k, v in member.items() if k != "default"}])
+        if {"type": "null"} not in kinds:
+            kinds = [*kinds, {"type": "null"}]
+        told = {"default": member["default"]} if "default" in member else {}
+        schema["properties"][name] = {"anyOf": kinds, **told}
+
+
+class _Nullable(_Foreign):
+    """A value of a foreign protocol in which a member that is null counts as missing."""
+
+    model_config = ConfigDict(json_schema_extra=_with_nulls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
+        if isinstance(value, dict):
+            return {name: member for name, member in value.items() if member is not None}
+        return value
 
 
 def _text_of(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
     """Return the text of a message that is an object."""
     if isinstance(value, dict):
-        return value.get("mes", value.get("content"))
+        said = value.get("mes")
+        return value.get("content") if said is None else said
     return value
+
+
+_MESSAGE_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "description": "A message with its text in `mes`, or else in `content`.",
+            "properties": {"mes": {"type": ["string", "null"]}},
+        },
+    ]
+}
 
 
 def _check_books(books: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +145,7 @@ class ReplicaBookRef(_Foreign):
         return self.id or self.name or ""
 
 
-class WorldBookData(_Foreign):
+class WorldBookData(_Nullable):
     """Which books apply: those for everybody, and the one of the character."""
 
     global_books: Annotated[tuple[ReplicaBookRef, ...], Field(max_length=MAX_BOOKS)] = Field(
@@ -118,13 +154,13 @@ class WorldBookData(_Foreign):
     character_book_id: Text | None = Field(default=None, alias="characterBookId")
 
 
-class DynamicTable(_Foreign):
+class DynamicTable(_Nullable):
     """The table that conditions look at."""
 
     current_values: StateObject = Field(default_factory=dict, alias="currentValues")
 
 
-class ReplicaRequest(_Foreign):
+class ReplicaRequest(_Nullable):
     """One turn of the policy `replica`.
 
     Attributes:
@@ -138,27 +174,19 @@ class ReplicaRequest(_Foreign):
         explain: `full` decisions on every entry, `selected` on active ones, or `none`.
     """
 
-    world_book_data: Annotated[WorldBookData, BeforeValidator(_drop_nulls)] = Field(
-        default=WorldBookData(), alias="worldBookData"
-    )
+    world_book_data: WorldBookData = Field(default_factory=WorldBookData, alias="worldBookData")
     mes: Text = ""
     chat_history: Annotated[
-        tuple[Annotated[Text, BeforeValidator(_text_of)], ...], Field(max_length=MAX_HISTORY)
+        tuple[Annotated[Text, BeforeValidator(_text_of), WithJsonSchema(_MESSAGE_SCHEMA)], ...],
+        Field(max_length=MAX_HISTORY),
     ] = Field(default=(), alias="chatHistory")
-    dynamic_table_data: Annotated[DynamicTable, BeforeValidator(_drop_nulls)] = Field(
-        default=DynamicTable(), alias="dynamicTableData"
-    )
+    dynamic_table_data: DynamicTable = Field(default_factory=DynamicTable, alias="dynamicTableData")
     seed: Annotated[Text, Field(max_length=200)] = "0"
     char: Annotated[Text, Field(max_length=500)] | None = None
     user: Annotated[Text, Field(max_length=500)] | None = None
     books: Annotated[dict[str, Any], BeforeValidator(_check_books)] = Field(default_factory=dict)
     prompt_id: Annotated[Identifier, Field(min_length=1, max_length=200)] | None = None
     explain: Explain = "full"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_null_as_missing(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
-        return _drop_nulls(value)
 
 
 class ReplicaPreview(ReplicaRequest):

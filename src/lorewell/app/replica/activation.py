@@ -7,7 +7,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -33,6 +33,9 @@ from lorewell.model.text import canonical_json
 
 # What a turn does not depend on, or what the pins of its books say.
 _UNPINNED = {"world_book_data", "books", "prompt_id", "explain", "changed"}
+
+MAX_KEPT_CHARS: Final = 1_000_000
+"""Of what was said, in a turn that is kept; bodies may be far larger."""
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell.replica")
 
@@ -96,7 +99,8 @@ async def activate_replica(
     if response.activation_id is not None:
         kept = KeptReplica(request, turn.pins, vectors)
         services.keeper.keep(tenant_id, response.activation_id, kept)
-    if log.is_enabled_for(logging.DEBUG):
+    # Who never set up logging would get all of it, by structlog's default.
+    if structlog.is_configured() and log.is_enabled_for(logging.DEBUG):
         await asyncio.to_thread(_log, response)
     return response
 
@@ -188,7 +192,7 @@ class _Turn:
             named=found,
             books=books,
             asked=asked_of(books, request),
-            may_be_kept=services.keeper.is_on and all(as_stored),
+            may_be_kept=services.keeper.is_on and all(as_stored) and _is_short(request),
         )
 
     @property
@@ -210,6 +214,11 @@ class _Turn:
         pins = [[key, source, ref and ref.model_dump()] for key, source, ref in self.pins]
         active = [[entry.book_id, entry.uid, entry.trigger_type] for entry in response.entries]
         return hashlib.sha256(canonical_json([request, pins, active])).hexdigest()
+
+
+def _is_short(request: ReplicaRequest) -> bool:
+    """Return whether a turn takes little enough room to be kept."""
+    return len(request.mes) + sum(map(len, request.chat_history)) <= MAX_KEPT_CHARS
 
 
 async def _find_and_activate(

@@ -57,8 +57,8 @@ def rag_queries(worlds: Iterable[World], request: ReplicaRequest) -> dict[str, t
         world.book_id: tuple(
             dict.fromkeys(
                 query_of(lore.triggers.rag, request)
-                for lore in world.entries
-                if lore.triggers.rag is not None and not lore.entry.disable
+                for lore in world.rag
+                if lore.triggers.rag is not None
             )
         )
         for world in worlds
@@ -73,9 +73,9 @@ def rank(world: World, request: ReplicaRequest, scores: RagScores) -> dict[int, 
     """
     near: dict[int, tuple[float, RagTrigger]] = {}
     found: dict[int, Near | None] = {}
-    for lore in world.entries:
+    for lore in world.rag:
         trigger = lore.triggers.rag
-        if trigger is None or lore.entry.disable:
+        if trigger is None:
             continue
         found[lore.index] = None
         known = scores.similarities.get((world.book_id, query_of(trigger, request)), ())
