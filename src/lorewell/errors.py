@@ -171,6 +171,12 @@ class GatewayOffError(NotFoundError):
     code = "gateway_off"
 
 
+class LiveOffError(NotFoundError):
+    """The live channel of this service is off."""
+
+    code = "live_off"
+
+
 class MethodNotAllowedError(LorewellError):
     """The route is there, but not for this method."""
 
@@ -209,6 +215,12 @@ class IdempotencyConflictError(ConflictError):
     """The idempotency key was used for another content."""
 
     code = "idempotency_conflict"
+
+
+class NameTakenError(ConflictError):
+    """A book or an entry of this name is there already."""
+
+    code = "name_taken"
 
 
 class BookBoundError(ConflictError):
@@ -301,6 +313,12 @@ class RequestTimeoutError(UnavailableError):
     """The body of the request did not arrive in time."""
 
     code = "request_timeout"
+
+
+class TooManySocketsError(UnavailableError):
+    """This process has as many sockets and streams open as it may."""
+
+    code = "too_many_sockets"
 
 
 class WorldbookUnavailableError(UnavailableError):

@@ -131,6 +131,12 @@ class Settings(BaseSettings):
         le=1_000,
         description="Timed states kept of one conversation at most; the oldest go first.",
     )
+    max_sockets: int = Field(
+        1_000,
+        ge=1,
+        le=100_000,
+        description="Sockets and live streams open at the same time, of each process.",
+    )
     body_timeout_s: Seconds = Field(
         30.0,
         description="Seconds to wait for a body, and longer by one for each 64 KiB received.",
@@ -278,6 +284,12 @@ class Settings(BaseSettings):
         "",
         pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
         description="The tenant whose books the page /demo shows in a chat; empty turns it off.",
+    )
+    replica_tenant: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
+        description="The tenant that the routes of SillyTavern_replica serve, /api/worldbooks and "
+        "/api/chat; empty turns them off.",
     )
     postgres_pool_size: int = Field(
         10, ge=1, le=1_000, description="Connections to PostgreSQL, of each process."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from lorewell.app.services import Services
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
 from lorewell.errors import StorageUnavailableError
 from lorewell.http.guard import Guard
+from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe
 from lorewell.http.server import check_exposure, serve
 from lorewell.model import BookCreate, SelectRequest
@@ -173,18 +176,18 @@ def test_serving_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatc
 
 
 def test_foreign_pages_open_no_socket() -> None:
-    sent: list[dict[str, object]] = []
+    sent: list[dict[str, Any]] = []
     reached: list[str] = []
 
     async def app(scope: dict[str, object], _receive: object, _send: object) -> None:
         reached.append(str(scope["path"]))
 
-    async def send(message: dict[str, object]) -> None:
+    async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
     services = build_services(load_settings())
     guard = Guard(app, allowed_hosts=(), cors_origins=("https://app.example",))
-    outer = Observe(guard, metrics=None, cache=services.cache)  # type: ignore[arg-type]  # no HTTP
+    outer = Observe(guard, metrics=Metrics(), cache=services.cache)
 
     async def connect(*headers: tuple[bytes, bytes]) -> None:
         scope = {
@@ -196,7 +199,9 @@ def test_foreign_pages_open_no_socket() -> None:
         await outer(scope, None, send)  # type: ignore[arg-type]  # nothing is received
 
     asyncio.run(connect((b"origin", b"https://evil.example")))
-    assert sent == [{"type": "websocket.close", "code": 1008, "reason": "forbidden"}]
+    begin, body = sent
+    assert (begin["type"], begin["status"]) == ("websocket.http.response.start", 403)
+    assert json.loads(body["body"])["code"] == "forbidden"
     assert reached == []
     asyncio.run(connect((b"origin", b"https://app.example")))
     asyncio.run(connect((b"origin", b"http://localhost")))

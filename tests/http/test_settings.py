@@ -29,6 +29,7 @@ OTHERS = {
     "vector_cache_bytes": 5,
     "ledger_keep_s": 0,
     "max_conversation_states": 8,
+    "max_sockets": 18,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
     "embedder": "openai",
@@ -60,6 +61,7 @@ OTHERS = {
     "log_format": "json",
     "log_level": "error",
     "demo_tenant": "demo",
+    "replica_tenant": "demo",
     "postgres_pool_size": 7,
     "postgres_statement_cache_size": 0,
     "otel": True,
@@ -67,6 +69,7 @@ OTHERS = {
 }
 ANY_TEXT = {
     "demo_tenant",
+    "replica_tenant",
     "allowed_hosts",
     "cors_origins",
     "host",

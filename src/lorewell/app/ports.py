@@ -6,9 +6,9 @@ whole. So the same function runs on every database, and in one thread hop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lorewell.app.rows import (
     Chunk,
@@ -357,6 +357,28 @@ class Embedder(Protocol):
 
         Raises:
             EmbeddingUnavailableError: that failed; the next call tries again.
+        """
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+
+
+class Said(Protocol):
+    """A piece of a model's reply."""
+
+    @property
+    def content(self) -> str:
+        """Its text; it may be empty."""
+
+
+class ChatModel(Protocol):
+    """A model that replies."""
+
+    def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncGenerator[Said]:
+        """Yield the reply in pieces, as they come; closing it early ends the call.
+
+        Raises:
+            UpstreamError: there is no reply, or it breaks off in the middle.
         """
 
     async def close(self) -> None:

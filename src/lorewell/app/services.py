@@ -10,7 +10,8 @@ from lorewell.app.cache import BookCache
 from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
-from lorewell.app.ports import Clock, Embedder, Store
+from lorewell.app.one_by_one import OneByOne
+from lorewell.app.ports import ChatModel, Clock, Embedder, Store
 from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
 from lorewell.engine.native import SnapshotLimits
@@ -36,6 +37,8 @@ class Services:
         queries: the vectors of queries, if there is an embedder.
         index_lease: how long a build of an index counts as running after its last sign of life.
         gateway: forwards chats; None if there is no upstream.
+        model: replies on the socket of SillyTavern_replica; None if there is none.
+        one_by_one: keeps changes of one book from getting into each other's way.
         jobs: work that goes on after its request was answered.
     """
 
@@ -53,6 +56,8 @@ class Services:
     queries: QueryVectors | None
     index_lease: timedelta
     gateway: Gateway | None
+    model: ChatModel | None
+    one_by_one: OneByOne
     jobs: Jobs
 
 

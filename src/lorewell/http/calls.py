@@ -97,7 +97,8 @@ async def reading(request: Request, tenant_id: TenantId) -> Call:
     return await _allowed(request, "read", tenant_id)
 
 
-async def _writing(request: Request, tenant_id: TenantId) -> Call:
+async def writing(request: Request, tenant_id: TenantId) -> Call:
+    """Return the request if it may change the tenant's books."""
     return await _allowed(request, "write", tenant_id)
 
 
@@ -106,7 +107,7 @@ async def _administering(request: Request) -> Call:
 
 
 Reading = Annotated[Call, Depends(reading)]
-Writing = Annotated[Call, Depends(_writing)]
+Writing = Annotated[Call, Depends(writing)]
 Administering = Annotated[Call, Depends(_administering)]
 
 
@@ -115,9 +116,9 @@ def answer(value: BaseModel, status: int = OK) -> Response:
     return Response(value.model_dump_json(), status, media_type=JSON)
 
 
-def answer_json(content: bytes) -> Response:
+def answer_json(content: bytes, status: int = OK) -> Response:
     """Return JSON that is written already."""
-    return Response(content, media_type=JSON)
+    return Response(content, status, media_type=JSON)
 
 
 def answer_file(name: str, content: bytes) -> Response:

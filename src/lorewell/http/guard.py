@@ -25,7 +25,6 @@ ANY = "*"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ONCE = ("authorization", "content-type", "idempotency-key")
 _PREFLIGHT_S = 600
-_POLICY_VIOLATION = 1008
 
 
 class Guard:
@@ -51,7 +50,8 @@ class Guard:
         try:
             self._check(scope, headers)
         except LorewellError as error:
-            await _refuse(error, scope, receive, send)
+            # To a socket that is not open yet too: its client gets a status and a body.
+            await answer_error(error, scope)(scope, receive, send)
             return
         origin = headers.get("origin")
         if origin is not None and self._is_open_to(origin):
@@ -171,10 +171,3 @@ def _decoded(part: bytes) -> bytes:
 def _bad(parameter: str, detail: str) -> ValidationFailedError:
     fault = Fault("", detail, parameter=parameter)
     return ValidationFailedError.at(fault)
-
-
-async def _refuse(error: LorewellError, scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": error.code})
-    else:
-        await answer_error(error, scope)(scope, receive, send)

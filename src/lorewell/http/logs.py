@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from structlog.typing import Processor
 
+from lorewell.http.protocol import SOCKET_LOGGER
 from lorewell.settings import Settings
 
 _SHARED: tuple[Processor, ...] = (
@@ -57,6 +58,7 @@ def _standard(settings: Settings, renderer: Processor) -> dict[str, Any]:
             "alembic": {"level": "WARNING"},  # it tells of every look at the schema
             "httpcore": {"level": "WARNING"},  # it tells whole headers of others' answers
             "httpx": {"level": "WARNING"},  # it tells whole addresses, with their queries
+            SOCKET_LOGGER: {"level": "WARNING"},  # it tells whole addresses, with their queries
             "uvicorn.access": {"level": "CRITICAL"},  # there is a line a request already
         },
     }

@@ -12,6 +12,9 @@ from lorewell.model import ReplicaResponse, SelectResponse
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+# A client may close with any code; those that tell something have a figure of their own.
+_CODES = frozenset({1000, 1001, 1005, 1006, 1008, 1009, 1011, 1012})
+_OUR_CODES = frozenset({*range(400, 600), *range(4400, 4600)})
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -33,6 +36,18 @@ class Metrics:
             ["method", "route"],
             registry=given,
             buckets=_SECONDS,
+        )
+        self._sockets = Gauge(
+            "lorewell_sockets",
+            "Sockets that are open.",
+            registry=given,
+            multiprocess_mode="livesum",
+        )
+        self._sockets_closed = Counter(
+            "lorewell_sockets_closed",
+            "Sockets that were refused or have ended.",
+            ["route", "code"],
+            registry=given,
         )
         self._select_seconds = Histogram(
             "lorewell_select_seconds",
@@ -79,6 +94,17 @@ class Metrics:
         shown = method if method in _METHODS else "OTHER"
         self._requests.labels(shown, route, str(status)).inc()
         self._request_seconds.labels(shown, route).observe(seconds)
+
+    def socket_opened(self) -> None:
+        """Count a socket that is open now."""
+        self._sockets.inc()
+
+    def socket_closed(self, route: str, code: int, *, was_open: bool) -> None:
+        """Count the end of a socket, by its close code, or by the status that refused it."""
+        if was_open:
+            self._sockets.dec()
+        shown = str(code) if code in _CODES or code in _OUR_CODES else "other"
+        self._sockets_closed.labels(route, shown).inc()
 
     def selected(self, response: SelectResponse) -> None:
         """Count a selection."""

@@ -23,6 +23,8 @@ from lorewell.http.problems import answer_error
 REQUEST_ID = "X-Request-ID"
 NO_ROUTE = "none"
 _GONE = 499  # nobody was there to get an answer
+_NO_CODE = 1005  # as RFC 6455 has it
+_REFUSED = 403  # what the server makes of a socket closed before it was open
 _MAX_ID_CHARS = 100
 _SMALL_BYTES = 65_536
 _LINGER_BYTES = 4 * 1024 * 1024
@@ -44,6 +46,9 @@ class Observe:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        if scope["type"] == "websocket":
+            await self._watch(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -62,6 +67,28 @@ class Observe:
                 await answer(scope, receive, exchange.send)
         finally:
             self._tell(scope, exchange.status or _GONE, perf_counter() - begin)
+
+    async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begin = perf_counter()
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        talk = _Talk(receive, send, request_id, self._metrics)
+        try:
+            await self._app(scope, talk.receive, talk.send)
+        except Exception as error:  # noqa: BLE001  the last resort: it is logged
+            log_failure(error, request_id)
+        finally:
+            route = getattr(scope.get("route"), "path", NO_ROUTE)
+            self._metrics.socket_closed(route, talk.code, was_open=talk.is_open)
+            log.info(
+                "socket",
+                route=route,
+                code=talk.code,
+                seconds=round(perf_counter() - begin, 3),
+                sent=talk.sent,
+                received=talk.received,
+                request_id=request_id,
+            )
 
     def _tell(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", NO_ROUTE)
@@ -139,6 +166,42 @@ class _Exchange:
             async with asyncio.timeout(_LINGER_S):
                 while self._unread and read < _LINGER_BYTES:
                     read += len((await self.receive()).get("body", b""))
+
+
+class _Talk:
+    """One socket, as its messages pass by. Its code is the first that either side closed it with.
+
+    A socket that was never opened has the status that refused it.
+    """
+
+    def __init__(self, receive: Receive, send: Send, request_id: str, metrics: Metrics) -> None:
+        self._receive, self._send, self._metrics = receive, send, metrics
+        self._request_id = request_id
+        self.is_open, self.code = False, 0
+        self.sent = self.received = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "websocket.receive":
+            self.received += 1
+        elif message["type"] == "websocket.disconnect":
+            self.code = self.code or message.get("code", _NO_CODE)
+        return message
+
+    async def send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "websocket.send":
+            self.sent += 1
+        elif kind == "websocket.accept":
+            self.is_open = True
+            self._metrics.socket_opened()
+            MutableHeaders(raw=message.setdefault("headers", []))[REQUEST_ID] = self._request_id
+        elif kind == "websocket.close":
+            self.code = self.code or (message.get("code", _NO_CODE) if self.is_open else _REFUSED)
+        elif kind == "websocket.http.response.start":
+            self.code = message["status"]
+            MutableHeaders(scope=message)[REQUEST_ID] = self._request_id
+        await self._send(message)
 
 
 def _has_large_body(headers: Headers) -> bool:

@@ -1,4 +1,4 @@
-"""The server's side of a connection, with bounds on the head of a request.
+"""The server's side of a connection, with bounds on heads, on messages, and on who never reads.
 
 The parser itself would take a head of any size, and wait for its end for ever.
 """
@@ -6,12 +6,18 @@ The parser itself would take a head of any size, and wait for its end for ever.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Mapping
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 MAX_HEAD_BYTES = 65_536
 HEAD_TIMEOUT_S = 10.0
+MAX_MESSAGE_BYTES = 1024 * 1024
+CLOSE_TIMEOUT_S = 2.0
+SOCKET_LOGGER = "lorewell.sockets"
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -101,3 +107,39 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect_head()  # a request before this one is still being answered
         elif not self.transport.is_closing():
             self.transport.close()
+
+
+class BoundedSocket(WebSocketsSansIOProtocol):
+    """A WebSocket that ends when it shall, whether or not the other side reads what it was sent."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
+        super().__init__(*args, **kwargs)
+        # Its base logs the address of each socket, with the query, and where somebody debugs every
+        # header, with the keys.
+        self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
+        self.conn.debug = False
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
+        """Send a message; one that closes the socket does not wait behind those nobody reads."""
+        if message["type"] == "websocket.close":
+            self.writable.set()
+            self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+        await super().send(message)
+
+    def shutdown(self) -> None:
+        """End the socket since the server does."""
+        super().shutdown()
+        self.writable.set()
+        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+
+
+# What uvicorn has to be told. Nothing is packed: that would take a window's memory and time for
+# each socket, where one event goes to hundreds of them.
+OPTIONS: Mapping[str, Any] = {
+    "http": BoundedProtocol,
+    "ws": BoundedSocket,
+    "ws_max_size": MAX_MESSAGE_BYTES,
+    "ws_per_message_deflate": False,
+    "ws_ping_interval": 20.0,
+    "ws_ping_timeout": 20.0,
+}

@@ -1,0 +1,243 @@
+"""What all WebSockets share: who may open one, what goes wrong on one, and how it ends.
+
+A route gives its work to `attend`. What is raised in it is told in an `error` frame and a close
+code, `4000` and the status that the same error has over HTTP: a page in a browser can see nothing
+of an answer that refuses a socket, so a socket is accepted even if only to say why it is closed.
+The guard alone refuses earlier (http/guard.py): a foreign page is told nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+from fastapi import WebSocket
+from starlette.websockets import WebSocketDisconnect, WebSocketState
+
+from lorewell.app.access import Need, authorise
+from lorewell.app.services import Services
+from lorewell.errors import (
+    InvalidInputError,
+    LorewellError,
+    StorageUnavailableError,
+    TooManySocketsError,
+)
+from lorewell.http.calls import Shared
+from lorewell.http.observe import log_failure
+from lorewell.http.problems import INTERNAL_ERROR, problem_of, status_of
+from lorewell.model import Scope
+
+PROTOCOL = "lorewell"
+KEY_PROTOCOL = "lorewell.key."
+RECHECK_S = 60.0
+_CODE_BASE = 4_000
+_NORMAL = 1_000
+_TELL_S = 5.0
+_MAX_WAITING = 16
+
+
+class SocketClosed(Exception):  # noqa: N818  an end, not an error
+    """Ends a socket with this code and reason."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code, self.reason = code, reason
+
+
+class Places:
+    """Counts what is open of sockets and streams, up to a limit. Belongs to one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._free = self._most = most
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Take a place as long as it lasts.
+
+        Raises:
+            TooManySocketsError: none is free.
+        """
+        if not self._free:
+            raise TooManySocketsError(
+                f"There are {self._most} sockets open already; see LOREWELL_MAX_SOCKETS.",
+                limit=self._most,
+            )
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1
+
+
+class Socket:
+    """A client's socket, from its request to its end. Its work is cancelled when the client goes.
+
+    Attributes:
+        query: the parameters of the query.
+        path: those of the path.
+    """
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+        self._messages: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
+        self._opened = asyncio.Event()
+        self._need: Need | None = None
+        self._listens = False
+        self.query: Mapping[str, str] = websocket.query_params
+        self.path: Mapping[str, Any] = websocket.path_params
+
+    @property
+    def shared(self) -> Shared:
+        """What all requests of the application share."""
+        return cast("Shared", self._websocket.app.state.shared)
+
+    @property
+    def services(self) -> Services:
+        """What the use cases work with."""
+        return self.shared.services
+
+    def header(self, name: str) -> str | None:
+        """Return a header of the socket's request."""
+        return self._websocket.headers.get(name)
+
+    async def open(self, scope: Scope, tenant_id: str, *, listens: bool = True) -> None:
+        """Open the socket if its key may do this; its key is looked at again and again from then.
+
+        Args:
+            scope: what the key has to allow.
+            tenant_id: whose books it is about.
+            listens: whether `receive` will be called; else what the client says is let go.
+
+        Raises:
+            UnauthenticatedError, ForbiddenError: it may not.
+        """
+        self._need = Need(scope, tenant_id)
+        await self._authorise()
+        self._listens = listens
+        await self._accept()
+        self._opened.set()
+
+    async def receive(self) -> str:
+        """Wait for the client's next message, and return it.
+
+        One that has no place among those that wait holds up the socket, not this process.
+        """
+        return await self._messages.get()
+
+    async def send(self, frame: str) -> None:
+        """Send a frame; wait while the client takes none."""
+        await self._websocket.send_text(frame)
+
+    async def tell(self, error: LorewellError) -> None:
+        """Send an error without closing the socket."""
+        problem = problem_of(error, self._request_id)
+        frame = {"type": "error", "message": problem["detail"], "problem": problem}
+        # Python's encoder, as in problems.py.
+        await self.send(json.dumps(frame, ensure_ascii=False).encode(errors="replace").decode())
+
+    async def attend(self, work: Callable[[Socket], Awaitable[None]]) -> bool:
+        """Do the work until it ends, the client goes, or its key is closed.
+
+        Returns:
+            Whether the client is still there.
+        """
+        working = asyncio.ensure_future(work(self))
+        reading = asyncio.create_task(self._read())
+        checking = asyncio.create_task(self._recheck())
+        tasks = (working, reading, checking)
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except WebSocketDisconnect:
+            return False
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return working in done
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the socket."""
+        with suppress(WebSocketDisconnect, RuntimeError):  # the client may have been faster
+            await self._websocket.close(code, reason)
+
+    async def fail(self, error: LorewellError) -> None:
+        """Say what went wrong, if the client takes it soon, and close the socket."""
+        if status_of(error) == INTERNAL_ERROR or isinstance(error, StorageUnavailableError):
+            log_failure(error, self._request_id)
+        with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
+            async with asyncio.timeout(_TELL_S):
+                if self._websocket.application_state is WebSocketState.CONNECTING:
+                    await self._accept()
+                await self.tell(error)
+        await self.close(_CODE_BASE + status_of(error), error.code)
+
+    def log(self, error: BaseException) -> None:
+        """Log what nobody expected."""
+        log_failure(error, self._request_id)
+
+    @property
+    def _request_id(self) -> str:
+        return str(self._websocket.scope["state"]["request_id"])
+
+    async def _accept(self) -> None:
+        offered = self._websocket.scope["subprotocols"]
+        await self._websocket.accept(PROTOCOL if PROTOCOL in offered else None)
+
+    async def _authorise(self) -> None:
+        if self._need is not None:
+            await authorise(self.services, self._authorization(), self._need)
+
+    def _authorization(self) -> str | None:
+        """Return the header, or what stands for it: pages can set no header of a socket."""
+        given = self.header("authorization")
+        if given is not None:
+            return given
+        for offered in self._websocket.scope["subprotocols"]:
+            if offered.startswith(KEY_PROTOCOL):
+                return f"Bearer {offered.removeprefix(KEY_PROTOCOL)}"
+        return None
+
+    async def _read(self) -> None:
+        await self._opened.wait()
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            if not self._listens:
+                continue
+            if message.get("text") is None:
+                raise InvalidInputError("A message must be a text.")
+            await self._messages.put(message["text"])
+
+    async def _recheck(self) -> None:
+        await self._opened.wait()
+        while True:
+            await asyncio.sleep(RECHECK_S)
+            with suppress(StorageUnavailableError):  # it says nothing of the key
+                await self._authorise()
+
+
+async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]) -> None:
+    """Do a route's work for a socket, and end it as the work did.
+
+    The work opens the socket (`Socket.open`), and may raise any error of ours before and after
+    that; when it returns, the socket is closed with 1000.
+    """
+    socket = Socket(websocket)
+    places = cast("Places", websocket.app.state.places)
+    try:
+        with places.take():
+            if await socket.attend(work):
+                await socket.close(_NORMAL, "")
+    except SocketClosed as end:
+        await socket.close(end.code, end.reason)
+    except LorewellError as error:
+        await socket.fail(error)
+    except Exception as error:  # noqa: BLE001  the last resort, as in observe.py
+        socket.log(error)
+        await socket.fail(LorewellError("Unexpected."))

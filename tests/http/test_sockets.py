@@ -1,0 +1,332 @@
+"""Sockets on a real server: who may open one, what goes wrong on one, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging.config
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+import uvicorn
+from fastapi import FastAPI, WebSocket
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from lorewell.app.access import create_key, list_keys, revoke_key
+from lorewell.bootstrap import build_services
+from lorewell.errors import BookNotFoundError, LorewellError
+from lorewell.http import logs, protocol, sockets
+from lorewell.http.app import create_app
+from lorewell.http.protocol import MAX_MESSAGE_BYTES, OPTIONS
+from lorewell.http.sockets import Socket, SocketClosed, attend
+from lorewell.model import KeyRequest
+from lorewell.settings import load_settings
+from process import free_port
+
+SECRET = "雾渡的秘密 🗝"  # noqa: S105  what a message says
+QUIET = logging.getLogger("client")  # it is in the same process, and tells all in a debug log
+QUIET.setLevel(logging.WARNING)
+
+
+async def echo(socket: Socket) -> None:
+    await socket.open("read", socket.path["tenant"])
+    while True:
+        said = await socket.receive()
+        match said:
+            case "missing":
+                raise BookNotFoundError("There is no such book: 雾.")
+            case "bug":
+                raise RuntimeError(SECRET)
+            case "tell":
+                await socket.tell(LorewellError(SECRET))
+            case "flood":
+                while True:
+                    await socket.send("灯" * 10_000)
+                    await asyncio.sleep(0)
+            case "end":
+                return
+            case "drop":
+                raise SocketClosed(4408, "slow_consumer")
+            case _:
+                await socket.send(said)
+
+
+class Service:
+    """An application with a socket that says what it is told."""
+
+    def __init__(self, app: FastAPI, server: uvicorn.Server, port: int) -> None:
+        self.app, self.server, self.port = app, server, port
+        self.services = app.state.shared.services
+
+    def connect(self, tenant: str = "demo", **given: Any) -> connect:
+        url = f"ws://127.0.0.1:{self.port}/echo/{tenant}?q={SECRET}"
+        return connect(url, proxy=None, logger=QUIET, **given)
+
+    async def key(self, *scopes: str, tenants: tuple[str, ...] = ("demo",)) -> str:
+        request = KeyRequest.model_validate({"tenants": tenants, "scopes": scopes})
+        return (await create_key(self.services, request)).secret
+
+
+@asynccontextmanager
+async def serving(database: str, **given: Any) -> AsyncIterator[Service]:
+    settings = load_settings(database_url=database, **given)
+    app = create_app(build_services(settings), settings)
+
+    async def route(websocket: WebSocket) -> None:
+        await attend(websocket, echo)
+
+    app.add_api_websocket_route("/echo/{tenant}", route)
+    port = free_port()
+    options = {**OPTIONS, "log_config": None, "timeout_graceful_shutdown": 20}
+    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="on", **options))
+    running = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110  it tells in no other way
+        await asyncio.sleep(0.01)
+    try:
+        async with asyncio.timeout(20):
+            yield Service(app, server, port)
+    finally:
+        server.should_exit = True
+        await running
+
+
+async def refusal(client: ClientConnection) -> tuple[dict[str, Any], int, str]:
+    """Return the problem that the last frame holds, and how the socket was closed."""
+    frame = json.loads(await client.recv())
+    with pytest.raises(ConnectionClosed) as closed:
+        await client.recv()
+    assert frame["type"] == "error"
+    assert frame["message"] == frame["problem"]["detail"]
+    assert closed.value.rcvd is not None
+    return frame["problem"], closed.value.rcvd.code, closed.value.rcvd.reason
+
+
+async def end_of(client: ClientConnection) -> tuple[int, str]:
+    with suppress(ConnectionClosed):
+        async for _ in client:
+            pass
+    return client.close_code or 0, client.close_reason or ""
+
+
+def test_messages_go_both_ways(database: str) -> None:
+    async def work() -> None:
+        async with serving(database) as service, service.connect() as client:
+            for said in ("lamp", "雾中的灯 🏮", "", "x" * 100_000):
+                await client.send(said)
+                assert await client.recv() == said
+            await client.send("end")
+            assert await end_of(client) == (1000, "")
+
+    asyncio.run(work())
+
+
+def test_an_error_is_a_problem_and_a_close_code(database: str) -> None:
+    async def work() -> None:
+        async with serving(database) as service:
+            async with service.connect(additional_headers={"X-Request-ID": "mine"}) as client:
+                await client.send("missing")
+                problem, code, reason = await refusal(client)
+                assert (code, reason) == (4404, "book_not_found")
+                assert problem["type"] == "urn:lorewell:problem:book_not_found"
+                assert problem["detail"] == "There is no such book: 雾."
+                assert (problem["status"], problem["request_id"]) == (404, "mine")
+            async with service.connect() as client:
+                await client.send("bug")
+                problem, code, reason = await refusal(client)
+                assert (code, reason, problem["details"]) == (4500, "internal_error", {})
+                assert SECRET not in str(problem)
+            async with service.connect() as client:
+                await client.send("tell")  # it goes on
+                assert json.loads(await client.recv())["problem"]["code"] == "internal_error"
+                await client.send("drop")
+                assert await end_of(client) == (4408, "slow_consumer")
+            async with service.connect() as client:
+                await client.send(b"\x00")
+                assert (await refusal(client))[1] == 4422
+
+    asyncio.run(work())
+
+
+def test_a_message_that_is_too_large_ends_the_socket(database: str) -> None:
+    async def work() -> None:
+        async with serving(database) as service:
+            for pieces in (["x" * (MAX_MESSAGE_BYTES + 1)], ["x" * 600_000, "y" * 600_000]):
+                async with service.connect() as client:
+                    await client.send(pieces)
+                    assert (await end_of(client))[0] == 1009
+
+    asyncio.run(work())
+
+
+def test_keys_scopes_and_tenants_hold_as_over_http(database: str) -> None:
+    async def work() -> None:
+        async with serving(database, auth=True) as service:
+            reads = await service.key("read")
+            writes = await service.key("write")
+            other = await service.key("read", tenants=("other",))
+            every = await service.key("read", tenants=("*",))
+            for key, code, reason in (
+                (None, 4401, "unauthenticated"),
+                ("lw_0_0", 4401, "unauthenticated"),
+                (writes, 4403, "forbidden"),
+                (other, 4403, "forbidden"),
+            ):
+                headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+                offered = None if key is None else ["lorewell", f"lorewell.key.{key}"]
+                for given in ({"additional_headers": headers}, {"subprotocols": offered}):
+                    async with service.connect(**given) as client:
+                        problem, found, told = await refusal(client)
+                        assert (found, told, problem["code"]) == (code, reason, reason)
+            for key in (reads, every):
+                async with service.connect(
+                    additional_headers={"Authorization": f"Bearer {key}"}
+                ) as client:
+                    await client.send("灯")
+                    assert await client.recv() == "灯"
+                    assert client.subprotocol is None
+                offered = [f"lorewell.key.{key}", "lorewell"]
+                async with service.connect(subprotocols=offered) as client:
+                    assert client.subprotocol == "lorewell"
+                    assert client.response is not None
+                    assert key not in str(client.response.headers)
+                    await client.send("灯")
+                    assert await client.recv() == "灯"
+            # A header goes before a protocol, so that nobody between can be outdone by a page.
+            headers = {"Authorization": f"Bearer {other}"}
+            given = {"additional_headers": headers, "subprotocols": [f"lorewell.key.{reads}"]}
+            async with service.connect(**given) as client:
+                assert (await refusal(client))[1] == 4403
+
+    asyncio.run(work())
+
+
+def test_a_key_that_is_revoked_ends_its_sockets(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
+
+    async def work() -> None:
+        async with serving(database, auth=True) as service:
+            key = await service.key("read")
+            async with service.connect(subprotocols=[f"lorewell.key.{key}"]) as client:
+                await asyncio.sleep(0.2)
+                await client.send("灯")
+                assert await client.recv() == "灯"
+                (row,) = (await list_keys(service.services)).keys
+                await revoke_key(service.services, row.id)
+                assert (await refusal(client))[1:] == (4401, "unauthenticated")
+
+    asyncio.run(work())
+
+
+def test_foreign_pages_and_hosts_are_refused_before_a_socket_is_open(database: str) -> None:
+    async def work() -> None:
+        async with serving(database, cors_origins=("https://app.example",)) as service:
+            for given, status, code in (
+                ({"origin": "https://evil.example"}, 403, "forbidden"),
+                ({"additional_headers": {"Origin": "null"}}, 403, "forbidden"),
+            ):
+                with pytest.raises(InvalidStatus) as refused:
+                    await service.connect(**given)
+                answer = refused.value.response
+                assert answer.status_code == status
+                assert json.loads(answer.body)["code"] == code
+                assert answer.headers["X-Request-ID"]
+            with pytest.raises(InvalidStatus):
+                await connect(f"ws://127.0.0.1:{service.port}/nothing", proxy=None)
+            for origin in ("https://app.example", f"http://127.0.0.1:{service.port}"):
+                async with service.connect(origin=origin) as client:
+                    await client.send("灯")
+                    assert await client.recv() == "灯"
+
+    asyncio.run(work())
+
+
+def test_only_so_many_are_open_at_the_same_time(database: str) -> None:
+    async def work() -> None:
+        async with (
+            serving(database, max_sockets=2) as service,
+            service.connect() as one,
+            service.connect(),
+        ):
+            async with service.connect() as third:
+                problem, code, reason = await refusal(third)
+                assert (code, reason) == (4503, "too_many_sockets")
+                assert problem["details"] == {"limit": 2}
+            await one.close()
+            await asyncio.sleep(0.1)
+            async with service.connect() as third:
+                await third.send("灯")
+                assert await third.recv() == "灯"
+
+    asyncio.run(work())
+
+
+def test_the_service_stops_at_once_though_nobody_reads(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "CLOSE_TIMEOUT_S", 0.3)
+
+    async def work() -> None:
+        async with (
+            serving(database) as service,
+            service.connect() as quiet,
+            service.connect(max_queue=1, close_timeout=0.1) as flooded,
+        ):
+            await flooded.send("flood")
+            await asyncio.sleep(0.3)
+            service.server.should_exit = True
+            begin = asyncio.get_running_loop().time()
+            assert (await end_of(quiet))[0] == 1012
+            state = service.server.server_state
+            while state.connections or state.tasks:  # noqa: ASYNC110  as above
+                await asyncio.sleep(0.02)
+            assert asyncio.get_running_loop().time() - begin < 3
+
+    asyncio.run(work())
+
+
+def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.configure(load_settings(log_format="json", log_level="debug"))
+    structlog.configure(cache_logger_on_first_use=False)
+
+    async def work() -> str:
+        async with serving(database, auth=True) as service:
+            key = await service.key("read")
+            async with service.connect(subprotocols=[f"lorewell.key.{key}"]) as client:
+                await client.send(SECRET)
+                assert await client.recv() == SECRET
+                await client.send("bug")
+                await end_of(client)
+            async with service.connect() as client:
+                await end_of(client)
+            admin = {"Authorization": f"Bearer {await service.key('admin')}"}
+            async with httpx.AsyncClient(headers=admin) as asking:
+                figures = (await asking.get(f"http://127.0.0.1:{service.port}/metrics")).text
+            assert "lorewell_sockets 0.0" in figures
+            for code in ("4500", "4401"):
+                wanted = f'_closed_total{{code="{code}",route="/echo/{{tenant}}"}} 1.0'
+                assert wanted in figures
+            return key
+
+    try:
+        key = asyncio.run(work())
+    finally:
+        structlog.reset_defaults()
+        logging.config.dictConfig({"version": 1, "root": {"handlers": [], "level": "WARNING"}})
+    told = capsys.readouterr().err
+    lines = [json.loads(line) for line in told.splitlines() if '"event": "socket"' in line]
+    assert [(line["route"], line["code"]) for line in lines] == [
+        ("/echo/{tenant}", 4500),
+        ("/echo/{tenant}", 4401),
+    ]
+    assert lines[0]["received"] == lines[0]["sent"] == 2
+    for secret in (SECRET, "q=", key):
+        assert secret not in told
