@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -160,9 +161,7 @@ def test_figures_name_no_tenant_and_no_book(api: Api) -> None:
     assert "somebody" not in text
 
 
-def test_debug_log_tells_what_the_policy_replica_did_and_no_text(
-    api: Api, written: io.StringIO
-) -> None:
+def test_log_tells_what_the_policy_replica_did_and_no_text(api: Api, written: io.StringIO) -> None:
     entries = [
         keyed("tower", "灯塔", content=SECRET, comment=SECRET, position=4),
         keyed("king", "king", content=SECRET),
@@ -185,7 +184,10 @@ def test_debug_log_tells_what_the_policy_replica_did_and_no_text(
         "[WorldBook] keyword: 1",
     ]
     assert SECRET not in written.getvalue()
-    logs.configure(load_settings(log_level="info"))
-    structlog.configure(cache_logger_on_first_use=False)
-    api("POST", "/v1/replica/activate", json=body)
-    assert written.getvalue().count("[WorldBook] total") == 1
+    for level, totals in (("info", 2), ("warning", 2)):
+        with contextlib.redirect_stderr(written):
+            logs.configure(load_settings(log_format="json", log_level=level))
+        structlog.configure(cache_logger_on_first_use=False)
+        api("POST", "/v1/replica/activate", json=body)
+        assert written.getvalue().count("[WorldBook] total") == totals
+    assert written.getvalue().count("[WorldBook-Check] keyword") == 1

@@ -25,6 +25,7 @@ from lorewell.app.replica.worlds import (
 )
 from lorewell.app.services import Services
 from lorewell.engine.replica import RagScores, activate, log_lines
+from lorewell.engine.replica.statistics import CHECK
 from lorewell.errors import NotFoundError
 from lorewell.model import BookRef, ChangedBook
 from lorewell.model.parse import parse_model
@@ -100,14 +101,15 @@ async def activate_replica(
         kept = KeptReplica(request, turn.pins, vectors)
         services.keeper.keep(tenant_id, response.activation_id, kept)
     # Who never set up logging would get all of it, by structlog's default.
-    if structlog.is_configured() and log.is_enabled_for(logging.DEBUG):
+    if structlog.is_configured() and log.is_enabled_for(logging.INFO):
         await asyncio.to_thread(_log, response)
     return response
 
 
 def _log(response: ReplicaResponse) -> None:
-    for line in log_lines(response):
-        log.debug(line)
+    """Log what was activated; what was checked quotes keys, and so is for who debugs."""
+    for line in log_lines(response, checks=log.is_enabled_for(logging.DEBUG)):
+        (log.debug if line.startswith(CHECK) else log.info)(line)
 
 
 async def preview_replica(
