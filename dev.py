@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,9 @@ CHECKS = [
     ["vulture"],
     ["codespell"],
 ]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
+APT_PAUSES_S = (0, 10, 20, 40)  # before each attempt: the list of packages knows no waiting
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
@@ -72,10 +76,12 @@ CAMPAIGNS = {
 }
 
 
-def call(command: list[str], *, cwd: Path | None = ROOT, **env: str) -> int:
+def call(
+    command: list[str], *, cwd: Path | None = ROOT, stdout: int | None = None, **env: str
+) -> int:
     """Run a program to its end, in UTF-8 on every system; return its exit code."""
     env = {**os.environ, "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **env}
-    return subprocess.run(command, cwd=cwd, env=env, check=False).returncode
+    return subprocess.run(command, cwd=cwd, env=env, stdout=stdout, check=False).returncode
 
 
 def tool(name: str, *args: str) -> list[str]:
@@ -118,6 +124,26 @@ def install(*, force: bool = False) -> int:
     return 0
 
 
+def install_browser() -> None:
+    """Install Chromium and a Chinese font where there is no browser and we are root on Debian.
+
+    Elsewhere, and if this fails, the tests that need a browser say what is missing.
+    """
+    if "LOREWELL_TEST_CHROMIUM" in os.environ or any(map(shutil.which, BROWSERS)):
+        return
+    if not shutil.which("apt-get") or os.geteuid():
+        return
+    print("Installing Chromium and a Chinese font for the browser tests", flush=True)
+    packages = ["install", "-y", "--no-install-recommends", "chromium", "fonts-wqy-zenhei"]
+    for pause in APT_PAUSES_S:
+        time.sleep(pause)
+        if not call([*APT, "update"]) and not call(
+            [*APT, *packages], stdout=subprocess.DEVNULL, DEBIAN_FRONTEND="noninteractive"
+        ):
+            return
+    print("Could not install them; apt-get says why above.", flush=True)
+
+
 def run(args: list[str]) -> int:
     """Start the service on the sample books, or run `lorewell` with the arguments given."""
     return call(tool("lorewell", *args), cwd=None) if args else call(tool("lorewell", *SERVE))
@@ -140,6 +166,7 @@ def test(args: list[str]) -> int:
     if args:
         return call(tool("pytest", *args))
     checked = check()
+    install_browser()
     print("== pytest", flush=True)
     return call(tool("pytest", "-n", "auto")) or checked
 

@@ -43,6 +43,9 @@ READ = {
     "preview_activation",
     "create_chat_completion",  # and `write` too, if its books keep timed state
     "list_models",
+    "activate_replica",
+    "get_replica_activation",
+    "preview_replica",
     "replay_chat",
     "assemble_prompt",
     "list_conversations",

@@ -22,6 +22,7 @@ from lorewell.cli import (
     keys,
     live,
     reading,
+    replica,
     searches,
     service,
     sillytavern,
@@ -60,6 +61,7 @@ app.command("live")(live.live_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")
+app.add_typer(replica.app, name="replica")
 
 
 def main() -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,6 +14,7 @@ from pydantic import Field
 from lorewell.app.bindings import get_bindings
 from lorewell.app.turns import TenantLore
 from lorewell.http.calls import Call, answer, answer_json, reading, shared
+from lorewell.http.pages import answer_page
 from lorewell.http.parameters import PromptId
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.base import Contract
@@ -73,32 +70,10 @@ async def _visiting(request: Request) -> Call:
 Visiting = Annotated[Call, Depends(_visiting)]
 
 
-@cache
-def _page() -> tuple[bytes, str]:
-    """Return the page, and a policy that lets it run its own script and style and nothing else."""
-    page = _PAGE.read_bytes()
-    allowed = {
-        tag: base64.b64encode(hashlib.sha256(inline).digest()).decode()
-        for tag, inline in re.findall(rb"<(script|style)>(.*?)</\1>", page, re.DOTALL)
-    }
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{allowed[b'script']}'; "
-        f"style-src 'sha256-{allowed[b'style']}'; connect-src 'self'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return page, policy
-
-
 @router.get("/demo")
 async def show_demo() -> Response:
     """Return the page."""
-    page, policy = _page()
-    headers = {
-        "Content-Security-Policy": policy,
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(page, media_type="text/html", headers=headers)
+    return answer_page(_PAGE)
 
 
 @router.get("/demo/api/bindings")

@@ -1,0 +1,95 @@
+"""The page /demo in a browser: a chat, the lore of each reply and its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.chromium import Show, Visit
+from process import Server, running
+from served import Tenant
+
+BELL = {"id": "bell", "title": "钟", "keys": ["钟", "bell"], "content": "LORE 钟归沈七管。"}
+TIDE = {"id": "tide", "title": "潮", "keys": ["潮"], "content": "LORE 潮。"}
+ENGLISH = {
+    "lang": "en",
+    "language": "中文",
+    "input": "Your message",
+    "send": "Send",
+    "prompt": "Prompt",
+    "load": "Show",
+    "injected": "Injected: 1",
+    "left": "Left out: 1",
+    "none": "No book is linked to this prompt.",
+    "down": "This did not work: the service can't be reached.",
+}
+CHINESE = {
+    "lang": "zh-CN",
+    "language": "English",
+    "input": "你的消息",
+    "send": "发送",
+    "prompt": "提示词",
+    "load": "查看",
+    "injected": "已注入: 1",
+    "left": "未注入: 1",
+    "none": "这个提示词没有关联任何书。",
+    "down": "未能完成：连不上服务。",
+}
+
+
+@pytest.fixture(name="server", scope="module")
+def server_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("demo")
+    url = f"sqlite:///{folder / 'lorewell.db'}"
+    with running(folder / "log", database_url=url, demo_tenant="demo") as server:
+        tenant = Tenant(server, "demo")
+        book_id = tenant.create({"name": "渡口", "entries": [BELL, TIDE]})
+        body = {"bindings": [{"book_id": book_id}]}
+        bound = tenant("PUT", "/v1/prompt-bindings", params={"prompt_id": "sample"}, json=body)
+        assert bound.status_code == 200, bound.text
+        yield server
+
+
+def say(page: Page, texts: dict[str, str], said: str) -> None:
+    page.get_by_label(texts["input"]).fill(said)
+    page.get_by_role("button", name=texts["send"]).click()
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_a_reply_shows_its_lore_and_the_reasons(
+    server: Server, visit: Visit, show: Show, texts: dict[str, str]
+) -> None:
+    page = visit(f"{server.url}/demo", texts["lang"])
+    expect(page.locator("html")).to_have_attribute("lang", texts["lang"])
+    say(page, texts, "我敲钟。<b>ดี</b>")
+    expect(page.get_by_text("我敲钟。<b>ดี</b>", exact=True)).to_be_visible()
+    expect(page.get_by_text(texts["injected"])).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="keyword")).to_contain_text("bell")
+    page.get_by_text(texts["left"]).click()
+    expect(page.get_by_role("row").filter(has_text="not_triggered")).to_contain_text("tide")
+    assert "LORE" not in page.content()
+    show(page, f"demo-{texts['lang']}")
+
+
+def test_the_other_language_keeps_the_chat(server: Server, visit: Visit) -> None:
+    page = visit(f"{server.url}/demo")
+    say(page, ENGLISH, "the bell")
+    expect(page.get_by_text(ENGLISH["injected"])).to_be_visible()
+    page.get_by_role("button", name=ENGLISH["language"]).click()
+    expect(page.get_by_text(CHINESE["injected"])).to_be_visible()
+    expect(page.get_by_text("the bell", exact=True)).to_be_visible()
+    page.get_by_role("button", name=CHINESE["language"]).click()
+    expect(page.get_by_text(ENGLISH["injected"])).to_be_visible()
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_what_is_missing_is_said(server: Server, visit: Visit, texts: dict[str, str]) -> None:
+    page = visit(f"{server.url}/demo", texts["lang"])
+    page.get_by_label(texts["prompt"]).fill("<img src=x onerror=alert(1)>")
+    page.get_by_role("button", name=texts["load"]).click()
+    expect(page.get_by_text(texts["none"])).to_be_visible()
+    page.context.set_offline(offline=True)
+    say(page, texts, "bell")
+    expect(page.get_by_text(texts["down"])).to_be_visible()
