@@ -84,6 +84,17 @@ class MemoryTransaction:
         found = {book_id: self.find_head(tenant_id, book_id) for book_id in book_ids}
         return {book_id: head for book_id, head in found.items() if head is not None}
 
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        found: dict[str, Head] = {}
+        every = {"limit": len(self._state.books), "after": None, "name_contains": None}
+        for head in self.list_heads(tenant_id, **every, include_deleted=False):
+            if head.name in names:
+                found.setdefault(head.name, head)
+        return found
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for nobody: nobody else is here."""
+
     def list_heads(
         self,
         tenant_id: str | None,

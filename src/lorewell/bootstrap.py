@@ -13,6 +13,8 @@ from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.live.hub import LiveHub
+from lorewell.app.one_by_one import OneByOne
+from lorewell.app.ports import ChatModel
 from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
 from lorewell.app.services import Services
@@ -22,9 +24,11 @@ from lorewell.engine.tokens import TokenCounter, counter
 from lorewell.errors import StorageUnavailableError
 from lorewell.settings import Settings
 from lorewell.store import open_store
+from lorewell.upstreams import OpenAiChat, UpstreamOptions
 from lorewell.upstreams.passthrough import Passthrough
 
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
+_ANY_MODEL = "default"  # servers with one model take any name
 
 
 class SystemClock:
@@ -72,6 +76,8 @@ def build_services(settings: Settings) -> Services:
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),
         gateway=_gateway(settings, counted),
+        model=_model(settings),
+        one_by_one=OneByOne(),
         jobs=Jobs(),
         live=LiveHub(store, clock, keep_s=settings.live_keep_s) if settings.live else None,
     )
@@ -97,6 +103,21 @@ def _gateway(settings: Settings, counted: TokenCounter) -> Gateway | None:
         merge_adjacent=settings.gateway_merge_adjacent,
         pass_authorization=settings.gateway_pass_authorization,
         counter=KnownCounts(counted),
+    )
+
+
+def _model(settings: Settings) -> ChatModel | None:
+    """Return what replies where a client brings no model of its own: the gateway's upstream."""
+    if not settings.replica_tenant or not settings.gateway_upstream_url:
+        return None
+    return OpenAiChat(
+        UpstreamOptions(
+            url=settings.gateway_upstream_url,
+            model=settings.gateway_upstream_model or _ANY_MODEL,
+            api_key=settings.gateway_upstream_api_key,
+            timeout_s=settings.gateway_timeout_s,
+            retries=1,
+        )
     )
 
 
@@ -138,6 +159,8 @@ async def stop(services: Services) -> None:
         await services.embedder.close()
     if services.gateway is not None:
         await services.gateway.upstream.close()
+    if services.model is not None:
+        await services.model.close()
     await services.store.close()
 
 

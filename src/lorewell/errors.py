@@ -217,6 +217,12 @@ class IdempotencyConflictError(ConflictError):
     code = "idempotency_conflict"
 
 
+class NameTakenError(ConflictError):
+    """A book or an entry of this name is there already."""
+
+    code = "name_taken"
+
+
 class BookBoundError(ConflictError):
     """An enabled binding names the book."""
 

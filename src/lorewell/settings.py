@@ -295,6 +295,12 @@ class Settings(BaseSettings):
         pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
         description="The tenant whose books the page /demo shows in a chat; empty turns it off.",
     )
+    replica_tenant: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
+        description="The tenant that the routes of SillyTavern_replica serve, /api/worldbooks and "
+        "/api/chat; empty turns them off.",
+    )
     postgres_pool_size: int = Field(
         10, ge=1, le=1_000, description="Connections to PostgreSQL, of each process."
     )

@@ -1,14 +1,20 @@
 """Heads of books: found, listed, searched by name, moved, deleted."""
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from time import sleep
 
 import pytest
 
-from contract.harness import Harness
+from contract.harness import Harness, opened
 from contract.rows import START, add_book, at, head, revision, uuid
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import Head
 from lorewell.errors import LorewellError
+from lorewell.store import open_store
 
 ALL = {"limit": 100, "after": None, "name_contains": None, "include_deleted": True}
 
@@ -202,3 +208,47 @@ def test_naive_time_is_refused(db: Harness) -> None:
 def test_revision_needs_its_book(db: Harness) -> None:
     with pytest.raises(LorewellError):
         db.write(lambda tx: tx.insert_revision(revision(1), b"{}"))
+
+
+def test_books_are_found_by_their_exact_names(db: Harness) -> None:
+    def add(tx: Transaction) -> None:
+        tx.insert_book(head(1, name="雾渡", updated_at=at(1)))
+        tx.insert_book(head(2, name="雾渡", updated_at=at(3)))
+        tx.insert_book(head(3, name="雾渡", updated_at=at(9), deleted_at=at(9)))
+        tx.insert_book(head(4, name="Harbour"))
+        tx.insert_book(replace(head(5, name="雾渡", updated_at=at(9)), tenant_id="b"))
+
+    db.write(add)
+    names = ["雾渡", "harbour", "雾", "Harbour", "雾渡"]
+    found = db.read(lambda tx: tx.find_heads_named("a", names))
+    assert {name: each.book_id for name, each in found.items()} == {
+        "雾渡": uuid(2),
+        "Harbour": uuid(4),
+    }
+    assert db.read(lambda tx: tx.find_heads_named("a", [])) == {}
+
+
+def test_who_holds_a_name_keeps_others_from_adding_a_book_of_it(url: str) -> None:
+    looked = threading.Event()
+
+    def add(number: int) -> Callable[[Transaction], bool]:
+        def work(tx: Transaction) -> bool:
+            tx.hold_name("a", "雾渡")
+            is_free = not tx.find_heads_named("a", ["雾渡"])
+            looked.set()
+            if is_free:
+                sleep(0.2)  # the other one has its chance
+                tx.insert_book(head(number, name="雾渡"))
+            return is_free
+
+        return work
+
+    def beside() -> bool:
+        with opened(open_store(url)) as other:
+            looked.wait(10)
+            return other.write(add(2))
+
+    with opened(open_store(url)) as db, ThreadPoolExecutor(1) as threads:
+        second = threads.submit(beside)
+        assert db.write(add(1))
+        assert not second.result()

@@ -118,19 +118,24 @@ def send_parsed(line: str, folder: Path) -> Answer:
     parser.add_argument("-H", action="append", default=[])
     parser.add_argument("-d")
     parser.add_argument("-F")
+    parser.add_argument("-X")
+    parser.add_argument("-o")
     asked = parser.parse_args(words[at + 1 :])
     headers = [tuple(header.split(": ", 1)) for header in asked.H]
     with httpx.Client(trust_env=False, timeout=60) as client:
         if asked.F:
-            form = re.fullmatch(r"(\w+)=@-;filename=(.+)", asked.F)
+            form = re.fullmatch(r"(\w+)=@(?:-;filename=)?(.+)", asked.F)
             assert form, asked.F
-            answer = client.post(asked.url, headers=headers, files={form[1]: (form[2], given)})
+            content = given or (folder / form[2]).read_bytes()
+            answer = client.post(asked.url, headers=headers, files={form[1]: (form[2], content)})
         elif asked.d:
             name = asked.d.removeprefix("@")
             body = asked.d.encode() if name == asked.d else (folder / name).read_bytes()
-            answer = client.post(asked.url, headers=headers, content=body)
+            answer = client.request(asked.X or "POST", asked.url, headers=headers, content=body)
         else:
-            answer = client.get(asked.url, headers=headers)
+            answer = client.request(asked.X or "GET", asked.url, headers=headers)
+    if asked.o:
+        (folder / asked.o).write_bytes(answer.content)
     return Answer(answer.status_code, answer.json())
 
 

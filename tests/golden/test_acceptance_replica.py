@@ -675,7 +675,7 @@ def example(strength: int) -> Any:
 
 def test_41_the_example_of_the_contract() -> None:
     response = example(15)
-    found = [(each.uid, each.position, each.entry["order"]) for each in response.entries]
+    found = [(each.uid, each.position, each.order) for each in response.entries]
     assert found == [("g1", 0, 100), ("c3", 1, 0), ("c1", 4, 20), ("g2", 4, 50)]
     assert decision(response, "g3").detail == "keyword: no key was found"
     assert decision(response, "c2").reason == "disabled"

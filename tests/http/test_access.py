@@ -35,7 +35,7 @@ READ = {
     "get_index",
     "list_indexes",
     "select_for_turn",
-    "stream_prompt",
+    "live",
     "preview_for_turn",
     "get_selection",
     "activate_for_turn",  # and `write` too, if it is to keep anything
@@ -43,6 +43,9 @@ READ = {
     "preview_activation",
     "create_chat_completion",  # and `write` too, if its books keep timed state
     "list_models",
+    "activate_replica",
+    "get_replica_activation",
+    "preview_replica",
     "replay_chat",
     "assemble_prompt",
     "list_conversations",

@@ -50,6 +50,8 @@ from lorewell.model import (
     KeyRequest,
     PreviewRequest,
     ReplayRequest,
+    ReplicaPreview,
+    ReplicaRequest,
     SearchRequest,
     SelectRequest,
     SillyTavernResponse,
@@ -125,7 +127,7 @@ def test_every_route_works(client: Client) -> None:
     client.check_readiness()
     assert "lorewell_http_requests_total" in client.get_metrics()
     methods = {name for name in vars(LorewellClient) if not name.startswith("_")}
-    assert client.called >= methods - {"close", "session", "send"}
+    assert client.called >= methods - {"close", "session", "send", "live"}
 
 
 def write_books(client: Client) -> str:
@@ -185,6 +187,19 @@ def select(client: Client, book_id: str) -> None:
         client.build_index(book_id, 1)
 
 
+def by_replica(client: Client, book_id: str) -> None:
+    books = {"globalBooks": [{"id": book_id, "revision": 1}]}
+    turn = {"worldBookData": books, "mes": "lamp", "explain": "none"}
+    answer = client.activate_replica(ReplicaRequest.model_validate(turn))
+    (entry,) = answer.entries
+    assert (entry.content, entry.trigger_type, entry.group_weight) == ("A lamp.", "keyword", 100)
+    opened = client.get_replica_activation(answer.activation_id)
+    assert (opened.entries, opened.decisions[0].facts.keys) == (answer.entries, ("lamp",))
+    changed = [{"book_id": book_id, "removed": ["lamp"]}]
+    preview = ReplicaPreview.model_validate({**turn, "changed": changed})
+    assert client.preview_replica(preview).entries == ()
+
+
 def assemble(client: Client, answer: SillyTavernResponse) -> None:
     said = {"role": "user", "content": [{"type": "text", "text": "灯?"}], "n": 10**30}
     draft = (DraftMessage(kind="input", message=said),)
@@ -220,6 +235,7 @@ def activate(client: Client, book_id: str) -> None:
     chosen = AttachedBook(book_id=book_id, revision=1)
     replay = ReplayRequest(books=(chosen,), chat=chat, context_tokens=8000)
     turns = client.replay_chat(replay).turns
+    by_replica(client, book_id)
     assert [[each.key for each in turn.activated] for turn in turns] == [[], ["lamp"]]
     assert "对话 1?" in {each.conversation_id for each in client.list_conversations().conversations}
     assert client.get_conversation("对话 1?").states[0].message_count == 2

@@ -27,7 +27,7 @@ def test_imported_world_comes_back(api: Api) -> None:
     assert answer.json() == WORLD
 
 
-@pytest.mark.parametrize("word", ["native", "st_world", "character_book", "lorebook_v3"])
+@pytest.mark.parametrize("word", ["native", "st_world", "character_book", "lorebook_v3", "replica"])
 def test_each_format_can_be_had(api: Api, word: str) -> None:
     book_id = api.create()
     document = api("GET", f"/v1/books/{book_id}/export", params={"format": word}).json()

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from embedding import TinyEmbedder
-from service import Api, Json, serving
+from service import Api, Json, code, serving
 
 ENTRIES = 5_000
 
@@ -154,3 +154,22 @@ def _known(api: Api, tenant: str, version: str) -> int:
     store = api.app.state.shared.services.store
     asked = f"{version}+{CHUNKER}"
     return len(api.run(store.read(lambda tx: tx.known_texts(tenant, asked, hashes))))
+
+
+def test_a_search_by_vectors_alone_says_so_when_its_index_goes_stale_meanwhile(
+    api: Api, embedder: TinyEmbedder
+) -> None:
+    book = lore(3)
+    book_id = api.create(book)
+    api.run(build(api, book_id))
+
+    async def publish() -> None:
+        embedder.before = None
+        body = {**book, "name": "新", "expected_revision": 1}
+        assert (await api.ask("POST", f"/v1/books/{book_id}/revisions", json=body)).is_success
+
+    embedder.before = publish
+    body = {"query": "灯", "mode": "vector", "books": [{"book_id": book_id}]}
+    answer = api("POST", "/v1/search", json=body)
+    assert (answer.status_code, code(answer)) == (409, "index_not_ready")
+    assert answer.json()["details"]["books"] == [{"book_id": book_id, "revision": 2}]

@@ -14,6 +14,7 @@ import pytest
 from embedding import TinyEmbedder
 from fakes import MemoryStore
 from lorewell import bootstrap, compile_book, select
+from lorewell.app.selection import KeptSelection
 from lorewell.app.services import Services
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
 from lorewell.errors import StorageUnavailableError
@@ -134,7 +135,9 @@ def test_a_database_that_is_gone_does_not_keep_the_service_from_ending() -> None
         async with running(services):
             book = compile_book(BookCreate(name="Harbour"))
             request = SelectRequest(books=(book.ref,), query="lamp")
-            services.keeper.keep("demo", request, select([book], request))
+            made = select([book], request)
+            kept = KeptSelection(request, made.snapshot, None)
+            services.keeper.keep("demo", made.selection_fingerprint, kept)
 
     asyncio.run(run())
     assert store._closed

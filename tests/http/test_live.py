@@ -16,9 +16,10 @@ from websockets.exceptions import InvalidStatus
 from contract.harness import execute
 from listening import Service, end_of, listening, refusal
 from lorewell.app.live import hub, subscription
+from lorewell.client import AsyncLorewellClient, LorewellClient
 from lorewell.http import streams
 from lorewell.http.routes import live
-from lorewell.model.live import Occasion
+from lorewell.model.live import LiveReady, LiveSelection, Occasion
 from process import Server, running
 from served import KINDS, make_url
 from service import Json
@@ -417,5 +418,31 @@ def test_figures_tell_of_the_channel(database: str) -> None:
                 assert "lorewell_sockets 1.0" in figures
             for line in ("published_total 1.0", "told_total 1.0", "lost_total 0.0"):
                 assert f"lorewell_live_{line}" in figures
+
+    asyncio.run(work())
+
+
+def test_clients_watch_a_real_service(pair: Pair) -> None:
+    prompt = pair.prompt()
+    with LorewellClient(pair.servers[0].url, tenant_id="demo") as client:
+        frames = client.live(prompt)
+        assert isinstance(next(frames), LiveReady)
+        pair.select(LAMPS[0], prompt, at=1)
+        frame = next(frames)
+        assert isinstance(frame, LiveSelection)
+        assert frame.groups[0].entries[0].title == LAMPS[0]
+
+    async def work() -> None:
+        async with AsyncLorewellClient(pair.servers[1].url, tenant_id="demo") as client:
+            told = client.live(prompt, last_event_id=0)
+            titles = []
+            async for frame in told:
+                if isinstance(frame, LiveSelection):
+                    titles.append(frame.groups[0].entries[0].title)
+                    if len(titles) == 1:
+                        await asyncio.to_thread(pair.select, LAMPS[1], prompt)
+                    else:
+                        break
+            assert titles == LAMPS[:2]
 
     asyncio.run(work())

@@ -228,10 +228,51 @@ def test_a_turn_that_fails_is_not(live: Api) -> None:
     assert events(live) == []
 
 
+REPLICA = {"name": "雾", "entries": [constant("e1", position=5), keyed("钟e", "钟", comment="钟")]}
+
+
+def replica(api: Api) -> str:
+    data = json.dumps(REPLICA).encode()
+    answer = api("POST", "/v1/imports/files", files=[("files", ("雾.json", data))])
+    assert answer.status_code == 201, answer.text
+    book_id = str(answer.json()["books"][0]["book_id"])
+    body = {"bindings": [{"book_id": book_id}], "policy": "replica"}
+    assert api("PUT", "/v1/prompt-bindings", params=PROMPT, json=body).status_code == 200
+    return book_id
+
+
+def test_replicas_door_tells_of_its_turns(live: Api) -> None:
+    book_id = replica(live)
+    body = {"mes": "我敲钟。", "prompt_id": PROMPT["prompt_id"]}
+    answer = live("POST", "/v1/replica/activate", json=body)
+    assert answer.status_code == 200, answer.text
+    live("POST", "/v1/replica/activate", params={"prompt_id": "other"}, json=body)
+    live("POST", "/v1/replica/preview", json=body)
+    first, second = events(live)
+    assert (first["policy"], first["source"]) == ("replica", "replica")
+    assert (first["prompt_id"], second["prompt_id"]) == ("场景 1", "other")
+    assert [place[0] for place in places(first)] == [5, 0]
+    assert first["groups"][1]["entries"][0]["book_id"] == book_id
+    assert live("GET", first["ledger"], tenant=None).status_code == 200
+
+
+def test_the_gateway_and_turns_tell_of_replicas_too(live: Api) -> None:
+    replica(live)
+    headers = {"X-Lorewell-Prompt": "%E5%9C%BA%E6%99%AF%201"}
+    asked = {"model": "m", "messages": CHAT}
+    live("POST", "/gateway/v1/chat/completions", tenant=None, json=asked, headers=headers)
+    said = {"conversation_id": "c3", **PROMPT, "input": "我敲钟。"}
+    assert live("POST", "/demo/api/chat", tenant=None, json=said).status_code == 200
+    sources = [
+        (event["policy"], event["source"], event["stats"]["total"]) for event in events(live)
+    ]
+    assert sources == [("replica", "gateway", 2), ("replica", "turn", 2)]
+
+
 def test_of_very_many_entries_some_are_only_counted() -> None:
     answer = turn([constant(f"e{number}", position=number % 2) for number in range(510)], "钟")
     told = Told(tenant_id="demo", occasion=Occasion(prompt_id="p", source="replica"), at="")
-    event = json.loads(of_replica(answer, told).to_json())
+    event = json.loads(of_replica(answer, {"b": "book 1"}, None, told).to_json())
     assert sum(len(group["entries"]) for group in event["groups"]) == 500
     stats = event["stats"]
     assert (stats["total"], stats["unlisted"], stats["by_reason"]) == (510, 10, {"constant": 510})
@@ -251,7 +292,7 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
     )
     occasion = Occasion(prompt_id="p", source="replica", conversation_id="c")
     told = Told(tenant_id="demo", occasion=occasion, at="2026-03-01T12:00:00.000000Z")
-    event = json.loads(of_replica(answer, told).to_json())
+    event = json.loads(of_replica(answer, {"b": "book 1"}, None, told).to_json())
     assert places(event) == [
         (5, ["c"]),
         (1, ["e"]),
@@ -261,6 +302,7 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
     ]
     assert [group["label"] for group in event["groups"]][:2] == ["作为系统消息", "角色定义之前"]
     assert event["groups"][2]["entries"][0]["title"] == "甲 🏮"
+    assert event["groups"][2]["entries"][0]["book_id"] == "book 1"
     assert len(event["groups"][4]["entries"][0]["preview"]) == PREVIEW_CHARS
     stats = event["stats"]
     # As that policy counts (spec/replica.md §6.1).
@@ -268,4 +310,4 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
     assert stats["by_position"] == own["by_position"]
     assert stats["by_reason"] == own["by_trigger"]
     assert (stats["total"], stats["tokens"], stats["token_budget"]) == (5, None, None)
-    assert isinstance(of_replica(answer, told), LiveSelection)
+    assert isinstance(of_replica(answer, {"b": "book 1"}, None, told), LiveSelection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -15,6 +16,7 @@ import structlog
 from fakes import MemoryStore
 from lorewell.http import logs
 from lorewell.settings import load_settings
+from replica_books import keyed
 from service import BOOK, Api, Json, bearer, serving
 
 SECRET = "xyzzy-nobody-may-read-this"  # noqa: S105  no password
@@ -157,3 +159,35 @@ def test_figures_name_no_tenant_and_no_book(api: Api) -> None:
     text = api("GET", "/metrics", tenant=None).text
     assert book_id not in text
     assert "somebody" not in text
+
+
+def test_log_tells_what_the_policy_replica_did_and_no_text(api: Api, written: io.StringIO) -> None:
+    entries = [
+        keyed("tower", "灯塔", content=SECRET, comment=SECRET, position=4),
+        keyed("king", "king", content=SECRET),
+    ]
+    body = {
+        "worldBookData": {"globalBooks": [{"id": "雾"}]},
+        "mes": f"灯塔 {SECRET}",
+        "chatHistory": [SECRET],
+        "books": {"雾": {"entries": entries}},
+    }
+    api("POST", "/v1/replica/activate", json=body)
+    told = [line["event"] for line in lines(written) if line["event"].startswith("[World")]
+    assert told == [
+        "[WorldBook] loaded 雾: 2 entries (global)",
+        "[WorldBook-Check] keyword tower: 灯塔 in the user's text",
+        "[WorldBook-Check] not_triggered king",
+        "[WorldBook] active tower: keyword, 系统提示/作者注释",
+        "[WorldBook] total 1",
+        "[WorldBook] 系统提示/作者注释 (4): 1",
+        "[WorldBook] keyword: 1",
+    ]
+    assert SECRET not in written.getvalue()
+    for level, totals in (("info", 2), ("warning", 2)):
+        with contextlib.redirect_stderr(written):
+            logs.configure(load_settings(log_format="json", log_level=level))
+        structlog.configure(cache_logger_on_first_use=False)
+        api("POST", "/v1/replica/activate", json=body)
+        assert written.getvalue().count("[WorldBook] total") == totals
+    assert written.getvalue().count("[WorldBook-Check] keyword") == 1

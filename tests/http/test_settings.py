@@ -63,6 +63,7 @@ OTHERS = {
     "log_format": "json",
     "log_level": "error",
     "demo_tenant": "demo",
+    "replica_tenant": "demo",
     "postgres_pool_size": 7,
     "postgres_statement_cache_size": 0,
     "otel": True,
@@ -70,6 +71,7 @@ OTHERS = {
 }
 ANY_TEXT = {
     "demo_tenant",
+    "replica_tenant",
     "allowed_hosts",
     "cors_origins",
     "host",

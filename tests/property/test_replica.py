@@ -120,7 +120,7 @@ def test_every_entry_ends_with_one_reason(
     decided = sorted((d.book_id, d.uid, d.reason) for d in response.decisions if d.active)
     assert decided == sorted((e.book_id, e.uid, e.trigger_type) for e in response.entries)
     assert response.stats.total == len(response.entries)
-    places = [(each.position, each.entry["order"]) for each in response.entries]
+    places = [(each.position, each.order) for each in response.entries]
     assert places == sorted(places)
 
 
@@ -129,14 +129,14 @@ def test_no_two_share_a_label_and_all_have_what_they_require(
     document: dict[str, Any], similarities: list[float]
 ) -> None:
     response = run(document, similarities)
-    labels = [label for each in response.entries for label in each.entry["group"] or ()]
+    labels = [label for each in response.entries for label in each.group or ()]
     assert len(labels) == len(set(labels))
     names = {(each.book_id, each.uid) for each in response.entries}
     for each in response.entries:
-        assert all((each.book_id, uid) in names for uid in each.entry["requires"])
+        assert all((each.book_id, uid) in names for uid in each.requires)
     uids = {uid for _, uid in names}
     assert all(lost.winner in uids for lost in response.suppressed)
-    needed = {uid for each in response.entries for uid in each.entry["requires"]}
+    needed = {uid for each in response.entries for uid in each.requires}
     for each in response.entries:
         assert each.trigger_type != "dependency" or each.uid in needed
 

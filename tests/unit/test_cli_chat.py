@@ -12,6 +12,7 @@ import pytest
 from chat_upstream import ChatUpstream, Turn, chat_upstream_fixture  # noqa: F401  a fixture
 from process import free_port, running
 from program import Done, Lorewell
+from replica_books import constant, keyed
 from world_info import expand
 
 BELL = {"id": "bell", "title": "钟", "keys": ["钟", "bell"], "content": "钟归沈七管，{{user}}。"}
@@ -51,6 +52,27 @@ def test_each_reply_tells_what_was_injected_and_why(lorewell: Lorewell) -> None:
     assert rest[:3] == ["bell: keyword '钟'", "law: constant", "tide: not_triggered"]
     assert rest[3].startswith("你说：“然后呢？”")
     assert "潮" not in done.out.replace("“潮", "")
+
+
+def test_files_may_follow_the_rules_of_sillytavern_replica(lorewell: Lorewell) -> None:
+    entries = [keyed("tower", "灯塔", position=4), constant("law"), constant("off", disable=True)]
+    book = lorewell.file(
+        "渡口.json", {"name": "渡口", "entries": [*entries, keyed("king", "king")]}
+    )
+    done = chat(lorewell, "去灯塔\n/why\n", "--book", book, "--policy", "replica")
+    assert (done.code, done.err) == (0, "")
+    _, law, tower, *rest = done.out.splitlines()
+    assert law.startswith("  + law: constant, ")
+    assert tower.startswith("  + tower: keyword '灯塔', ")
+    assert tower.endswith(" tokens, at depth 1")
+    assert rest == [
+        "tower: keyword '灯塔'",
+        "law: constant",
+        "off: disabled",
+        "king: not_triggered (keyword: no key was found)",
+    ]
+    refused = chat(lorewell, "", "--book", book, "--policy", "other")
+    assert (refused.code, "/policy" in refused.err) == (2, True)
 
 
 def test_nothing_is_said_of_a_turn_before_there_is_one(lorewell: Lorewell) -> None:

@@ -106,7 +106,7 @@ def test_book_is_put_into_a_card(lorewell: Lorewell) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        ((), 2, "must be one of native, st_world, character_book, lorebook_v3"),
+        ((), 2, "must be one of native, st_world, character_book, lorebook_v3, replica"),
         (("--to", "yaml"), 2, "--to: must be one of"),
         (("--to", "native", "--into", "oda.json"), 2, "A card takes no other book"),
         (("--into", "harbour.json"), 2, "harbour.json can't take a book: This is no character"),

@@ -19,6 +19,7 @@ from lorewell.client import (
 )
 from lorewell.client.problems import CLASSES
 from lorewell.client.routes import books, service, turns
+from lorewell.engine.replica import activate as activate_replica
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_world, world_entries
@@ -51,10 +52,13 @@ from lorewell.model import (
     KeyRequest,
     PreviewRequest,
     ReplayRequest,
+    ReplicaPreview,
+    ReplicaRequest,
     SearchRequest,
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
+from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
 PROMPTLY = Retry(attempts=3, first_pause_s=0.0, longest_pause_s=0.0)
@@ -127,6 +131,21 @@ REPLAY = {
     "snapshot": [],
     "policy_version": ACTIVATION["policy_version"],
 }
+REPLICA_BODY = {
+    "worldBookData": {"globalBooks": [{"id": "b"}], "characterBookId": "none"},
+    "mes": "去灯塔",
+    "dynamicTableData": {"currentValues": {"力量": 15}},
+    "books": {
+        "b": {
+            "entries": [
+                keyed("tower", "灯塔", group="g,h", requires=["oil"], groupWeight=10**30),
+                keyed("oil", "油", extra=10**30),
+                keyed("rival", "灯", group="g"),
+            ]
+        }
+    },
+}
+REPLICA = json.loads(activate_replica({}, ReplicaRequest.model_validate(REPLICA_BODY)).to_json())
 PROMPT_BODY = {
     "draft": [{"kind": "input", "message": {"role": "user", "content": "灯？", "n": 1.0}}],
     "sillytavern": {"depth_groups": [{"depth": 0, "role": 1, "entries": ["灯 🔥"]}]},
@@ -382,6 +401,33 @@ CASES = [
         REPLAY,
     ),
     Case(
+        "activate_replica",
+        (ReplicaRequest.model_validate(REPLICA_BODY),),
+        {},
+        "POST /v1/replica/activate",
+        DEMO,
+        REPLICA_BODY,
+        REPLICA,
+    ),
+    Case(
+        "get_replica_activation",
+        ("ab12",),
+        {},
+        "GET /v1/replica/activations/ab12",
+        DEMO,
+        None,
+        REPLICA,
+    ),
+    Case(
+        "preview_replica",
+        (ReplicaPreview.model_validate({**REPLICA_BODY, "changed": [{"book_id": "b"}]}),),
+        {},
+        "POST /v1/replica/preview",
+        DEMO,
+        {**REPLICA_BODY, "changed": [{"book_id": "b"}]},
+        REPLICA,
+    ),
+    Case(
         "assemble_prompt",
         (AssembleRequest.model_validate(PROMPT_BODY),),
         {},
@@ -528,7 +574,7 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer in (SELECTION, ACTIVATION, REPLAY, PROMPT):
+    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT):
         assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer

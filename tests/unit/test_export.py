@@ -375,3 +375,94 @@ def test_entries_in_raw_are_not_the_books() -> None:
         assert not exported.document["entries"]
         told = ("/metadata/raw/entries", "entries", "object", "unsupported")
         assert told in found(exported.losses)
+
+
+# World files of SillyTavern_replica
+
+TRIGGERS = {"triggers": {"condition": [True, {"conditions": [{"text": "tb.力量 > 10"}]}]}}
+REPLICA: Document = {
+    "id": "b1",
+    "name": "雾隐渡",
+    "description": "d",
+    "entries": [{"uid": "灯", "content": "灯。", "trigger_config": TRIGGERS, "position": 5}],
+    "createdAt": 1700000000,
+    "updatedAt": 1700000001.5,
+    "version": 1,
+}
+
+
+def test_a_replica_world_comes_back_with_its_times() -> None:
+    exported = export_book(imported(REPLICA), "replica")
+    assert (exported.document, exported.losses) == (REPLICA, ())
+    unnamed = {name: each for name, each in REPLICA.items() if name != "name"}
+    assert export_book(imported(unnamed, "港.json"), "replica").document == unnamed
+    empty = {**REPLICA, "entries": []}
+    assert export_book(imported(empty), "replica").document == empty
+
+
+def test_a_renamed_replica_world_says_so_and_keeps_what_was_noted() -> None:
+    book = imported(REPLICA)
+    changes = {"name": "港", "description": "e", "metadata": {**book.metadata, "by": "me"}}
+    exported = export_book(book.model_copy(update=changes), "replica")
+    assert exported.document == {
+        **REPLICA,
+        "name": "港",
+        "description": "e",
+        "extensions": {"lorewell": {"metadata": {"by": "me"}}},
+    }
+    assert found(exported.losses) == [("/metadata/by", "by", "string", "moved_to_extensions")]
+
+
+def test_a_world_of_sillytavern_tells_what_the_replica_has_not() -> None:
+    raw = {"uid": 3, "key": ["/lamp/i"], "content": "A lamp.", "sticky": 2, "group": "a,b"}
+    world = {"entries": {"3": raw}, "name": "h", "scan_depth": 4}
+    exported = export_book(imported(world), "replica")
+    assert exported.document["extensions"] == {"scan_depth": 4}
+    assert exported.document["entries"][0]["group"] == ["a", "b"]
+    assert found(exported.losses) == [
+        ("/entries/0/runtime_requirements", "runtime_requirements", "array", "moved_to_extensions"),
+        ("/entries/0/keys", "keys", "array", "unsupported"),
+        ("/entries/0/sillytavern/sticky", "sticky", "number", "unsupported"),
+        ("/entries/0/source/raw", "raw", "object", "unsupported"),
+        ("/metadata/raw/scan_depth", "scan_depth", "number", "moved_to_extensions"),
+    ]
+
+
+def test_a_native_entry_tells_what_the_replica_has_not() -> None:
+    book = native(conditions_text=["tb.a = 1"], required=True, replica={"other": 1})
+    exported = export_book(book, "replica")
+    (entry,) = exported.document["entries"]
+    assert entry["extensions"]["lorewell"] == {"required": True, "conditions_text": ["tb.a = 1"]}
+    assert found(exported.losses) == [
+        ("/entries/0/required", "required", "boolean", "moved_to_extensions"),
+        ("/entries/0/conditions_text", "conditions_text", "array", "moved_to_extensions"),
+        ("/entries/0/replica/other", "other", "number", "unsupported"),
+    ]
+
+
+def test_what_the_extensions_can_not_take_is_left_out() -> None:
+    book = imported({**REPLICA, "entries": [{**REPLICA["entries"][0], "extensions": 7}]})
+    entry = book.entries[0].model_copy(update={"required": True})
+    exported = export_book(book.model_copy(update={"entries": (entry,)}), "replica")
+    assert exported.document["entries"][0]["extensions"] == 7
+    assert found(exported.losses) == [("/entries/0/required", "required", "boolean", "unsupported")]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, {"position": 1}),
+        (1, {"position": 0}),
+        (2, {"position": 5}),
+        (3, {"position": 6}),
+        (4, {"position": 2}),
+        (5, {"position": 4, "depth": 0, "role": 0}),
+        (6, {"position": 4, "depth": 9, "role": 1}),
+        (7, {"position": 7, "outletName": "灯"}),
+    ],
+)
+def test_positions_turn_back_into_sillytavern_s(number: int, shown: Document) -> None:
+    raw = {**REPLICA["entries"][0], "position": number, "depth": 9, "role": 1}
+    book = imported({**REPLICA, "entries": [raw]})
+    (entry,) = export_book(book, "st_world").document["entries"].values()
+    assert {name: entry[name] for name in shown} == shown

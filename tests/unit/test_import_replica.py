@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from lorewell import compile_book
 from other_programs import read, said, shapes, told
 from property.test_import import taken
-from support import Document
+from support import BOOK_ID, Document, ask, decision_of
 
 KEYWORD = {"key": ["灯塔", "lamp"], "keysecondary": ["海"], "selective": True, "selectiveLogic": 1}
 
@@ -118,7 +119,8 @@ def test_several_groups_and_requirements_stay_as_they_are() -> None:
     assert lamp.conflict_key is None
     assert lamp.replica is not None
     assert lamp.replica["group"] == ["a", "b"]
-    assert told(found) == [("u1", "several_groups"), ("u1", "not_kept")]
+    assert lamp.replica["requires"] == ["u2"]
+    assert told(found) == [("u1", "several_groups"), ("u1", "ignored_field")]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,12 @@ def test_several_groups_and_requirements_stay_as_they_are() -> None:
             {},
             ["ignored_field"],
         ),
-        ({"activationType": "logic"}, {}, ["ignored_field", "condition_unreadable"]),
+        ({"activationType": "logic"}, {}, ["trigger_broken"]),
+        (
+            {"activationType": "logic", "logicExpression": {"variable1": "a", "operator": []}},
+            {},
+            ["trigger_broken"],
+        ),
         ({"activationType": None, "constant": True}, {"constant": True}, []),
         ({"activationType": [], "key": ["灯"]}, {"keys": ("灯",), "selective": True}, []),
     ],
@@ -147,10 +154,15 @@ def test_several_groups_and_requirements_stay_as_they_are() -> None:
 def test_older_entries_have_one_kind_of_trigger(
     fields: Document, shown: Document, codes: list[str]
 ) -> None:
-    found = read({"entries": {"u": {"uid": "u", "trigger_config": None, **fields}}})
+    found = read({"entries": [{"uid": "u", "trigger_config": None, **fields}]})
     usual = {"id": "u", "order": 0, "depth": 4, "position": "after_character"}
     assert said(found.book.entries[0], "replica") == usual | shown
     assert [code for _, code in told(found)] == codes
+
+
+def conditions(*texts: object) -> Document:
+    listed = [{"text": text} for text in texts]
+    return {"condition": [True, {"conditions": listed}]}
 
 
 @pytest.mark.parametrize(
@@ -171,70 +183,197 @@ def test_broken_triggers_are_off(config: object, codes: list[str]) -> None:
     assert [code for _, code in told(found)] == codes
 
 
-def conditions(*texts: object) -> Document:
-    listed = [{"text": text} for text in texts]
-    return {"condition": [True, {"conditions": listed}]}
+@pytest.mark.parametrize(
+    ("text", "native"),
+    [
+        ("tb.力量 > 10", None),
+        ("tb.力量>=10.5", None),
+        (" tb.某 值 <= -3 ", None),
+        ('tb.态度 == "友好"', None),
+        ("tb.态度 包括 “友”", None),
+        ("tb.力量 ＞ 10", None),
+        ("tb.力量 ≥ 10", None),
+        ("tb.态度 包括 友好", None),
+        ("tb.x = __import__('os')", "tb.x = \"__import__('os')\""),
+        ("tb.a > 1 且 tb.b > 2", 'tb.a > "1 且 tb.b > 2"'),  # no "and" there: it is the value
+    ],
+)
+def test_conditions_alone_are_those_of_a_constant_entry(text: str, native: str | None) -> None:
+    found = read(world(entry(triggers=conditions("tb.a > 1", text))))
+    (lamp,) = found.book.entries
+    assert (lamp.constant, lamp.conditions_text) == (True, ("tb.a > 1", native or text))
+    assert told(found) == []
 
 
 @pytest.mark.parametrize(
-    "text",
+    "others",
     [
-        "tb.力量 > 10",
-        "tb.力量>=10.5",
-        " tb.某 值 <= -3 ",
-        "tb.力量 != 15",
-        'tb.态度 == "友好"',
-        'tb.态度 = "友好"',
-        "tb.力量 = 15",
-        'tb.态度 包括 "友"',
-        "tb.态度 包括 “友”",
-        "tb.力量 ＞ 10",
-        "tb.力量 ≥ 10",
+        {"keyword": [True, KEYWORD]},
+        {"constant": [True, None]},
+        {"rag": [True, None]},
+        {"logic": [True, {"variable1": "a", "operator": "equals", "variable2": "1"}]},
     ],
 )
-def test_condition_that_can_be_read_is_kept(text: str) -> None:
-    found = read(world(entry(triggers=conditions(text))))
+def test_conditions_beside_another_trigger_can_not_be_said(others: Document) -> None:
+    found = read(world(entry(triggers={**conditions("tb.a > 1"), **others})))
+    (lamp,) = found.book.entries
+    assert lamp.conditions_text == ()
+    assert lamp.constant is ("constant" in others)
+    assert ("u1", "ignored_field") in told(found)
+
+
+def test_a_keyword_trigger_without_keys_is_no_other_trigger() -> None:
+    keyword = {"keyword": [True, {"key": [" "]}]}
+    found = read(world(entry(triggers={**conditions("tb.a > 1"), **keyword})))
+    assert found.book.entries[0].conditions_text == ("tb.a > 1",)
+
+
+@pytest.mark.parametrize(
+    "text", ["tb.力量 >", "rm -rf /", 'tb. 包括 "未闭合', "力量 > 10", None, 7]
+)
+def test_condition_that_cannot_be_read_is_named_and_never_holds(text: object) -> None:
+    found = read(world(entry(triggers=conditions("tb.a > 1", text))))
+    assert told(found) == [("u1", "condition_unreadable")]
+    at = "/entries/0/trigger_config/triggers/condition/1/conditions/1: "
+    assert found.report.warnings[0].message.startswith(at)
+    response = ask(compile_book(found.book, book_id=BOOK_ID), "x", state={"a": 5})
+    assert decision_of(response, "u1").reason == "condition_failed"
+
+
+@pytest.mark.parametrize("texts", [["not tb.a = 1"], ["tb.x > 1 " + " " * 500], ["tb.a=1"] * 51])
+def test_condition_that_would_hold_here_but_not_there_keeps_the_entry_out(
+    texts: list[str],
+) -> None:
+    found = read(world(entry(triggers=conditions(*texts))))
+    (lamp,) = found.book.entries
+    assert (lamp.constant, lamp.conditions_text) == (False, ())
+    assert told(found) == [("u1", "ignored_field"), ("u1", "condition_unreadable")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"variable_a": "力量", "operator": "大于", "variable_b": "10"}, "tb.力量 > 10"),
+        ({"variable_a": "tb.力量", "operator": "=", "variable_b": 7}, "tb.力量 = 7"),
+        ({"variable_a": " ", "operator": "=", "variable_b": "1"}, None),
+        ({"variable_a": "力量", "operator": "并非"}, None),
+        ({"variable_a": 7, "operator": []}, None),
+    ],
+)
+def test_older_conditions_are_three_parts(settings: Document, text: str | None) -> None:
+    found = read(world(entry(triggers={"condition": [True, settings]})))
+    (lamp,) = found.book.entries
+    if text is None:
+        assert [code for _, code in told(found)][-1] == "condition_unreadable"
+    else:
+        assert (lamp.constant, lamp.conditions_text, told(found)) == (True, (text,), [])
+
+
+@pytest.mark.parametrize("settings", [{"conditions": []}, {}])
+def test_no_conditions_never_hold(settings: Document) -> None:
+    found = read(world(entry(triggers={"condition": [True, settings]})))
+    assert found.book.entries[0].constant is False
     assert told(found) == [("u1", "ignored_field")]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("fields", "shown", "codes"),
     [
-        "tb.力量 >",
-        "tb.x = __import__('os')",
-        "rm -rf /",
-        'tb. 包括 "未闭合',
-        "力量 > 10",
-        "tb.力量 > 高",
-        "tb.态度 包括 友好",
-        "tb.x > 1 " + " " * 500,
-        None,
-        7,
+        ({"disable": "true"}, {"enabled": False}, ["flag_from_text"]),
+        ({"disable": "yes"}, {}, ["flag_from_text"]),
+        ({"disable": 1}, {"enabled": False}, ["flag_from_number"]),
+        ({"disable": []}, {}, ["wrong_type"]),
+        ({"order": "7"}, {"order": 7}, ["number_from_text"]),
+        ({"order": 2.5}, {"order": 0}, ["wrong_type"]),
+        ({"order": 20.0}, {}, []),
+        ({"order": 10**7}, {"order": 10**6}, ["clamped"]),
+        ({"probability": 120}, {}, ["clamped"]),
+        ({"probability": "50"}, {"probability": 50}, ["number_from_text"]),
+        ({"depth": 2.5}, {}, ["wrong_type"]),
+        ({"depth": 20_000}, {"depth": 10_000}, ["clamped"]),
+        ({"role": 9}, {}, ["wrong_type"]),
+        ({"role": "user"}, {"role": "user"}, []),
+        ({"content": 7}, {"content": "7"}, ["text_from_number"]),
+        ({"content": ["灯"]}, {"content": '["灯"]'}, ["wrong_type"]),
+        ({"group": {"a": 1}}, {}, ["wrong_type"]),
+        ({"group": "g" * 195}, {}, ["group_too_long"]),
+        (
+            {"group": "港", "groupWeight": 50},
+            {"conflict_key": "group:港"},
+            ["group_weight_ignored"],
+        ),
+        ({"position": None}, {"position": "after_character"}, ["wrong_type"]),
     ],
 )
-def test_condition_that_cannot_be_read_is_named_and_never_run(text: object) -> None:
-    found = read(world(entry(triggers=conditions("tb.a > 1", text))))
-    assert told(found) == [("u1", "ignored_field"), ("u1", "condition_unreadable")]
-    at = "/entries/0/trigger_config/triggers/condition/1/conditions/1: "
-    assert found.report.warnings[1].message.startswith(at)
+def test_odd_values_count_as_in_their_own_program(
+    fields: Document, shown: Document, codes: list[str]
+) -> None:
+    found = read(world(entry(**fields)))
+    assert said(found.book.entries[0], "replica") == READ | shown
+    assert [code for _, code in told(found)] == codes
+
+
+def test_a_depth_below_0_is_0() -> None:
+    found = read(world(entry(depth=-1)))
+    assert found.book.entries[0].depth == 0
+    assert told(found) == [("u1", "clamped")]
 
 
 @pytest.mark.parametrize(
-    ("settings", "readable"),
+    ("settings", "shown", "codes"),
     [
-        ({"variable_a": "力量", "operator": "大于", "variable_b": "10"}, True),
-        ({"variable_a": " ", "operator": "=", "variable_b": ""}, False),
-        ({"variable_a": "力量", "operator": "并非"}, False),
-        ({"variable_a": 7, "operator": "="}, False),
-        ({"variable_a": "力量", "operator": []}, False),
-        ({"conditions": []}, True),
-        ({}, False),
+        ({"key": ["灯", 7, None]}, {"keys": ("灯",)}, ["wrong_type"]),
+        ({"key": "灯, 塔"}, {"keys": ("灯", "塔")}, []),
+        ({"key": {"a": 1}}, {"keys": ()}, ["trigger_broken"]),
+        ({"selectiveLogic": 9}, {"logic": "and_any"}, ["wrong_type"]),
+        ({"selectiveLogic": "2"}, {"logic": "not_any"}, ["number_from_text"]),
+        ({"caseSensitive": "true"}, {"case_sensitive": True}, ["flag_from_text"]),
+        ({"selective": False, "keysecondary": ["海"]}, {"secondary_keys": ("海",)}, []),
+        ({"key": [str(at) for at in range(201)]}, {}, ["keys_cut"]),
     ],
 )
-def test_older_conditions_are_three_parts(settings: Document, *, readable: bool) -> None:
-    found = read(world(entry(triggers={"condition": [True, settings]})))
-    codes = ["ignored_field"] if readable else ["ignored_field", "condition_unreadable"]
+def test_settings_of_a_keyword_trigger(
+    settings: Document, shown: Document, codes: list[str]
+) -> None:
+    found = read(world(entry(triggers={"keyword": [True, settings]})))
+    (lamp,) = found.book.entries
+    assert {name: getattr(lamp, name) for name in shown} == shown
     assert [code for _, code in told(found)] == codes
+
+
+def test_a_map_is_read_by_its_names_and_sillytavern_s_numbers() -> None:
+    """Case 38. What has a trigger of its own was only put into the map."""
+    plain = {"key": ["海"], "content": "潮。", "position": 0, "selectiveLogic": 3}
+    document = {"entries": {"u1": entry(), "u2": plain}}
+    found = read(document)
+    lamp, tide = found.book.entries
+    assert said(lamp, "replica") == READ
+    assert (tide.id, tide.position, tide.logic) == ("u2", "before_character", "and_all")
+    assert told(found) == [(None, "entries_map")]
+    assert found.report.format == "replica"
+
+
+def test_a_name_in_a_map_that_is_no_id_is_lost_at_the_entry() -> None:
+    found = read({"entries": {"a\x7f": {"content": "x"}, "b": entry()}})
+    assert [each.id for each in found.book.entries] == ["a\ufffd", "u1"]
+    assert [(loss.pointer, loss.kind, loss.why) for loss in found.report.losses] == [
+        ("/entries/a\x7f", "object", "odd_id")
+    ]
+
+
+def test_what_that_program_writes_for_sillytavern_is_read_as_its_own() -> None:
+    lamp = {"uid": "u1", "key": ["灯"], "content": "灯。", "position": "system_prompt"}
+    found = read({"name": "港", "entries": {"u1": {**lamp, "group": ["a"], "order": 9}}})
+    assert found.report.format == "replica"
+    assert found.book.entries[0].conflict_key == "group:a"
+    assert found.book.entries[0].depth == 0
+    world_info = read({"name": "港", "entries": {"u1": {**lamp, "group": "a"}}})
+    assert world_info.report.format == "st_world"
+
+
+def test_an_entry_later_in_the_list_shows_whose_file_it_is() -> None:
+    found = read(world({}, entry()))
+    assert (found.report.format, len(found.book.entries)) == ("replica", 2)
 
 
 def test_triggers_too_large_for_the_block_stay_in_raw() -> None:

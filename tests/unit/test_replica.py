@@ -162,7 +162,7 @@ def test_a_response_keeps_integers_of_any_size() -> None:
 
 def test_what_has_no_json_is_not_sent() -> None:
     (sent,) = turn([constant("a")]).entries
-    broken = replace(turn([]), entries=(replace(sent, entry={**sent.entry, "comment": object()}),))
+    broken = replace(turn([]), entries=(replace(sent, comment=object()),))
     with pytest.raises(TypeError):
         broken.to_json()
 

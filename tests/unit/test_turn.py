@@ -22,12 +22,12 @@ from lorewell.turn import (
     FileLore,
     MemoryConversations,
     PreparedTurn,
-    TurnError,
     TurnHost,
     TurnInput,
 )
 from lorewell.turn.conversations import conversation_name
 from program import Lorewell
+from replica_books import conditional, constant, keyed
 from world_info import expand
 
 Result = TypeVar("Result")
@@ -164,18 +164,31 @@ def test_books_of_two_policies_do_not_mix(files: Lorewell) -> None:
     for books in ([compiled, attached], [compiled, path]):
         with pytest.raises(PolicyMismatchError):
             FileLore(books)
-    with pytest.raises(PolicyMismatchError):
-        FileLore([path], policy="replica")
+    for book in (compiled, attached):
+        with pytest.raises(PolicyMismatchError):
+            FileLore([book], policy="replica")
     with pytest.raises(LorewellError):
         FileLore([files.file("broken.json", b"{")])
 
 
-def test_a_policy_that_no_turn_can_run_is_said() -> None:
-    lore = FileLore([load_book(EXAMPLES / "harbour.json")])
-    lore.policy = "replica"
-    with pytest.raises(TurnError) as failed:
-        prepare(lore, "钟")
-    assert (failed.value.code, failed.value.stage) == ("policy_mismatch", "select")
+def test_files_run_by_the_rules_of_sillytavern_replica(files: Lorewell) -> None:
+    entries = [
+        keyed("tower", "灯塔", content="哑女看守。", position=4),
+        conditional("strong", "tb.hero.力量 > 10", content="力大无穷。", position=1),
+        constant("off", disable=True),
+    ]
+    path = files.file("渡口.json", {"name": "渡口", "entries": entries})
+    assert FileLore([path]).policy == "native"  # as for a prompt
+    lore = FileLore([path, EXAMPLES / "harbour.json"], policy="replica")
+    state = '{"hero": {"力量": 15}}'
+    prepared = prepare(lore, "夜深了", "是的", "去灯塔", saved_state=state, char="沈七")
+    texts = [message["content"] for message in prepared.messages]
+    assert texts[0].startswith("力大无穷。\n\n")
+    assert texts[-2:] == ["哑女看守。", "去灯塔"]
+    decisions = prepared.trace.members()["decisions"]
+    assert decisions[0]["id"] == "0:渡口:tower"
+    assert decisions[0]["facts"]["keys"] == ("灯塔",)
+    assert [ref.book_id for ref in prepared.trace.books] == ["0:渡口", "1:Saltglass Harbour 盐镜港"]
 
 
 def keys(*users: str) -> Sequence[ConversationKey]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
 from lorewell.app.live.events import Named, ledger_path, of_activation
@@ -33,11 +33,30 @@ from lorewell.model import (
 )
 from lorewell.model.activated import ReplayedTurn
 from lorewell.model.live import Occasion
+from lorewell.model.parse import parse_model
 
 # What one answer of a replay holds at most; the first turn is always in it.
 MAX_TURNS = 1_000
 MAX_FOUND = 100_000  # active entries and timed effects, of all turns together
 MAX_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptActivation:
+    """A turn with the revisions and the timed state that it got: it will always give the same."""
+
+    kind: ClassVar[str] = "activation"
+
+    request: ActivateRequest
+
+    def to_members(self) -> dict[str, Any]:
+        """Return it as JSON-safe members."""
+        return self.request.model_dump(mode="json", exclude_unset=True)
+
+    @classmethod
+    def from_members(cls, members: Mapping[str, Any]) -> Self:
+        """Return what `to_members` wrote."""
+        return cls(parse_model(ActivateRequest, members))
 
 
 async def activate_turn(
@@ -78,7 +97,7 @@ async def activate_kept(
     if services.keeper.is_on:
         pinned = done.turn.model_copy(update={"conversation_id": None})
         kept_as = hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
-        services.keeper.keep_activation(tenant_id, kept_as, pinned)
+        services.keeper.keep(tenant_id, kept_as, KeptActivation(pinned))
     _tell(services, tenant_id, done, kept_as, occasion)
     return done.response, kept_as
 
@@ -112,11 +131,11 @@ async def open_activation(
         NotFoundError: it was never made, or is no longer kept.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find_activation(tenant_id, activation_id)
+    kept = await services.keeper.find(tenant_id, activation_id, KeptActivation)
     if kept is None:
         message = f"There is no activation {activation_id}, or it is no longer kept."
         raise NotFoundError(message)
-    request = kept.model_copy(update={"explain": "full"})
+    request = kept.request.model_copy(update={"explain": "full"})
     return (await _activate(services, tenant_id, request, [])).response
 
 

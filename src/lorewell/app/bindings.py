@@ -8,7 +8,12 @@ from lorewell.app.books import no_book
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import Head, RevisionRow, StoredBindings
 from lorewell.app.services import Services
-from lorewell.errors import BindingInvalidError, Fault, RevisionNotFoundError
+from lorewell.errors import (
+    BindingInvalidError,
+    Fault,
+    PolicyMismatchError,
+    RevisionNotFoundError,
+)
 from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings
 from lorewell.model.text import pointer
 
@@ -101,6 +106,22 @@ def find_bound(
         raise BindingInvalidError(message, bindings=gone)
     found = [row for row in rows if row is not None]
     return _policy(stored, found), found
+
+
+def find_bound_under(
+    tx: Transaction, tenant_id: str, prompt_id: str, policy: Policy
+) -> Sequence[RevisionRow]:
+    """Return the revisions that a prompt uses now, in order, to be run under a policy.
+
+    Raises:
+        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        PolicyMismatchError: they run under another policy.
+    """
+    found, rows = find_bound(tx, tenant_id, prompt_id)
+    if rows and found != policy:
+        message = f"The books of the prompt {prompt_id!r} run under the policy {found}."
+        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=found)
+    return rows
 
 
 def _find(tx: Transaction, head: Head | None, binding: Binding) -> RevisionRow | None:

@@ -11,15 +11,17 @@ from time import perf_counter
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.replica import World as ReplicaWorld
 from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.sillytavern.world import World
 
-Held = TypeVar("Held", CompiledBook, World, Library)
+Held = TypeVar("Held", CompiledBook, World, Library, ReplicaWorld)
 
 # What an entry costs compiled beside its texts, measured: keys, automaton, decision, containers.
 _BYTES_PER_ENTRY = 8_000
 _BYTES_PER_CHARACTER = 2
 _BYTES_PER_LORE = 6_000
+_BYTES_PER_REPLICA_ENTRY = 6_000
 _BYTES_PER_PLACE = 300  # of an entry in a library's order, with its verdict
 
 
@@ -124,7 +126,7 @@ class BookCache:
             self.counts.evictions += 1
 
 
-def size_of(book: CompiledBook | World | Library) -> int:
+def size_of(book: CompiledBook | World | Library | ReplicaWorld) -> int:
     """Return about how many bytes a compiled book takes, with its lexical index.
 
     A library is its order alone: its worlds are held under names of their own.
@@ -137,5 +139,8 @@ def size_of(book: CompiledBook | World | Library) -> int:
         case World():
             texts = sum(len(entry.content) for entry in book.entries)
             return len(book.entries) * _BYTES_PER_LORE + texts * _BYTES_PER_CHARACTER
+        case ReplicaWorld():
+            texts = book.content_chars * _BYTES_PER_CHARACTER
+            return len(book.entries) * _BYTES_PER_REPLICA_ENTRY + texts
         case Library():
             return sum(len(each.world.entries) for each in book.books) * _BYTES_PER_PLACE

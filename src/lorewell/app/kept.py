@@ -10,119 +10,77 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from lorewell.app.ports import Clock, Store, Transaction
-from lorewell.app.query_vectors import QueryVector
 from lorewell.app.rows import KeptRequest
 from lorewell.errors import StorageUnavailableError
-from lorewell.model import ActivateRequest, BookRef, SelectRequest, SelectResponse, SnapshotItem
-from lorewell.model.parse import parse_model
 
 MAX_WAITING = 10_000
 _SECONDS_BETWEEN_WRITES = 2.0  # each write makes the short turns look up their books again
 
 
-class Kept(NamedTuple):
-    """A request that names the revisions it got, and the vector that its query had."""
+class KeptTurn(Protocol):
+    """What a turn is computed from: a request, the revisions that it got, and whatever else counts.
 
-    request: SelectRequest
-    query: QueryVector | None
+    Attributes:
+        kind: names this kind of turn among all that are kept.
+    """
+
+    kind: ClassVar[str]
+
+    def to_members(self) -> dict[str, Any]:
+        """Return it as JSON-safe members."""
+
+    @classmethod
+    def from_members(cls, members: Mapping[str, Any]) -> Self:
+        """Return what `to_members` wrote."""
+
+
+Turn = TypeVar("Turn", bound=KeptTurn)
 
 
 class _Held(NamedTuple):
-    """A request, its query's vector, the revisions that it got, and when it expires."""
+    """A turn, and when it expires."""
 
-    request: SelectRequest
-    query: QueryVector | None
-    snapshot: Sequence[SnapshotItem]
-    expires_at: datetime
-
-    def pinned(self) -> SelectRequest:
-        """Return the request with the revisions that it got: it will always give the same."""
-        refs = [BookRef(book_id=each.book_id, revision=each.revision) for each in self.snapshot]
-        return self.request.model_copy(update={"books": tuple(refs)})
-
-
-class _HeldActivation(NamedTuple):
-    """A turn of the policy `sillytavern`, with the revisions and the timed state that it got."""
-
-    request: ActivateRequest
+    turn: KeptTurn
     expires_at: datetime
 
 
 class Keeper:
-    """Keeps requests for `keep_s` seconds; 0 keeps none. Belongs to one event loop."""
+    """Keeps turns for `keep_s` seconds; 0 keeps none. Belongs to one event loop."""
 
     def __init__(self, store: Store, clock: Clock, *, keep_s: int) -> None:
         """Keep into this store."""
         self._store = store
         self._clock = clock
         self._keep = timedelta(seconds=keep_s)
-        self._waiting: OrderedDict[tuple[str, str], _Held | _HeldActivation] = OrderedDict()
-        self._writing: Mapping[tuple[str, str], _Held | _HeldActivation] = {}
+        self._waiting: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._writing: Mapping[tuple[str, str], _Held] = {}
 
     @property
     def is_on(self) -> bool:
         """Whether requests are kept at all."""
         return bool(self._keep)
 
-    def keep(
-        self,
-        tenant_id: str,
-        request: SelectRequest,
-        response: SelectResponse,
-        query: QueryVector | None = None,
-    ) -> None:
-        """Take a request, under its answer's fingerprint; it is written soon.
-
-        Of too many, the oldest are let go.
-        """
-        name = (tenant_id, response.selection_fingerprint)
-        self._hold(name, _Held(request, query, response.snapshot, self._expiry()))
-
-    def keep_activation(self, tenant_id: str, activation_id: str, request: ActivateRequest) -> None:
-        """Take a turn of the policy `sillytavern` that will always give the same."""
-        self._hold((tenant_id, activation_id), _HeldActivation(request, self._expiry()))
-
-    def _expiry(self) -> datetime:
-        return self._clock.now() + self._keep
-
-    def _hold(self, name: tuple[str, str], held: _Held | _HeldActivation) -> None:
-        self._waiting[name] = held
+    def keep(self, tenant_id: str, name: str, turn: KeptTurn) -> None:
+        """Take a turn; it is written soon. Of too many, the oldest are let go."""
+        self._waiting[tenant_id, name] = _Held(turn, self._clock.now() + self._keep)
         if len(self._waiting) > MAX_WAITING:
             self._waiting.popitem(last=False)
 
-    async def find(self, tenant_id: str, selection_id: str) -> Kept | None:
-        """Return a request that is still kept."""
-        held = self._held(tenant_id, selection_id)
-        if isinstance(held, _Held):
-            found, expires_at = Kept(held.pinned(), held.query), held.expires_at
-            return found if expires_at > self._clock.now() else None
-        body = await self._read(tenant_id, selection_id)
-        return None if body is None or "request" not in body else _read(body)
-
-    async def find_activation(self, tenant_id: str, activation_id: str) -> ActivateRequest | None:
-        """Return a turn of the policy `sillytavern` that is still kept."""
-        held = self._held(tenant_id, activation_id)
-        if isinstance(held, _HeldActivation):
-            return held.request if held.expires_at > self._clock.now() else None
-        body = await self._read(tenant_id, activation_id)
-        if body is None or "activation" not in body:
-            return None
-        return parse_model(ActivateRequest, body["activation"])
-
-    def _held(self, tenant_id: str, name: str) -> _Held | _HeldActivation | None:
-        return self._waiting.get((tenant_id, name)) or self._writing.get((tenant_id, name))
-
-    async def _read(self, tenant_id: str, name: str) -> dict[str, Any] | None:
+    async def find(self, tenant_id: str, name: str, kind: type[Turn]) -> Turn | None:
+        """Return a turn of this kind that is still kept."""
+        held = self._waiting.get((tenant_id, name)) or self._writing.get((tenant_id, name))
+        if held is not None and isinstance(held.turn, kind):
+            return held.turn if held.expires_at > self._clock.now() else None
         kept = await self._store.read(lambda tx: tx.find_request(tenant_id, name))
         if kept is None or kept.expires_at <= self._clock.now():
             return None
-        body: dict[str, Any] = json.loads(kept.body)
-        return body
+        members = json.loads(kept.body).get(kind.kind)
+        return None if members is None else kind.from_members(members)
 
     async def flush(self) -> None:
         """Write what waits, and forget what has expired.
@@ -166,20 +124,10 @@ class Keeper:
             return  # /readyz says so; the requests go on waiting
 
 
-def _kept(tenant_id: str, name: str, held: _Held | _HeldActivation) -> KeptRequest:
-    if isinstance(held, _Held):
-        query = None if held.query is None else held.query.to_members()
-        members = {"request": held.pinned().model_dump(mode="json"), "query": query}
-    else:
-        members = {"activation": held.request.model_dump(mode="json", exclude_unset=True)}
+def _kept(tenant_id: str, name: str, held: _Held) -> KeptRequest:
     return KeptRequest(
         tenant_id=tenant_id,
         selection_id=name,
-        body=json.dumps(members).encode(),
+        body=json.dumps({held.turn.kind: held.turn.to_members()}).encode(),
         expires_at=held.expires_at,
     )
-
-
-def _read(members: Mapping[str, Any]) -> Kept:
-    query = None if members["query"] is None else QueryVector.from_members(members["query"])
-    return Kept(parse_model(SelectRequest, members["request"]), query)

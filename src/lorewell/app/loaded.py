@@ -12,7 +12,9 @@ from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
+from lorewell.errors import SnapshotTooLargeError
 from lorewell.model import BookRef
 
 
@@ -50,6 +52,23 @@ def find_rows(tx: Transaction, tenant_id: str, refs: Sequence[BookRef]) -> tuple
             raise no_book(ref.book_id)
         rows.append(get_revision(tx, head, ref.revision))
     return tuple(rows)
+
+
+def check_size(limits: SnapshotLimits, *, entries: int, chars: int) -> None:
+    """Check how much the books of a request hold together.
+
+    Raises:
+        SnapshotTooLargeError: it is more than one request may ask for.
+    """
+    if entries > limits.entries or chars > limits.content_chars:
+        message = f"The books hold {entries} entries and {chars} characters together."
+        raise SnapshotTooLargeError(
+            message,
+            entries=entries,
+            max_entries=limits.entries,
+            content_chars=chars,
+            max_content_chars=limits.content_chars,
+        )
 
 
 def load_book(tx: Transaction, cache: BookCache, row: RevisionRow) -> Loaded:

@@ -6,9 +6,9 @@ whole. So the same function runs on every database, and in one thread hop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lorewell.app.rows import (
     Chunk,
@@ -47,6 +47,18 @@ class Transaction(Protocol):
 
     def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
         """Return the heads that exist, by book id."""
+
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        """Return the books with exactly these names that are not deleted, by name.
+
+        Of several with one name it is the one that was changed last, then the first book id.
+        """
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for other transactions that did this; till this one ends others wait for it.
+
+        Who adds a book only if nobody has its name does it first.
+        """
 
     def list_heads(
         self,
@@ -374,6 +386,28 @@ class Embedder(Protocol):
 
         Raises:
             EmbeddingUnavailableError: that failed; the next call tries again.
+        """
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+
+
+class Said(Protocol):
+    """A piece of a model's reply."""
+
+    @property
+    def content(self) -> str:
+        """Its text; it may be empty."""
+
+
+class ChatModel(Protocol):
+    """A model that replies."""
+
+    def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncGenerator[Said]:
+        """Yield the reply in pieces, as they come; closing it early ends the call.
+
+        Raises:
+            UpstreamError: there is no reply, or it breaks off in the middle.
         """
 
     async def close(self) -> None:

@@ -68,6 +68,8 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
 
     def answer(given: tuple[list[Loaded], QueryVector, list[ChunkScores]]) -> SearchResponse:
         loaded, used, near = given
+        if request.mode == "vector" and used.degraded:  # meanwhile a book was published again
+            raise _no_index(used.degraded)
         books = [compiled(services.cache, services.counter, each) for each in loaded]
         return find(books, request, used, near)
 

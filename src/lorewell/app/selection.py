@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache, CacheKey
@@ -32,12 +33,47 @@ from lorewell.model import (
     PreviewRequest,
     SelectRequest,
     SelectResponse,
+    SnapshotItem,
     TokenCountRequest,
     TokenCounts,
 )
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.text import pointer
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSelection:
+    """A request, the revisions that it got, and the vector that its query had."""
+
+    kind: ClassVar[str] = "selection"
+
+    request: SelectRequest
+    snapshot: Sequence[SnapshotItem]
+    query: QueryVector | None
+
+    def pinned(self) -> SelectRequest:
+        """Return the request with the revisions that it got: it will always give the same."""
+        refs = [BookRef(book_id=each.book_id, revision=each.revision) for each in self.snapshot]
+        return self.request.model_copy(update={"books": tuple(refs)})
+
+    def to_members(self) -> dict[str, Any]:
+        """Return it as JSON-safe members."""
+        return {
+            "request": self.request.model_dump(mode="json"),
+            "snapshot": [asdict(each) for each in self.snapshot],
+            "query": None if self.query is None else self.query.to_members(),
+        }
+
+    @classmethod
+    def from_members(cls, members: Mapping[str, Any]) -> Self:
+        """Return what `to_members` wrote."""
+        query = members["query"]
+        return cls(
+            request=parse_model(SelectRequest, members["request"]),
+            snapshot=[SnapshotItem(**each) for each in members["snapshot"]],
+            query=None if query is None else QueryVector.from_members(query),
+        )
 
 
 async def select_context(
@@ -61,7 +97,8 @@ async def select_context(
         query = await embed_query(services, tenant_id, request.books, request.query)
     response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
-        services.keeper.keep(tenant_id, request, response, query)
+        kept = KeptSelection(request, response.snapshot, query)
+        services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
     if services.live is not None and occasion is not None:
         path = f"/v1/selections/{response.selection_fingerprint}"
         ledger = ledger_path(path, tenant_id) if services.keeper.is_on else None
@@ -77,10 +114,10 @@ async def open_selection(services: Services, tenant_id: str, selection_id: str) 
             made with are gone.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, selection_id)
+    kept = await services.keeper.find(tenant_id, selection_id, KeptSelection)
     if kept is None:
         raise NotFoundError(f"There is no selection {selection_id}, or it is no longer kept.")
-    request = kept.request.model_copy(update={"explain": "full"})
+    request = kept.pinned().model_copy(update={"explain": "full"})
     response = await _select(services, tenant_id, request, kept.query)
     if response.selection_fingerprint != selection_id:
         raise NotFoundError("The vectors that this selection was made with are gone.")
@@ -216,30 +253,30 @@ def _preview_book(
     if isinstance(item, BookRef):
         return compiled(services.cache, services.counter, loaded)
     row = loaded.row
-    book = changed(load_model(loaded.content or b""), item, index)
+    book = changed(load_model(loaded.content or b""), item, "books", index)
     return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
 
 
-def changed(book: BookCreate, item: ChangedBook, index: int) -> BookCreate:
+def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:
     """Return the book with entries replaced, added at the end, or left out.
 
     Args:
         book: the stored revision.
         item: the changes.
-        index: of the item among the request's books.
+        at: the way to the item in the request.
 
     Raises:
         ValidationFailedError: a change does not fit to the book.
     """
     entries: dict[str, Entry] = {entry.id: entry for entry in book.entries}
     faults = [
-        Fault(pointer("books", index, "removed", at), f"there is no entry {name!r} in this book")
-        for at, name in enumerate(item.removed)
+        Fault(pointer(*at, "removed", number), f"there is no entry {name!r} in this book")
+        for number, name in enumerate(item.removed)
         if name not in entries
     ]
     faults += [
-        Fault(pointer("books", index, "changes", at, "id"), "must be given")
-        for at, entry in enumerate(item.changes)
+        Fault(pointer(*at, "changes", number, "id"), "must be given")
+        for number, entry in enumerate(item.changes)
         if not entry.id
     ]
     if faults:

@@ -11,7 +11,8 @@ from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.live.hub import LiveHub
-from lorewell.app.ports import Clock, Embedder, Store
+from lorewell.app.one_by_one import OneByOne
+from lorewell.app.ports import ChatModel, Clock, Embedder, Store
 from lorewell.app.query_vectors import QueryVectors
 from lorewell.app.recent import Recent
 from lorewell.engine.native import SnapshotLimits
@@ -37,6 +38,8 @@ class Services:
         queries: the vectors of queries, if there is an embedder.
         index_lease: how long a build of an index counts as running after its last sign of life.
         gateway: forwards chats; None if there is no upstream.
+        model: replies on the socket of SillyTavern_replica; None if there is none.
+        one_by_one: keeps changes of one book from getting into each other's way.
         jobs: work that goes on after its request was answered.
         live: tells who watches of selections; None if the channel is off.
     """
@@ -55,5 +58,7 @@ class Services:
     queries: QueryVectors | None
     index_lease: timedelta
     gateway: Gateway | None
+    model: ChatModel | None
+    one_by_one: OneByOne
     jobs: Jobs
     live: LiveHub | None

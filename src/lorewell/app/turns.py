@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from lorewell.app.activation import activate_turn
 from lorewell.app.bindings import resolve
+from lorewell.app.replica.activation import activate_replica
 from lorewell.app.selection import select_context
 from lorewell.app.services import Services
 from lorewell.model import (
     ActivateRequest,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SelectRequest,
     SelectResponse,
@@ -36,6 +39,13 @@ class TenantLore:
         return await select_context(
             self.services, self.tenant_id, request, _occasion(prompt_id, None)
         )
+
+    async def activate_replica(
+        self, request: ReplicaRequest, /, *, prompt_id: str | None = None
+    ) -> ReplicaResponse:
+        """Return what is active of the requested books by the rules of SillyTavern_replica."""
+        occasion = _occasion(prompt_id, None)
+        return await activate_replica(self.services, self.tenant_id, request, occasion)
 
     async def activate_for_turn(
         self, request: ActivateRequest, /, *, prompt_id: str | None = None

@@ -6,24 +6,24 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from lorewell.app.bindings import find_bound
+from lorewell.app.bindings import find_bound_under
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
-from lorewell.app.loaded import find_rows
+from lorewell.app.loaded import check_size, find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
 from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import World, compile_stored, compile_world, world_entries
-from lorewell.errors import PolicyMismatchError, SnapshotTooLargeError
 from lorewell.model import BookRef, SnapshotItem
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import AttachedChanges, AttachedNative
 
 Item = AttachedBook | AttachedNative | AttachedChanges
-POLICY = "sillytavern"
+POLICY: Final = "sillytavern"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,7 @@ def load_worlds(
 def _find_bound(
     tx: Transaction, tenant_id: str, prompt_id: str, named: set[str]
 ) -> list[LoadedWorld]:
-    policy, rows = find_bound(tx, tenant_id, prompt_id)
-    if rows and policy != POLICY:
-        message = f"The books of the prompt {prompt_id!r} run under the policy {policy}."
-        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=policy)
+    rows = find_bound_under(tx, tenant_id, prompt_id, POLICY)
     return [
         LoadedWorld(
             item=AttachedBook(book_id=row.book_id, revision=row.revision), index=-1, row=row
@@ -134,18 +131,12 @@ def make_library(
 
 
 def _library(services: Services, attached: Sequence[Attached]) -> Library:
-    limits, worlds = services.limits, [each.world for each in attached]
-    entries = sum(len(world.entries) for world in worlds)
-    chars = sum(len(lore.content) for world in worlds for lore in world.entries)
-    if entries > limits.entries or chars > limits.content_chars:
-        message = f"The books hold {entries} entries and {chars} characters together."
-        raise SnapshotTooLargeError(
-            message,
-            entries=entries,
-            max_entries=limits.entries,
-            content_chars=chars,
-            max_content_chars=limits.content_chars,
-        )
+    worlds = [each.world for each in attached]
+    check_size(
+        services.limits,
+        entries=sum(len(world.entries) for world in worlds),
+        chars=sum(len(lore.content) for world in worlds for lore in world.entries),
+    )
     return Library(attached)
 
 
@@ -180,7 +171,7 @@ def _compile(loaded: LoadedWorld) -> World:
         return compile_world(item.name or "", world_entries(item.entries))
     book = load_model(loaded.content or b"")
     if isinstance(item, AttachedChanges):
-        book = changed(book, item, loaded.index)
+        book = changed(book, item, "books", loaded.index)
     return compile_stored(book, name=item.name)
 
 

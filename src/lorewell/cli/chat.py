@@ -20,7 +20,9 @@ from lorewell.cli.listings import say
 from lorewell.cli.tables import plain
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import LorewellError, ValidationFailedError
+from lorewell.model import BindingsPut
 from lorewell.model.assemble import DraftMessage
+from lorewell.model.binding import PolicyChoice
 from lorewell.model.parse import parse_model
 from lorewell.turn import FileLore, Lore, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.turn.config import BLOCK, read_config
@@ -47,6 +49,7 @@ class ChatOptions:
     model: str | None
     system: str | None
     conversation: str
+    policy: PolicyChoice
     char: str | None
     user: str | None
     config: dict[str, Any]
@@ -85,6 +88,12 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
     conversation: Annotated[
         str, typer.Option(metavar="ID", help="Chance and timed effects are its own.")
     ] = "chat",
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|native|sillytavern|replica", help="Whose rules the files follow."
+        ),
+    ] = "auto",
     strategy: Annotated[
         str | None,
         typer.Option(metavar="rules|hybrid", help="Whether to recall what ranks for the input."),
@@ -116,6 +125,7 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         model=model,
         system=system,
         conversation=conversation,
+        policy=parse_model(BindingsPut, {"bindings": (), "policy": policy}).policy,
         char=char,
         user=user,
         config={name: value for name, value in config.items() if value is not None},
@@ -201,7 +211,7 @@ async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[Cha
     model = _model(options)
     try:
         if config is None or options.url is None:
-            lore: Lore = FileLore(options.books, counter=tokens)
+            lore: Lore = FileLore(options.books, policy=options.policy, counter=tokens)
             yield Chat(options, TurnHost(config, lore, counter=tokens), model)
             return
         from lorewell.client import connect  # noqa: PLC0415  see above

@@ -1,4 +1,4 @@
-"""The command that tries a condition out."""
+"""The command that tries a condition or key expression out."""
 
 from __future__ import annotations
 
@@ -18,19 +18,39 @@ _BAD_TEXT = 2
 _MOST_SHOWN = 200
 
 
-def try_command(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The condition.")],
+def try_command(  # noqa: PLR0913  an option is a parameter
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The condition, or key expression.")],
     *,
     table: Annotated[str, typer.Option(metavar="JSON", help="The object that it looks at.")] = "{}",
     rules: Annotated[
-        str, typer.Option(metavar="native|replica", help="By which policy's rules it is read.")
+        str,
+        typer.Option(
+            metavar="native|replica|keys",
+            help="By which policy's rules the condition is read; keys: it is a key expression.",
+        ),
     ] = "native",
+    message: Annotated[
+        str, typer.Option(metavar="TEXT", help="The text in which a key expression is looked for.")
+    ] = "",
+    case_sensitive: Annotated[
+        bool, typer.Option("--case-sensitive", help="Case counts in keys.")
+    ] = False,
+    whole_words: Annotated[
+        bool, typer.Option("--whole-words", help="Keys must stand alone.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the whole answer as JSON.")
     ] = False,
 ) -> None:
-    """Tell whether a condition holds for some values, and why, or what is wrong with it."""
-    document = {"text": text, "table": parse_json(table.encode()), "rules": rules}
+    """Tell whether a condition or key expression holds, and why, or what is wrong with it."""
+    document = {
+        "text": text,
+        "table": parse_json(table.encode()),
+        "rules": rules,
+        "message": message,
+        "case_sensitive": case_sensitive,
+        "match_whole_words": whole_words,
+    }
     tried = try_condition(parse_model(ConditionTrial, document))
     if as_json:
         typer.echo(tried.model_dump_json())
@@ -55,14 +75,19 @@ def _told(tried: ConditionTried) -> Iterator[str]:
 
 def _branches(node: dict[str, Any], level: int) -> Iterator[str]:
     indent, holds = "  " * level, _word(holds=node["holds"])
-    if node["kind"] != "comparison":
-        yield f"{indent}{holds:<5}  {node['kind']}"
-        for part in node["parts"]:
-            yield from _branches(part, level + 1)
-        return
-    found = "missing" if node["missing"] else json.dumps(node["found"], ensure_ascii=False)
-    shown = f"tb.{node['field']} {node['operator']} {node['value']}: it is {found}"
+    match node["kind"]:
+        case "comparison":
+            found = "missing" if node["missing"] else json.dumps(node["found"], ensure_ascii=False)
+            shown = f"tb.{node['field']} {node['operator']} {node['value']}: it is {found}"
+        case "key":
+            begin, end = node["span"] or (0, 0)
+            where = f"at characters {begin} to {end}" if node["holds"] else "not found"
+            shown = f"{node['key']}: {where}"
+        case kind:
+            shown = kind
     yield f"{indent}{holds:<5}  {plain(shown[:_MOST_SHOWN])}"
+    for part in node.get("parts", ()):
+        yield from _branches(part, level + 1)
 
 
 def _word(*, holds: bool) -> str:

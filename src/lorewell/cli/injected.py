@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lorewell.engine.tokens import TokenCounter
-from lorewell.model import SelectResponse, SillyTavernResponse
+from lorewell.model import ReplicaResponse, SelectResponse, SillyTavernResponse
+from lorewell.model.replica import ReplicaDecision
 from lorewell.turn import PreparedTurn
 
 _MAX_LINES = 200
@@ -42,10 +43,21 @@ def _told(prepared: PreparedTurn, tokens: TokenCounter) -> Iterator[tuple[str, s
         for entry in answer.activated:
             cost = tokens.count(entry.content)
             yield entry.id, f"{entry.id}: {_why(entry.reason, entry.key)}, {cost} tokens"
+    elif isinstance(answer, ReplicaResponse):
+        verdicts = {(each.book_id, each.uid): each for each in answer.decisions}
+        for active in answer.entries:
+            why = _replica_why(verdicts[active.book_id, active.uid])
+            cost = tokens.count(active.content)
+            yield f"{active.book_id}:{active.uid}", f"{active.uid}: {why}, {cost} tokens"
 
 
 def _why(reason: str, key: str | None) -> str:
     return reason if key is None else f"{reason} {key!r}"
+
+
+def _replica_why(decision: ReplicaDecision) -> str:
+    keys = decision.facts.keys
+    return _why(decision.reason, keys[0] if keys else None)
 
 
 def decision_lines(prepared: PreparedTurn | None) -> list[str]:
@@ -59,6 +71,12 @@ def decision_lines(prepared: PreparedTurn | None) -> list[str]:
         ]
     elif isinstance(answer, SillyTavernResponse):
         lines = [f"{each.id}: {each.reason}" for each in answer.verdicts]
+    elif isinstance(answer, ReplicaResponse):
+        lines = [
+            f"{each.uid}: {_replica_why(each)}"
+            + ("" if each.detail is None else f" ({each.detail})")
+            for each in answer.decisions
+        ]
     else:
         return ["there is no turn yet, or it asked no book"]
     more = len(lines) - _MAX_LINES

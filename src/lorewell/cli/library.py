@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Concatenate, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, Protocol
 
 import typer
 
@@ -30,6 +30,9 @@ from lorewell.model import (
     StoredBook,
 )
 from lorewell.model.index import IndexBuilt, IndexPage, IndexState
+
+if TYPE_CHECKING:
+    from lorewell.client import LorewellClient
 
 URL = "LOREWELL_URL"
 API_KEY = "LOREWELL_API_KEY"
@@ -123,7 +126,7 @@ class Place:
     as_json: bool = False
 
     @classmethod
-    def named(cls, url: str | None, database: str | None, **others: Any) -> Place:  # noqa: ANN401  the other fields
+    def named(cls, url: str | None, database: str | None = None, **others: Any) -> Place:  # noqa: ANN401  the other fields
         """Return the place that the options name, else the environment, else the settings.
 
         Raises:
@@ -148,11 +151,15 @@ class Place:
             with open_local(self.database, self.tenant) as library:
                 yield library
             return
-        from lorewell.client import LorewellClient  # noqa: PLC0415  and only here HTTP
+        with self.connect() as client:
+            yield client
+
+    def connect(self) -> LorewellClient:
+        """Return a client of the service of this place, or of the one on this machine."""
+        from lorewell.client import DEFAULT_URL, LorewellClient  # noqa: PLC0415  only here HTTP
 
         api_key = self.api_key or os.environ.get(API_KEY) or None
-        with LorewellClient(self.url, tenant_id=self.tenant, api_key=api_key) as client:
-            yield client
+        return LorewellClient(self.url or DEFAULT_URL, tenant_id=self.tenant, api_key=api_key)
 
 
 def _options(
@@ -186,6 +193,14 @@ def reaching_all_tenants(
     """Return the command with the options that name its place, but for the tenant."""
     shared = _parameters(_options)
     return _with_options(command, {name: shared[name] for name in shared if name != "tenant"})
+
+
+def reaching_a_service(
+    command: Callable[Concatenate[Place, Given], None],
+) -> Callable[..., None]:
+    """Return the command with the options that name a service: no database at hand will do."""
+    shared = _parameters(_options)
+    return _with_options(command, {name: shared[name] for name in shared if name != "database"})
 
 
 def _with_options(

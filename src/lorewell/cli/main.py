@@ -20,7 +20,9 @@ from lorewell.cli import (
     gateway,
     indexes,
     keys,
+    live,
     reading,
+    replica,
     searches,
     service,
     sillytavern,
@@ -55,9 +57,11 @@ app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
 app.command("index")(indexes.index_command)
 app.command("search")(searches.search_command)
+app.command("live")(live.live_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")
+app.add_typer(replica.app, name="replica")
 
 
 def main() -> None:

@@ -7,7 +7,13 @@ from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
-from lorewell.model import AssembleResponse, ReplayResponse, SelectResponse, SillyTavernResponse
+from lorewell.model import (
+    AssembleResponse,
+    ReplayResponse,
+    ReplicaResponse,
+    SelectResponse,
+    SillyTavernResponse,
+)
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -15,6 +21,7 @@ _DOCUMENT = TypeAdapter(dict[str, object])
 _SELECTION = TypeAdapter(SelectResponse)
 _ACTIVATION = TypeAdapter(SillyTavernResponse)
 _REPLAY = TypeAdapter(ReplayResponse)
+_REPLICA = TypeAdapter(ReplicaResponse)
 _PROMPT = TypeAdapter(AssembleResponse)
 
 
@@ -39,6 +46,15 @@ def activation(body: bytes) -> SillyTavernResponse:
         ValueError: it is none.
     """
     return _ACTIVATION.validate_json(body)
+
+
+def replica(body: bytes) -> ReplicaResponse:
+    """Return the answer of the policy `replica` in a body.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _REPLICA.validate_json(body)
 
 
 def replayed(body: bytes) -> ReplayResponse:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import wraps
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self
+from typing import Concatenate, ParamSpec, Self, Unpack
 
 import httpx
 
 from lorewell.client.attempts import Retry
-from lorewell.client.calls import DEFAULT_URL, Answer, Call, Session
-from lorewell.client.connecting import DEFAULT_TIMEOUT_S, Connection, request_of
+from lorewell.client.calls import DEFAULT_URL, Answer, Call, Session, TenantOptions
+from lorewell.client.connecting import DEFAULT_TIMEOUT_S, Connection, request_of, streaming
+from lorewell.client.live import Watch
 from lorewell.client.routes import books, service, turns
+from lorewell.model.live import LiveFrame
 
 Given = ParamSpec("Given")
 
@@ -137,6 +140,9 @@ class LorewellClient:
     activate_for_turn = _method(turns.activate_for_turn)
     preview_activation = _method(turns.preview_activation)
     replay_chat = _method(turns.replay_chat)
+    activate_replica = _method(turns.activate_replica)
+    get_replica_activation = _method(turns.get_replica_activation)
+    preview_replica = _method(turns.preview_replica)
     assemble_prompt = _method(turns.assemble_prompt)
     list_conversations = _method(turns.list_conversations)
     get_conversation = _method(turns.get_conversation)
@@ -156,3 +162,39 @@ class LorewellClient:
     check_health = _method(service.check_health)
     check_readiness = _method(service.check_readiness)
     get_metrics = _method(service.get_metrics)
+
+    def live(
+        self,
+        prompt_id: str,
+        *,
+        last_event_id: int | None = None,
+        **options: Unpack[TenantOptions],
+    ) -> Iterator[LiveFrame]:
+        """Yield what the live channel tells of a prompt, on and on (docs/live.md).
+
+        A stream that breaks off is connected again, and what was missed meanwhile comes then; so
+        a frame `ready` may come more than once.
+
+        Args:
+            prompt_id: the prompt that is watched.
+            last_event_id: the last event that was seen; what came since comes first.
+            options: as of every method.
+
+        Raises:
+            LorewellError: what the service answers, or that it can't be reached again.
+        """
+        watch = Watch(self._connection, prompt_id, last_event_id, options)
+        while True:
+            try:
+                response = self._http.send(streaming(self._http, watch.call), stream=True)
+                with closing(response):
+                    if response.is_success:
+                        for piece in response.iter_bytes():
+                            yield from watch.feed(piece)
+                        pause_s = watch.broke_off(None)
+                    else:
+                        response.read()
+                        pause_s = watch.refused(response)
+            except httpx.RequestError as error:
+                pause_s = watch.broke_off(error)
+            time.sleep(pause_s)

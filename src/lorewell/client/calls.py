@@ -157,7 +157,7 @@ class Session:
             # Only what was set: a field that an older service lacks is no obstacle by its default.
             content=None
             if ask.body is None
-            else ask.body.model_dump_json(exclude_unset=True).encode(),
+            else ask.body.model_dump_json(exclude_unset=True, by_alias=True).encode(),
             files=ask.files,
             timeout_s=given.get("timeout_s"),
             read=read,

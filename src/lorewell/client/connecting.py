@@ -11,6 +11,7 @@ from lorewell.client.attempts import Attempts, Retry
 from lorewell.client.calls import Answer, Call, Session, bad_parameter, header_value
 
 DEFAULT_TIMEOUT_S = 30.0
+STREAM_TIMEOUT_S = 45.0  # three times as long as the service is ever quiet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,14 @@ class Connection:
     def attempts(self, call: Call[Answer]) -> Attempts[Answer]:
         """Return the attempts at a call, none of them made yet."""
         return Attempts(call, self.retry, self.address)
+
+
+def streaming(client: httpx.Client | httpx.AsyncClient, call: Call[None]) -> httpx.Request:
+    """Return what is sent for a call whose answer is a stream without an end."""
+    request = request_of(client, call)
+    request.headers["Accept"] = "text/event-stream"
+    request.extensions["timeout"] = {**request.extensions["timeout"], "read": STREAM_TIMEOUT_S}
+    return request
 
 
 def request_of(client: httpx.Client | httpx.AsyncClient, call: Call[Answer]) -> httpx.Request:

@@ -17,9 +17,8 @@ from lorewell.engine.compiled import (
 )
 from lorewell.engine.conditions import (
     Flaw,
-    holds,
     parse_expression,
-    parse_key_expression,
+    read_key_expression,
     words_of,
 )
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
@@ -276,24 +275,18 @@ class _KeyTable:
         text = spec.key_expression
         if text is None:
             return None
-        parsed = parse_key_expression(text)
+        parsed = read_key_expression(text)
         if isinstance(parsed, Flaw):
-            why = f"at character {parsed.at}, {parsed.detail}"
-        elif any(split_regex(word) for word, _ in words_of(parsed)):
-            why = "a regex can't be part of it"
-        elif holds(parsed, lambda _: False):
-            why = "it would hold where none of its keys is found"
-        else:
-            words = dict(words_of(parsed))
-            return KeyExpression(
-                text=text,
-                parsed=parsed,
-                keys={word: self._literal(index, spec, word) for word in words},
-                wanted=tuple(word for word, wanted in words_of(parsed) if wanted),
-            )
-        message = f"{text!r} never holds: {why}"
-        diagnostics.append(Diagnostic(spec.id, "key_expression_unreadable", message))
-        return None
+            message = f"{text!r} never holds: at character {parsed.at}, {parsed.detail}"
+            diagnostics.append(Diagnostic(spec.id, "key_expression_unreadable", message))
+            return None
+        words = dict(words_of(parsed))
+        return KeyExpression(
+            text=text,
+            parsed=parsed,
+            keys={word: self._literal(index, spec, word) for word in words},
+            wanted=tuple(word for word, wanted in words_of(parsed) if wanted),
+        )
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
         patterns = self._patterns[spec.case_sensitive]

@@ -5,6 +5,7 @@ Source: spec/native.md §11.2, §11.4.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
@@ -25,6 +26,7 @@ from lorewell.model.text import MAX_NESTING, is_blank, pointer
 MAX_NAME_CHARS = 300
 MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
+_MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 _ID_NAMES = ("uid", "id")
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
@@ -208,7 +210,7 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
 
 def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[dict[str, Any]]:
     entries = []
-    identifier = _Identifier(sources, notes)
+    identifier = _Identifier(sources, lorebook, notes)
     for index, source in enumerate(sources):
         entry_id = identifier.id_of(index)
         imported = _read_entry(source.raw, lorebook, entry_id)
@@ -264,8 +266,11 @@ def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:
 def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
     """Return whether an entry stands in a world under another name than its id."""
     key = str(source.steps[-1])
-    is_world = lorebook.source_format == Kind.ST_WORLD
-    return is_world and len(key) <= MAX_KEY_CHARS and key != own_id(source.raw)
+    if lorebook.is_named:
+        odd = key != _as_id(source.raw.get("uid"))
+    else:
+        odd = lorebook.source_format == Kind.ST_WORLD and key != own_id(source.raw)
+    return odd and len(key) <= MAX_KEY_CHARS
 
 
 def _read_entry(raw: Mapping[str, Any], lorebook: Lorebook, entry_id: str) -> Imported:
@@ -279,13 +284,18 @@ def _read_entry(raw: Mapping[str, Any], lorebook: Lorebook, entry_id: str) -> Im
     )
 
 
+def _name_of(steps: tuple[str | int, ...], lorebook: Lorebook) -> str | None:
+    name = steps[-1]
+    return name if lorebook.is_named and isinstance(name, str) and name else None
+
+
 class _Identifier:
     """Gives every entry an id of its own: the file's, where it has one that nobody has yet."""
 
-    def __init__(self, sources: list[_Source], notes: Notes) -> None:
+    def __init__(self, sources: list[_Source], lorebook: Lorebook, notes: Notes) -> None:
         self._sources = sources
         self._notes = notes
-        self._own = [own_id(source.raw) for source in sources]
+        self._own = [own_id(raw) or _name_of(steps, lorebook) for steps, raw in sources]
         self._wanted = {storable_id(own) for own in self._own if own is not None}
         self._given: set[str] = set()
         self._numbers: dict[str, int] = {}
@@ -310,8 +320,11 @@ class _Identifier:
 
     def _lose(self, index: int, why: LossReason) -> None:
         steps, raw = self._sources[index]
-        name = next(name for name in _ID_NAMES if _as_id(raw.get(name)) is not None)
-        self._notes.lose(raw[name], why, pointer(*steps, name))
+        name = next((name for name in _ID_NAMES if _as_id(raw.get(name)) is not None), None)
+        if name is None:  # it is only called so in its map
+            self._notes.lose(raw, why, pointer(*steps))
+        else:
+            self._notes.lose(raw[name], why, pointer(*steps, name))
 
     def _numbered(self, wanted: str) -> str:
         number = self._numbers.get(wanted, 2)
@@ -347,6 +360,16 @@ def suffixed_id(wanted: str, number: int) -> str:
     """Return the id with a number that tells it from others, within its bound."""
     suffix = f"-{number}"
     return wanted[: MAX_ID_CHARS - len(suffix)] + suffix
+
+
+def is_imported_id(entry_id: str, own: str | None) -> bool:
+    """Return whether an import gives that id to an entry with an id of its own, or without one."""
+    if own is None:
+        return _MADE_ID.fullmatch(entry_id) is not None
+    wanted = storable_id(own)
+    _, _, number = entry_id.rpartition("-")
+    is_number = number.isascii() and number.isdigit()
+    return entry_id == wanted or (is_number and entry_id == suffixed_id(wanted, int(number)))
 
 
 def _in_file(fault: Fault, sources: list[_Source], lorebook: Lorebook) -> Fault:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from lorewell.engine.replica.positions import BY_WORD
 from lorewell.errors import Fault, ImportInvalidError
 from lorewell.model.text import pointer
 
@@ -17,6 +18,7 @@ Members = Mapping[str, Any]
 
 CARD_SPEC: Final = re.compile(r"chara_card_v(\d{1,9})")
 _CARD_TEXTS = frozenset(["first_mes", "description", "personality", "scenario", "mes_example"])
+_REPLICA_MARKS = frozenset(["trigger_config", "activationType"])
 _TEXTGEN_TEXTS = frozenset(["context", "greeting"])
 _LOOKED_FOR = (
     "spec (a character card or lorebook_v3), entries (a lorebook), character_book,"
@@ -154,12 +156,25 @@ def _by_entries(document: Members) -> Kind | None:
         return None
     entries = document["entries"]
     items = entries.values() if isinstance(entries, dict) else entries
-    first = next((item for item in _listed(items) if isinstance(item, dict)), {})
-    if "trigger_config" in first or "activationType" in first:
+    found = [item for item in _listed(items) if isinstance(item, dict)]
+    first = found[0] if found else {}
+    if any(not _REPLICA_MARKS.isdisjoint(item) for item in found):
+        return Kind.REPLICA
+    if isinstance(entries, dict) and _is_from_replica(first):
         return Kind.REPLICA
     if "folders" in document and first.keys() & {"folder", "wpp", "title"}:
         return Kind.KOBOLD
     return Kind.CHARACTER_BOOK if isinstance(entries, list) else Kind.ST_WORLD
+
+
+def _is_from_replica(first: Members) -> bool:
+    """Return whether an entry of a map is as SillyTavern_replica writes it for SillyTavern.
+
+    That has words for positions and lists for groups, which SillyTavern itself can't read.
+    """
+    position = first.get("position")
+    words = isinstance(position, str) and position in BY_WORD
+    return words and isinstance(first.get("group", ""), list | None)
 
 
 def _listed(items: object) -> Iterable[object]:

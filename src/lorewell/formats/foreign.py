@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lorewell.errors import InvalidInputError
 from lorewell.formats.build import build_book
 from lorewell.formats.decode import decode
@@ -9,9 +11,11 @@ from lorewell.formats.faults import naming
 from lorewell.formats.files import check_size
 from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.json_text import storable
+from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.losses import holds_nothing
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
+from lorewell.formats.replica_entries import read_worldbook
 from lorewell.model.text import pointer
 
 _MARKS = frozenset(["spec", "spec_version"])  # every entry's `source.format` tells it
@@ -45,18 +49,42 @@ def import_file(data: bytes, *, name: str) -> ImportedBook:
     >>> found.book.name, found.book.entries[0].keys, found.report.format
     ('harbour', ('lamp',), 'st_world')
     """
-    file_name = storable(name)
+    return _import_by(read_lorebook, data, storable(name))
+
+
+def import_worldbook(data: bytes, *, name: str, new_id: Callable[[], str]) -> ImportedBook:
+    """Return the lorebook in a file as SillyTavern_replica reads its two forms.
+
+    Args:
+        data: the whole file, at most 16 MiB.
+        name: the file's name.
+        new_id: names an entry of the internal form that has no uid.
+
+    Raises:
+        FileTooLargeError, ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: as
+            `import_file`.
+    """
+
+    def read(document: object, notes: Notes) -> Lorebook:
+        return read_worldbook(document, notes, new_id)
+
+    return _import_by(read, data, storable(name))
+
+
+def _import_by(
+    read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str
+) -> ImportedBook:
     check_size(data, file_name)
     try:
-        return _import(data, file_name)
+        return _import(read, data, file_name)
     except InvalidInputError as error:
         raise naming(error, f"{file_name} can't be imported", file=file_name) from error
 
 
-def _import(data: bytes, file_name: str) -> ImportedBook:
+def _import(read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str) -> ImportedBook:
     notes = Notes()
     decoded = decode(data, name=file_name, notes=notes)
-    lorebook = read_lorebook(decoded.document.value, notes)
+    lorebook = read(decoded.document.value, notes)
     _note_others(decoded.document.value, lorebook.at, notes)
     book = build_book(lorebook, file_name=file_name, depth=decoded.document.nesting, notes=notes)
     return imported(

@@ -30,6 +30,7 @@ class Lorebook:
             their list, which then stands in `book` under that name.
         read_entry: reads an entry; None where they are in SillyTavern's or the cards' names.
         keeps_empty: whether an empty object is an entry of this format.
+        is_named: whether an entry of a map that has no id of its own is called as it is there.
     """
 
     format: str
@@ -41,6 +42,7 @@ class Lorebook:
     entries_name: str = "entries"
     read_entry: EntryReader | None = None
     keeps_empty: bool = False
+    is_named: bool = False
 
     @property
     def entries_at(self) -> tuple[str, ...]:

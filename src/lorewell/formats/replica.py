@@ -1,241 +1,353 @@
 """World files of the program SillyTavern_replica (spec/formats.md §12).
 
-The core takes what it can say of an entry: keys, constant, position. Conditions and the other
-triggers, the groups and the position's own number stay in the block `replica`.
+Values mean here what they mean under the policy `replica`, as its own readers read them. The core
+takes what it can say of an entry: keys, constant, conditions that stand alone, position. Further
+triggers, groups, requirements and the position's own number stay in the block `replica`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from lorewell.engine.conditions import (
+    MAX_CHARS,
+    Flaw,
+    parse_condition,
+    parse_expression,
+    write,
+)
+from lorewell.engine.replica.entries import CERTAIN, NormalEntry, from_sillytavern, normalise
+from lorewell.engine.replica.positions import BY_WORD, NOTE, SYSTEM_MESSAGE
+from lorewell.engine.replica.triggers import (
+    KINDS,
+    MAX_CONDITIONS,
+    KeywordTrigger,
+    Triggers,
+    read_triggers,
+)
+from lorewell.engine.replica.values import as_flag, as_integer, as_labels, as_number
 from lorewell.engine.sillytavern import Imported, values as v
 from lorewell.engine.sillytavern.fields import member
 from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_OUTLET_CHARS, ROLES
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.members import LEVEL, PERCENT, Members, comma_list, conflict_key
+from lorewell.formats.members import LEVEL, MAX_KEYS, Members, conflict_key
 from lorewell.formats.notes import Notes
-from lorewell.model.text import canonical_json, is_blank
+from lorewell.model.text import canonical_json
 
-_USUAL_DEPTH: Final = 4
-_SYSTEM_MESSAGE: Final = 5
 # By their numbers; SillyTavern swaps the first two and counts the others otherwise. The sixth is a
 # message of its own. Source: spec/formats.md §12, the way back to SillyTavern.
-_POSITIONS: Final = (
+POSITIONS: Final = (
     *("after_character", "before_character", "before_examples", "after_examples"),
     *("author_note_top", "at_depth", "at_depth", "outlet"),
 )
-_WORDS: Final = {
-    "after_char": 0,
-    "before_char": 1,
-    "before_example": 2,
-    "after_example": 3,
-    "author_note": 4,
-    "system_prompt": _SYSTEM_MESSAGE,
-    "at_depth": 6,
-}
 # Its own order, not SillyTavern's. Source: spec/replica.md §4.2.
-_LOGICS: Final = ("and_any", "and_all", "not_any", "not_all")
-_LOGIC: Final = v.choice(_LOGICS, {word: word for word in _LOGICS})
-_ROLE: Final = v.choice(ROLES, {word: word for word in ROLES})
-_DEPTH: Final = v.integer(0, MAX_DEPTH)
-_OPERATORS: Final = frozenset(
-    [
-        *("等于", "大于", "小于", "不小于", "不大于", "不等于", "包括"),
-        *("=", "==", "!=", ">", "<", ">=", "<="),
-    ]
-)
-_LOGIC_OPERATORS: Final = frozenset(
-    ["equals", "not_equals", "contains", "not_contains", "greater", "less"]
-)
-_WIDE: Final = str.maketrans(
-    {"＞": ">", "＜": "<", "＝": "=", "≥": ">=", "≤": "<=", "“": '"', "”": '"'}
-)
-_KINDS: Final = ("constant", "keyword", "condition", "rag")
-_OLDER_KINDS: Final = ("permanent", "keyword", "logic", "rag")
-_NUMBER: Final = r"[+-]?[0-9]+(?:\.[0-9]+)?"
-_QUOTED: Final = r'"[^"]*"'
-_CONDITION: Final = re.compile(
-    rf"tb\.[^\s<>=!][^<>=!]*?\s*"
-    rf"(?:[<>]=?\s*{_NUMBER}|(?:[=!]=|=)\s*(?:{_NUMBER}|{_QUOTED})|包括\s*{_QUOTED})"
-)
-_MAX_CONDITION_CHARS: Final = 500
-_MAX_BLOCK_BYTES: Final = 64 * 1024  # spec/native.md §3.2
-_KEPT: Final = (
-    *("trigger_config", "group", "position"),
+LOGICS: Final = ("and_any", "and_all", "not_any", "not_all")
+# Where a keyword trigger has what our fields say.
+KEYWORD_NAMES: Final = {
+    "keys": "key",
+    "secondary_keys": "keysecondary",
+    "selective": "selective",
+    "logic": "selectiveLogic",
+    "case_sensitive": "caseSensitive",
+    "match_whole_words": "matchWholeWords",
+}
+NO_KEYWORD: Final = {
+    "keys": (),
+    "secondary_keys": (),
+    "selective": False,
+    "logic": LOGICS[0],
+    "case_sensitive": False,
+    "match_whole_words": False,
+}
+# Which of two author's notes an entry of another program went to: here there is one.
+OTHER_POSITION: Final = "extensions/lorewell/position"
+# The members of the block.
+KEPT: Final = (
+    *("trigger_config", "group", "groupWeight", "requires", "position"),
     *("activationType", "logicExpression", "ragConfig"),
 )
+_COPIES: Final = (*KEYWORD_NAMES.values(), "constant")  # older members; a newer one beats them
+_TRIGGERS_AT: Final = "trigger_config/triggers"
+_MAX_BLOCK_BYTES: Final = 64 * 1024  # spec/native.md §3.2
+_USUAL_WEIGHTS: Final = (None, 100)
+_DEPTH: Final = v.integer(0, MAX_DEPTH)
 
 
-class _Trigger(NamedTuple):
-    """One kind of trigger of an entry: whether it is switched on, and its settings."""
+def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+    """Return the world; its entries are a list, or a map by uid.
 
-    on: bool
-    settings: Members
-
-
-def read(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
-    """Return the world; its entries are a list, or a map by uid."""
+    In a map, entries without a trigger of their own have SillyTavern's numbers, which are
+    translated; what comes out of it is a list again.
+    """
+    entries = document.get("entries")
+    is_map = isinstance(entries, dict)
+    if isinstance(entries, dict):
+        notes.add("entries_map", "entries: is an object, not a list; its members are read")
+        internal = {
+            name: _in_internal_numbers(raw) if isinstance(raw, dict) else raw
+            for name, raw in entries.items()
+        }
+        document = {**document, "entries": internal}
     return Lorebook(
         format=Kind.REPLICA,
         source_format=Kind.REPLICA,
         form="world_info",
         book=document,
-        read_entry=_read,
+        read_entry=read_entry,
+        keeps_empty=True,
+        is_named=is_map,
     )
 
 
-def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
+def _in_internal_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of a map in the internal form, but for its uid: that may be its name."""
+    found = from_sillytavern(raw, uid="")
+    uid = {"uid": raw["uid"]} if "uid" in raw else {}
+    return {name: value for name, value in found.items() if name != "uid" or uid} | uid
+
+
+def read_entry(raw: Mapping[str, Any], entry_id: str) -> Imported:
+    """Return an entry of the internal form as one of ours, and what is to be said of it."""
     members = Members(raw)
-    constant, keyword, condition, rag = _triggers(members)
+    normal, odd = normalise(raw, uid=entry_id)
+    triggers = read_triggers(normal.config)
+    if any(each.code == "trigger_broken" for each in odd):
+        members.note("trigger_broken", "There are no triggers: none counts.", "trigger_config")
     fields: dict[str, Any] = {
         "title": members.title("comment"),
-        "content": members.content("content"),
-        "enabled": not members.flag("disable"),
-        "constant": constant.on,
-        "order": members.read(LEVEL, 0, "order"),
-        "probability": members.read(PERCENT, 100, "probability"),
-        **_placed(members, entry_id),
+        "content": normal.content,
+        "enabled": not normal.disable,
+        "order": _bounded(members, "order", LEVEL, normal.order),
+        "probability": normal.probability,
+        **_placed(members, normal, entry_id),
+        **_triggered(members, triggers),
+        "conflict_key": _conflict_key(members, normal.group),
+        "replica": _block(members),
     }
-    if keyword.on:
-        fields |= _keywords(keyword.settings)
-    if condition.on:
-        _note_conditions(condition.settings)
-    if rag.on:
-        rag.settings.note("ignored_field", "The trigger by likeness (rag) has no effect.", "")
-    groups = members.read(comma_list, (), "group")
-    if len(groups) == 1:
-        fields["conflict_key"] = conflict_key(groups[0])
-    elif groups:
-        members.note("several_groups", "The entry is in several groups: none counts.")
-    members.note_lost({"requires": ([],)})
-    fields["replica"] = _block(members)
-    members.know(*_KEPT)
+    meant: dict[str, str | float] = {
+        "content": normal.content,
+        "disable": normal.disable,
+        "order": normal.order,
+        "probability": normal.probability,
+    }
+    _note_odd(members, meant)
+    if normal.requires:
+        message = "What it requires is not brought in under the native policy."
+        members.note("ignored_field", message, "requires")
+    if normal.group and raw.get("groupWeight") not in _USUAL_WEIGHTS:
+        message = "The native policy knows no weights in a group."
+        members.note("group_weight_ignored", message, "groupWeight")
+    members.know(*KEPT, *_COPIES, *meant, "depth", "role")
     return members.made(entry_id, Kind.REPLICA, fields)
 
 
+def block_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the core can't say of an entry, as it is in the file; nothing if too large."""
+    block = {name: raw[name] for name in KEPT if name in raw}
+    return block if len(canonical_json(block)) <= _MAX_BLOCK_BYTES else {}
+
+
 def _block(members: Members) -> dict[str, Any] | None:
-    """Return what the core can't say, as it is in the file."""
-    block = {name: members.raw[name] for name in _KEPT if name in members.raw}
-    if len(canonical_json(block)) > _MAX_BLOCK_BYTES:
+    block = block_of(members.raw)
+    if not block and any(name in members.raw for name in KEPT):
         message = "The triggers are too large for the block; kept in source.raw alone."
         members.note("not_kept", message, "trigger_config")
-        return None
     return block or None
 
 
-def _placed(members: Members, entry_id: str) -> dict[str, Any]:
+def _bounded(members: Members, name: str, reader: v.Reader, value: int) -> Any:  # noqa: ANN401
+    """Return a number within the bounds of the core."""
+    notes = v.Notes()
+    bounded = reader(value, notes)
+    for repair in notes.repairs:
+        members.note(repair.code, repair.message, name)
+    return bounded
+
+
+def _note_odd(members: Members, meant: Mapping[str, str | float]) -> None:
+    """Note which members are not of the form that they should have, and what they count as."""
+    for name, value in meant.items():
+        found = members.raw.get(name)
+        if found is None or (type(found) is type(value) and found == value):
+            continue
+        code = _oddity(found, value)
+        if code:
+            members.note(code, f"{v.shown(found)} counts as {v.shown(value)}.", name)
+
+
+def _oddity(found: object, meant: str | float) -> str | None:
+    """Return the word for a value that counts as another one; None if both are the same number."""
+    kind = "text" if isinstance(found, str) else "number"
+    plain = isinstance(found, str | int | float) and not isinstance(found, bool)
+    if isinstance(meant, bool):
+        return f"flag_from_{kind}" if plain else "wrong_type"
+    if isinstance(meant, str):
+        return "text_from_number" if plain else "wrong_type"
+    number = as_number(found)
+    if number is not None and number == meant:
+        return "number_from_text" if kind == "text" else None
+    beyond = number is not None and (number < meant == 0 or number > meant == CERTAIN)
+    return "clamped" if beyond else "wrong_type"
+
+
+def _placed(members: Members, normal: NormalEntry, entry_id: str) -> dict[str, Any]:
     """Return where the entry goes: position, depth, role, and the outlet named by its uid."""
-    number: int = members.read(_position, 0, "position")
-    fields = {
-        "position": _POSITIONS[number],
-        "depth": members.read(_DEPTH, _USUAL_DEPTH, "depth"),
-        "role": members.read(_ROLE, ROLES[0], "role"),
-    }
-    if number == _SYSTEM_MESSAGE:
-        fields |= {"depth": 0, "role": ROLES[0]}
+    raw, number = members.raw, normal.position
+    if "position" in raw and position_of(raw) is None:
+        message = f"{v.shown(raw['position'])} is none of 0 to 7; it counts as 0."
+        members.note("wrong_type", message, "position")
+    position = POSITIONS[number]
+    if number == SYSTEM_MESSAGE:
         members.note("position_changed", "A system message of its own goes to depth 0.", "position")
-    if fields["position"] == "outlet":
-        fields["outlet_name"] = entry_id[:MAX_OUTLET_CHARS]
+        return {"position": position, "depth": 0, "role": ROLES[0], "outlet_name": None}
+    if number == NOTE and member(raw, OTHER_POSITION) == "author_note_bottom":
+        position = "author_note_bottom"
+        members.know(OTHER_POSITION)
+    _note_odd(members, {"depth": normal.depth})
+    if not isinstance(raw.get("role"), str) or raw["role"] not in ROLES:
+        _note_odd(members, {"role": normal.role})
+    return {
+        "position": position,
+        "depth": _bounded(members, "depth", _DEPTH, normal.depth),
+        "role": ROLES[normal.role],
+        "outlet_name": entry_id[:MAX_OUTLET_CHARS] if position == "outlet" else None,
+    }
+
+
+def position_of(raw: Mapping[str, Any]) -> int | None:
+    """Return the number of an entry's position, given as a number or a word; None if it is none."""
+    value = raw.get("position")
+    number = BY_WORD.get(value) if isinstance(value, str) else None
+    number = as_integer(value) if number is None else number
+    return number if number in range(len(POSITIONS)) else None
+
+
+def _conflict_key(members: Members, group: Sequence[str]) -> str | None:
+    found = members.raw.get("group")
+    if found is not None and not isinstance(found, str | list):
+        members.note("wrong_type", f"{v.shown(found)} is no list of groups.", "group")
+    if len(group) > 1:
+        members.note("several_groups", "The entry is in several groups: none counts.", "group")
+    if len(group) != 1:
+        return None
+    key = conflict_key(group[0])
+    if key is None:
+        members.note("group_too_long", "The group has a name that can't be said here.", "group")
+    return key
+
+
+def _triggered(members: Members, triggers: Triggers) -> dict[str, Any]:
+    """Return keys, constant and conditions; note what of the triggers has no effect here."""
+    at = _TRIGGERS_AT
+    older = members.raw.get("trigger_config") is None
+    for flaw in triggers.broken:
+        kind = flaw.partition(" ")[0]
+        named = kind in KINDS and not older
+        name = f"{at}/{kind}" if named else ("" if older else "trigger_config")
+        members.note("trigger_broken", f"Of the triggers {flaw}: it is off.", name)
+
+    def within(kind: str) -> Members:
+        found = member(members.raw, f"{at}/{kind}")
+        settings = found[1] if isinstance(found, list) and len(found) > 1 else None
+        return members.within(settings or {}, f"{at}/{kind}/1")
+
+    fields: dict[str, Any] = {"constant": triggers.constant, "conditions_text": (), **NO_KEYWORD}
+    if triggers.keyword is not None:
+        fields |= _keywords(members if older else within("keyword"), triggers.keyword)
+    if triggers.conditions is not None:
+        settings = within("condition")
+        texts = _conditions(triggers)
+        if texts:
+            fields |= {"constant": True, "conditions_text": texts}
+        else:
+            settings.note("ignored_field", "The conditions have no effect here.", "")
+        _note_unreadable(settings, triggers.conditions)
+    if triggers.rag is not None:
+        settings = members.within({}, "ragConfig") if older else within("rag")
+        settings.note("ignored_field", "The trigger by likeness (rag) has no effect.", "")
+    if triggers.logic is not None:
+        name = "logicExpression" if older else f"{at}/logic"
+        members.note("ignored_field", "The trigger by an expression has no effect.", name)
     return fields
 
 
-def _position(value: object, _notes: v.Notes) -> int:
-    """Return a position's number; a word of SillyTavern's stands for one."""
-    if isinstance(value, str) and value in _WORDS:
-        return _WORDS[value]
-    found = v.integer(-1, len(_POSITIONS))(value, v.Notes())
-    if not isinstance(found, int) or found not in range(len(_POSITIONS)):
-        raise v.MisfitError
-    return found
-
-
-def _triggers(members: Members) -> list[_Trigger]:
-    """Return the triggers in the order of their kinds; a broken one is off."""
-    if members.raw.get("trigger_config") is None:
-        return _older_triggers(members)
-    at = "trigger_config/triggers"
-    found = member(members.raw, at)
-    if not isinstance(found, Mapping):
-        members.note("trigger_broken", "There are no triggers: none counts.", "trigger_config")
-        found = {}
-    return [_trigger(members, found.get(kind), f"{at}/{kind}") for kind in _KINDS]
-
-
-def _trigger(members: Members, pair: object, at: str) -> _Trigger:
-    """Return the trigger that a pair of switch and settings tells; a missing one is off."""
-    parts = pair if isinstance(pair, list) else []
-    on = parts[0] if parts else None
-    if pair is not None and not isinstance(on, bool):
-        members.note("trigger_broken", "This is no switch with settings: it is off.", at)
-    settings = parts[1] if len(parts) > 1 and isinstance(parts[1], Mapping) else {}
-    return _Trigger(on is True, members.within(settings, f"{at}/1"))
-
-
-def _older_triggers(members: Members) -> list[_Trigger]:
-    """Return the one trigger of an entry that has no `trigger_config`."""
-    kind = members.raw.get("activationType")
-    if kind not in _OLDER_KINDS:
-        kind = "permanent" if members.flag("constant") else "keyword"
-    return [_Trigger(kind == older, members) for older in _OLDER_KINDS]
-
-
-def _keywords(settings: Members) -> dict[str, Any]:
-    return {
-        "keys": settings.keys("key", reader=comma_list),
-        "secondary_keys": settings.keys("keysecondary", reader=comma_list),
-        "selective": settings.flag("selective", default=True),
-        "logic": settings.read(_LOGIC, _LOGICS[0], "selectiveLogic"),
-        "case_sensitive": settings.flag("caseSensitive"),
-        "match_whole_words": settings.flag("matchWholeWords"),
+def _keywords(settings: Members, trigger: KeywordTrigger) -> dict[str, Any]:
+    raw = settings.raw
+    found = raw.get("key")
+    if isinstance(found, list) and len(trigger.keys) < len(found):
+        settings.note("wrong_type", "What is no text is no key.", "key")
+    secondary = raw.get("keysecondary")
+    fields: dict[str, Any] = {
+        "keys": _cut(settings, "key", trigger.keys),
+        "secondary_keys": _cut(settings, "keysecondary", _texts(secondary)),
+        "selective": as_flag(raw.get("selective"), default=True),
+        "logic": LOGICS[trigger.logic],
+        "case_sensitive": trigger.case_sensitive,
+        "match_whole_words": trigger.whole_words,
     }
+    names = ("selective", "case_sensitive", "match_whole_words")
+    _note_odd(settings, {KEYWORD_NAMES[name]: fields[name] for name in names})
+    _note_odd(settings, {KEYWORD_NAMES["logic"]: trigger.logic})
+    return fields
 
 
-def _note_conditions(settings: Members) -> None:
-    """Note that conditions are kept, and which can't be read: those are false, and never run."""
-    listed = settings.raw.get("conditions")
-    older = settings.raw.get("logicExpression")
-    settings.note("ignored_field", "Conditions have no effect under the native policy.", "")
-    if isinstance(listed, list):
-        for index, item in enumerate(listed):
-            text = item.get("text") if isinstance(item, Mapping) else item
-            if not _is_condition(text):
-                _note_unreadable(settings, text, f"conditions/{index}")
-    elif "variable_a" in settings.raw:
-        if not _is_triple(settings.raw, "variable_a", _OPERATORS):
-            _note_unreadable(settings, settings.raw, "variable_a")
-    elif not _is_triple(older, "variable1", _LOGIC_OPERATORS):
-        _note_unreadable(settings, older, "logicExpression")
+def _texts(value: object) -> tuple[str, ...]:
+    """Return keys as the policy reads them: a list's texts, or what a text's commas part."""
+    if isinstance(value, list):
+        return tuple(item for item in value if isinstance(item, str))
+    return as_labels(value)
 
 
-def _note_unreadable(settings: Members, condition: object, at: str) -> None:
-    shown = v.shown(condition if isinstance(condition, str | None) else {})
-    settings.note("condition_unreadable", f"{shown} is no condition; it counts as false.", at)
+def _cut(settings: Members, name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    if len(keys) > MAX_KEYS:
+        message = f"{len(keys)} keys: the first {MAX_KEYS} count, the rest stay in source.raw."
+        settings.note("keys_cut", message, name)
+    return keys[:MAX_KEYS]
 
 
-def _is_condition(text: object) -> bool:
-    r"""Return whether a text is a condition.
+def _conditions(triggers: Triggers) -> tuple[str, ...]:
+    """Return the conditions in our words, if they alone make the entry active; else nothing.
 
-    >>> (
-    ...     _is_condition("tb.力量 > 10"),
-    ...     _is_condition('tb.态度 包括 "友好"'),
-    ...     _is_condition("rm -rf /"),
-    ... )
-    (True, True, False)
-
-    Source: spec/formats.md §12; spec/replica.md §4.3 for the bound.
+    Beside another trigger they are one way among several, which our fields can't say. All that
+    hold together are one: an entry that is constant as long as they hold.
     """
-    if not isinstance(text, str) or len(text) > _MAX_CONDITION_CHARS:
-        return False
-    return _CONDITION.fullmatch(text.translate(_WIDE).strip()) is not None
+    texts = triggers.conditions or ()
+    keyword = triggers.keyword
+    keyed = keyword is not None and any(key.strip() for key in keyword.keys)
+    others = triggers.constant or keyed or triggers.rag or triggers.logic
+    if others or len(texts) > MAX_CONDITIONS:
+        return ()
+    told = tuple(said for text in texts if (said := _native_text(text)) is not None)
+    return told if len(told) == len(texts) else ()
 
 
-def _is_triple(found: object, variable: str, operators: frozenset[str]) -> bool:
-    """Return whether an older condition names a variable and one of the operators."""
-    if not isinstance(found, Mapping):
-        return False
-    name, operator = found.get(variable), found.get("operator")
-    named = isinstance(name, str) and not is_blank(name)
-    return named and isinstance(operator, str) and operator in operators
+def _native_text(text: str) -> str | None:
+    """Return a condition as the native policy reads it, None if it would mean something else.
+
+    A text that neither can read stays, as it never holds in both and a person can mend it.
+
+    >>> _native_text('tb.态度 包括 "友"'), _native_text("tb.心情 = 且行且珍惜 or not")
+    ('tb.态度 包括 "友"', 'tb.心情 = "且行且珍惜 or not"')
+    """
+    parsed = parse_condition(text)
+    if isinstance(parsed, Flaw):
+        unreadable = len(text) <= MAX_CHARS and isinstance(parse_expression(text), Flaw)
+        return text if unreadable else None
+    written = (text, write(parsed))
+    return next((each for each in written if parse_expression(each) == parsed), None)
+
+
+def _note_unreadable(settings: Members, texts: Sequence[str]) -> None:
+    """Note which conditions can't be read: those are false, and never run."""
+    listed = isinstance(settings.raw.get("conditions"), list)
+    for index, text in enumerate(texts):
+        parsed = parse_condition(text)
+        if isinstance(parsed, Flaw):
+            message = f"{v.shown(text)} is no condition, and so false: {parsed.detail}."
+            at = f"conditions/{index}" if listed else "variable_a"
+            settings.note("condition_unreadable", message, at)
+    if len(texts) > MAX_CONDITIONS:
+        message = f"There are more than {MAX_CONDITIONS} conditions: they count as false."
+        settings.note("condition_unreadable", message, "conditions")

@@ -18,6 +18,7 @@ from lorewell.host.merge import merge
 from lorewell.host.place import Placed, place
 from lorewell.host.query import TurnInputs, TurnQuery, capabilities, make_query
 from lorewell.host.replica import from_replica
+from lorewell.host.replica_query import make_replica
 from lorewell.model.assemble import AssembleOptions, AssembleRequest, DraftMessage, PromptBudget
 from lorewell.model.assembled import (
     AssembleResponse,
@@ -54,6 +55,7 @@ __all__ = [
     "from_replica",
     "from_selection",
     "make_query",
+    "make_replica",
     "measure",
     "merge",
     "message_tokens",

@@ -158,6 +158,14 @@ def chat_history(draft: Sequence[DraftMessage]) -> tuple[Message, ...]:
 
     Source: spec/host.md §5.
     """
+    return tuple(
+        parse_model(Message, {"role": role, "content": text[:MAX_MESSAGE_CHARS]})
+        for role, text in said_before(draft)[-MAX_HISTORY:]
+    )
+
+
+def said_before(draft: Sequence[DraftMessage]) -> list[tuple[str, str]]:
+    """Return role and text of the chat before the current input, oldest first, blank ones not."""
     inputs = (index for index, item in enumerate(draft) if item.kind == "input")
     before = draft[: next(inputs, len(draft))]
     said = [
@@ -165,11 +173,7 @@ def chat_history(draft: Sequence[DraftMessage]) -> tuple[Message, ...]:
         for item in before
         if item.kind == "chat" and role_of(item.message) in _SPEAKERS
     ]
-    newest = [(role, text) for role, text in said if not is_blank(text)][-MAX_HISTORY:]
-    return tuple(
-        parse_model(Message, {"role": role, "content": text[:MAX_MESSAGE_CHARS]})
-        for role, text in newest
-    )
+    return [(role, text) for role, text in said if not is_blank(text)]
 
 
 def capabilities(draft: Sequence[DraftMessage]) -> PlacementCapabilities:

@@ -47,10 +47,13 @@ from lorewell.http.routes import (
     index,
     live,
     live_page,
+    replica,
+    replica_chat,
     revisions,
     search,
     sillytavern,
     tokens,
+    worldbooks,
 )
 from lorewell.http.sockets import Places, refuse
 from lorewell.http.tracing import make_provider, telemetry
@@ -58,7 +61,7 @@ from lorewell.settings import Settings
 
 # Routes are tried in this order, so what is asked most stands first.
 _MODULES = (
-    *(context, sillytavern, host, bindings, search, tokens, books, revisions, imports),
+    *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
     *(gateway, conversations, conditions, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
@@ -68,6 +71,7 @@ _METHOD_NOT_ALLOWED = 405
 def create_app(services: Services, settings: Settings) -> FastAPI:
     """Return the ASGI application. It starts and stops its services with its lifespan."""
     traces = make_provider(settings)
+    modules = (*_MODULES, worldbooks) if settings.replica_tenant else _MODULES
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -83,7 +87,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         version=_version(),
         summary="World books for language models",
         description="Decides which entries of a book belong in a prompt, where, and why.",
-        openapi_tags=[{"name": m.TAG, "description": m.__doc__ or ""} for m in _MODULES],
+        openapi_tags=[{"name": m.TAG, "description": m.__doc__ or ""} for m in modules],
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
@@ -94,8 +98,10 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     metrics = Metrics()
     app.state.shared = Shared(services=services, settings=settings, metrics=metrics)
     app.state.places = Places(settings.max_sockets)
-    for module in _MODULES:
+    for module in modules:
         app.include_router(module.router, tags=[module.TAG])
+    if settings.replica_tenant:
+        app.include_router(replica_chat.router)
     if settings.demo_tenant:
         app.state.demo = demo.DemoChats()
         app.include_router(demo.router)
@@ -188,7 +194,7 @@ class _Unrouted:
     def _methods(self, request: Request) -> list[str]:
         # The router names those of the first route of the path; a path has one route a method.
         route = request.scope.get("route")
-        operations = self._app.openapi()["paths"].get(getattr(route, "path", ""))
+        operations = self._app.openapi()["paths"].get(getattr(route, "path_format", "").rstrip("/"))
         if operations is None:
             return sorted(getattr(route, "methods", None) or {"GET"})
         return sorted(method.upper() for method in operations)

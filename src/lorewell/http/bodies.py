@@ -31,9 +31,18 @@ _LEAST_BYTES_PER_S = 65_536
 
 
 async def receive_body(
-    request: Request, settings: Settings, sink: Callable[[bytes], object]
+    request: Request,
+    settings: Settings,
+    sink: Callable[[bytes], object],
+    most_bytes: int | None = None,
 ) -> None:
     """Pass the body on, piece by piece.
+
+    Args:
+        request: whose body.
+        settings: how large it may be, and how slow.
+        sink: takes the pieces.
+        most_bytes: how large it may be at most, where that is less.
 
     Raises:
         BodyTooLargeError: it is larger than the limit; no more than that was read, and nothing of
@@ -41,13 +50,14 @@ async def receive_body(
         RequestTimeoutError: the sender is too slow.
         StorageUnavailableError: there is no room to keep it meanwhile.
     """
-    _check_size(declared_bytes(request.headers), settings)
+    limit = min(settings.max_body_bytes, most_bytes or settings.max_body_bytes)
+    _check_size(declared_bytes(request.headers), limit)
     received, begin = 0, asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(settings.body_timeout_s) as patience:
             async for piece in request.stream():
                 received += len(piece)
-                _check_size(received, settings)
+                _check_size(received, limit)
                 earned_s = settings.body_timeout_s + received / _LEAST_BYTES_PER_S
                 patience.reschedule(begin + earned_s)
                 sink(piece)
@@ -63,8 +73,7 @@ def declared_bytes(headers: Headers) -> int:
     return int(length[:_MAX_DIGITS]) if length.isascii() and length.isdigit() else 0
 
 
-def _check_size(size: int, settings: Settings) -> None:
-    limit = settings.max_body_bytes
+def _check_size(size: int, limit: int) -> None:
     if size > limit:
         message = f"The body is larger than {limit} bytes, the limit."
         raise BodyTooLargeError(message, limit_bytes=limit)
@@ -85,8 +94,10 @@ def check_media_type(request: Request, wanted: str) -> None:
         raise UnsupportedMediaTypeError("The body must not be compressed.", expected=wanted)
 
 
-async def read_model(request: Request, settings: Settings, model: type[Model]) -> Model:
-    """Return the JSON body as a model.
+async def read_model(
+    request: Request, settings: Settings, model: type[Model], most_bytes: int | None = None
+) -> Model:
+    """Return the JSON body as a model; `most_bytes` as in `receive_body`.
 
     Raises:
         UnsupportedMediaTypeError: it is said to be no JSON.
@@ -96,7 +107,7 @@ async def read_model(request: Request, settings: Settings, model: type[Model]) -
     """
     _check_json_comes(request)
     with spool() as body:
-        await receive_body(request, settings, body.write)
+        await receive_body(request, settings, body.write, most_bytes)
         size = body.tell()
         body.seek(0)
         if size < _SMALL_BYTES:

@@ -23,6 +23,7 @@ from lorewell.model import (
     AssembleResponse,
     CreateResult,
     ReplayResponse,
+    ReplicaResponse,
     Scope,
     SelectResponse,
     SillyTavernResponse,
@@ -31,7 +32,7 @@ from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
 
-Written = SelectResponse | SillyTavernResponse | ReplayResponse | AssembleResponse
+Written = SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204
@@ -70,9 +71,9 @@ class Call:
         """Refuse the request unless it may do this too."""
         await _allowed(self.request, scope, self.tenant_id)
 
-    async def body(self, model: type[Model]) -> Model:
-        """Return the JSON body as a model."""
-        return await read_model(self.request, self.shared.settings, model)
+    async def body(self, model: type[Model], most_bytes: int | None = None) -> Model:
+        """Return the JSON body as a model; its route may take less than others do."""
+        return await read_model(self.request, self.shared.settings, model, most_bytes)
 
     async def files(self, field: str, most: int) -> Sequence[File]:
         """Return the files of a form."""
@@ -96,7 +97,8 @@ async def reading(request: Request, tenant_id: TenantId) -> Call:
     return await _allowed(request, "read", tenant_id)
 
 
-async def _writing(request: Request, tenant_id: TenantId) -> Call:
+async def writing(request: Request, tenant_id: TenantId) -> Call:
+    """Return the request if it may change the tenant's books."""
     return await _allowed(request, "write", tenant_id)
 
 
@@ -105,7 +107,7 @@ async def _administering(request: Request) -> Call:
 
 
 Reading = Annotated[Call, Depends(reading)]
-Writing = Annotated[Call, Depends(_writing)]
+Writing = Annotated[Call, Depends(writing)]
 Administering = Annotated[Call, Depends(_administering)]
 
 
@@ -114,9 +116,9 @@ def answer(value: BaseModel, status: int = OK) -> Response:
     return Response(value.model_dump_json(), status, media_type=JSON)
 
 
-def answer_json(content: bytes) -> Response:
+def answer_json(content: bytes, status: int = OK) -> Response:
     """Return JSON that is written already."""
-    return Response(content, media_type=JSON)
+    return Response(content, status, media_type=JSON)
 
 
 def answer_file(name: str, content: bytes) -> Response:

@@ -46,6 +46,24 @@ SCENE: Mapping[str, Any] = {
 ACTIVATE: Mapping[str, Any] = {**SCENE, "conversation_id": CONVERSATION_ID}
 ACTIVATE_PREVIEW: Mapping[str, Any] = {**SCENE, "books": [_WORLD, {"book": BOOK}]}
 REPLAY: Mapping[str, Any] = {**SCENE, "turns_after": "user_messages"}
+_TOWER: Mapping[str, Any] = {
+    "uid": "tower",
+    "content": "灯塔由哑女看守。",
+    "position": 4,
+    "order": 50,
+    "trigger_config": {"triggers": {"keyword": [True, {"key": ["灯塔"]}]}},
+}
+REPLICA: Mapping[str, Any] = {
+    "worldBookData": {
+        "globalBooks": [{"id": BOOK_ID, "name": "Harbour"}, {"name": "雾隐渡"}],
+        "characterBookId": None,
+    },
+    "mes": "去灯塔看看",
+    "chatHistory": ["夜深了。", {"mes": "Night falls over the harbour."}],
+    "dynamicTableData": {"currentValues": {"力量": 15, "态度": "友好"}},
+    "books": {"雾隐渡": {"name": "雾隐渡", "entries": [_TOWER]}},
+}
+REPLICA_PREVIEW: Mapping[str, Any] = {**REPLICA, "changed": []}
 ASSEMBLE: Mapping[str, Any] = {
     "draft": [
         {"kind": "character", "message": {"role": "system", "content": "Mira keeps the lamp."}},

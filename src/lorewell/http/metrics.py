@@ -10,7 +10,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from lorewell.app.cache import BookCache, CacheCounts
 from lorewell.app.live.hub import LiveCounts
-from lorewell.model import SelectResponse
+from lorewell.model import ReplicaResponse, SelectResponse
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
@@ -63,6 +63,18 @@ class Metrics:
             ["reason"],
             registry=given,
         )
+        self._triggers = Counter(
+            "lorewell_replica_triggers",
+            "Entries that the policy replica activated, by what triggered them.",
+            ["trigger"],
+            registry=given,
+        )
+        self._positions = Counter(
+            "lorewell_replica_positions",
+            "Entries that the policy replica activated, by their position.",
+            ["position"],
+            registry=given,
+        )
         self._hits = Counter("lorewell_cache_hits", "Compiled books found.", registry=given)
         self._misses = Counter("lorewell_cache_misses", "Compiled books missed.", registry=given)
         self._evictions = Counter(
@@ -111,6 +123,13 @@ class Metrics:
         self._select_seconds.observe(response.duration_ms / 1000)
         for reason in response.degraded:
             self._degraded.labels(reason).inc()
+
+    def activated(self, response: ReplicaResponse) -> None:
+        """Count what the policy `replica` activated."""
+        for trigger, count in response.stats.by_trigger.items():
+            self._triggers.labels(trigger).inc(count)
+        for each in response.stats.by_position:
+            self._positions.labels(str(each.position)).inc(each.count)
 
     def look_at(self, cache: BookCache, live: LiveCounts | None = None) -> None:
         """Take over what the cache and the live channel have counted since."""

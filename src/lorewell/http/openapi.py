@@ -57,6 +57,9 @@ from lorewell.model import (
     PublishRequest,
     ReplayRequest,
     ReplayResponse,
+    ReplicaPreview,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     RestoreRequest,
     RevisionPage,
@@ -72,6 +75,7 @@ from lorewell.model import (
 )
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
 from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
+from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 
 Document = dict[str, Any]
 Link = tuple[str, Mapping[str, str]]
@@ -91,6 +95,8 @@ _TAKEN: tuple[type, ...] = (
     PreviewRequest,
     PublishRequest,
     ReplayRequest,
+    ReplicaPreview,
+    ReplicaRequest,
     RestoreRequest,
     SearchRequest,
     SelectRequest,
@@ -117,6 +123,7 @@ _GIVEN: tuple[type, ...] = (
     problems.Problem,
     Published,
     ReplayResponse,
+    ReplicaResponse,
     ResolvedBindings,
     RevisionPage,
     SearchResponse,
@@ -126,6 +133,9 @@ _GIVEN: tuple[type, ...] = (
     TenantList,
     TokenCounts,
 )
+# Named tuples are written as objects, those here with their nulls.
+_WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
+_TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
 _BODY = (BodyTooLargeError, RequestTimeoutError, UnsupportedMediaTypeError)
 _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 _BEARER = "bearer"
@@ -150,8 +160,8 @@ def _make_schemas() -> tuple[Mapping[type, str], Document]:
         _named(name): {**_cleaned(schema), "title": _named(name)}  # generators go by titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
     }
-    for kind in (Facts, Event, Hit, ExampleEntry, ReplayedEntry):
-        name, nulls = kind.__name__, kind in (ExampleEntry, ReplayedEntry)
+    for kind in _TUPLES:
+        name, nulls = kind.__name__, kind in _WITH_NULLS
         schemas[name] = _as_object(schemas[name], kind._fields, nulls=nulls)
     return names, schemas
 

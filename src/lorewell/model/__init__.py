@@ -39,6 +39,7 @@ from lorewell.model.records import (
     RevisionPage,
     StoredBook,
 )
+from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse
 from lorewell.model.search import (
     SearchRequest,
     SearchResponse,
@@ -97,6 +98,9 @@ __all__ = [
     "Reason",
     "ReplayRequest",
     "ReplayResponse",
+    "ReplicaPreview",
+    "ReplicaRequest",
+    "ReplicaResponse",
     "ResolvedBindings",
     "RestoreRequest",
     "Revision",

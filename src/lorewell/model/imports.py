@@ -9,7 +9,7 @@ from pydantic import Field
 from lorewell.model.base import Contract
 from lorewell.model.text import Integer, Text
 
-ExportFormat = Literal["native", "st_world", "character_book", "lorebook_v3"]
+ExportFormat = Literal["native", "st_world", "character_book", "lorebook_v3", "replica"]
 LossReason = Literal[
     "unsupported",
     "wrong_type",

@@ -6,18 +6,36 @@ Source: spec/replica.md §1.1, §6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
+from lorewell.model.decision import SnapshotItem
+from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
-from lorewell.model.text import StateObject, Text, canonical_json, check_json, fault
+from lorewell.model.text import (
+    Identifier,
+    Integer,
+    StateObject,
+    Text,
+    canonical_json,
+    check_json,
+    fault,
+)
 
 POLICY_VERSION = "replica/1"
 MAX_BOOKS = 100
 MAX_HISTORY = 10_000
+MAX_CHANGED = 20
 
 Trigger = Literal["constant", "keyword", "condition", "rag", "logic", "dependency"]
 TRIGGERS: tuple[Trigger, ...] = (
@@ -57,18 +75,47 @@ class _Foreign(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True)
 
 
-def _drop_nulls(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
-    """Return an object without the members that are null: they count as missing."""
-    if isinstance(value, dict):
-        return {name: member for name, member in value.items() if member is not None}
-    return value
+def _with_nulls(schema: dict[str, Any]) -> None:
+    """Tell in a JSON schema that every member may be null."""
+    for name, member in schema["properties"].items():
+        kinds = member.get("anyOf", [{k: v for k, v in member.items() if k != "default"}])
+        if {"type": "null"} not in kinds:
+            kinds = [*kinds, {"type": "null"}]
+        told = {"default": member["default"]} if "default" in member else {}
+        schema["properties"][name] = {"anyOf": kinds, **told}
+
+
+class _Nullable(_Foreign):
+    """A value of a foreign protocol in which a member that is null counts as missing."""
+
+    model_config = ConfigDict(json_schema_extra=_with_nulls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
+        if isinstance(value, dict):
+            return {name: member for name, member in value.items() if member is not None}
+        return value
 
 
 def _text_of(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
     """Return the text of a message that is an object."""
     if isinstance(value, dict):
-        return value.get("mes", value.get("content"))
+        said = value.get("mes")
+        return value.get("content") if said is None else said
     return value
+
+
+_MESSAGE_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "description": "A message with its text in `mes`, or else in `content`.",
+            "properties": {"mes": {"type": ["string", "null"]}},
+        },
+    ]
+}
 
 
 def _check_books(books: dict[str, Any]) -> dict[str, Any]:
@@ -77,10 +124,14 @@ def _check_books(books: dict[str, Any]) -> dict[str, Any]:
 
 
 class ReplicaBookRef(_Foreign):
-    """A book that is named in a request; without an id its name stands for it."""
+    """A book that is named in a request; without an id its name stands for it.
+
+    `revision` counts for a stored book; without it, it is its latest one.
+    """
 
     id: Text | None = None
     name: Text | None = None
+    revision: Annotated[Integer, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _check_named(self) -> Self:
@@ -94,7 +145,7 @@ class ReplicaBookRef(_Foreign):
         return self.id or self.name or ""
 
 
-class WorldBookData(_Foreign):
+class WorldBookData(_Nullable):
     """Which books apply: those for everybody, and the one of the character."""
 
     global_books: Annotated[tuple[ReplicaBookRef, ...], Field(max_length=MAX_BOOKS)] = Field(
@@ -103,13 +154,13 @@ class WorldBookData(_Foreign):
     character_book_id: Text | None = Field(default=None, alias="characterBookId")
 
 
-class DynamicTable(_Foreign):
+class DynamicTable(_Nullable):
     """The table that conditions look at."""
 
     current_values: StateObject = Field(default_factory=dict, alias="currentValues")
 
 
-class ReplicaRequest(_Foreign):
+class ReplicaRequest(_Nullable):
     """One turn of the policy `replica`.
 
     Attributes:
@@ -119,29 +170,33 @@ class ReplicaRequest(_Foreign):
         seed: chance is made from it and the entry's uid.
         char, user: what `{{char}}` and `{{user}}` stand for.
         books: books by their ids, as their files have them; they win over stored ones.
+        prompt_id: in the service, the books bound to this prompt come first, as global ones.
         explain: `full` decisions on every entry, `selected` on active ones, or `none`.
     """
 
-    world_book_data: Annotated[WorldBookData, BeforeValidator(_drop_nulls)] = Field(
-        default=WorldBookData(), alias="worldBookData"
-    )
+    world_book_data: WorldBookData = Field(default_factory=WorldBookData, alias="worldBookData")
     mes: Text = ""
     chat_history: Annotated[
-        tuple[Annotated[Text, BeforeValidator(_text_of)], ...], Field(max_length=MAX_HISTORY)
+        tuple[Annotated[Text, BeforeValidator(_text_of), WithJsonSchema(_MESSAGE_SCHEMA)], ...],
+        Field(max_length=MAX_HISTORY),
     ] = Field(default=(), alias="chatHistory")
-    dynamic_table_data: Annotated[DynamicTable, BeforeValidator(_drop_nulls)] = Field(
-        default=DynamicTable(), alias="dynamicTableData"
-    )
+    dynamic_table_data: DynamicTable = Field(default_factory=DynamicTable, alias="dynamicTableData")
     seed: Annotated[Text, Field(max_length=200)] = "0"
     char: Annotated[Text, Field(max_length=500)] | None = None
     user: Annotated[Text, Field(max_length=500)] | None = None
     books: Annotated[dict[str, Any], BeforeValidator(_check_books)] = Field(default_factory=dict)
+    prompt_id: Annotated[Identifier, Field(min_length=1, max_length=200)] | None = None
     explain: Explain = "full"
 
-    @model_validator(mode="before")
-    @classmethod
-    def _take_null_as_missing(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
-        return _drop_nulls(value)
+
+class ReplicaPreview(ReplicaRequest):
+    """A ReplicaRequest of which stored books may have entries changed, added or removed.
+
+    Attributes:
+        changed: of books that the turn has anyway; without a revision, of the one that it has.
+    """
+
+    changed: Annotated[tuple[ChangedBook, ...], Field(max_length=MAX_CHANGED)] = ()
 
 
 class ReplicaFacts(NamedTuple):
@@ -182,6 +237,7 @@ class ReplicaFacts(NamedTuple):
 
 
 NO_REPLICA_FACTS = ReplicaFacts()
+_EMPTY: dict[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,39 +298,31 @@ class ReplicaActive:
     """An active entry: what it is after normalisation, and how it got in.
 
     Attributes:
-        entry: its members under that program's names; in `content` macros are filled in.
+        content: its text with macros filled in.
+        position: where it goes, 0 to 7.
+        trigger_config: as it is in its file, or derived.
+        depth: at position 6, messages of the history from its end.
+        role: at position 6: 0 system, 1 user, 2 assistant.
+        group: its labels; None if it has none.
     """
 
-    entry: Mapping[str, Any]
+    uid: str
+    content: str
+    position: int
+    order: int
+    trigger_config: Mapping[str, Any]
+    comment: str
+    disable: bool
+    probability: float
+    depth: int
+    role: int
+    group: tuple[str, ...] | None
+    group_weight: Annotated[float, Field(alias="groupWeight")]
+    requires: tuple[str, ...]
     trigger_type: Trigger
     position_label: str
     book_id: str
     source: Source
-
-    @property
-    def uid(self) -> str:
-        """Its name in its book."""
-        return str(self.entry["uid"])
-
-    @property
-    def content(self) -> str:
-        """Its text with macros filled in."""
-        return str(self.entry["content"])
-
-    @property
-    def position(self) -> int:
-        """Where it goes: 0 to 7."""
-        return int(self.entry["position"])
-
-    @property
-    def depth(self) -> int:
-        """At position 6, messages of the history from its end."""
-        return int(self.entry["depth"])
-
-    @property
-    def role(self) -> int:
-        """At position 6: 0 system, 1 user, 2 assistant."""
-        return int(self.entry["role"])
 
 
 class LoadedBook(NamedTuple):
@@ -296,6 +344,8 @@ class ReplicaResponse:
         unplaced: uids of active entries that replace a macro, and have no place by themselves.
         books: those that were there, in the order of collection.
         decisions: in the order of collection.
+        snapshot: the stored revisions that were used, for callers to fill in.
+        activation_id: for callers that keep turns to fill in; its ledger can be had by it.
     """
 
     entries: tuple[ReplicaActive, ...]
@@ -304,12 +354,16 @@ class ReplicaResponse:
     suppressed: tuple[Suppressed, ...]
     unplaced: tuple[str, ...]
     books: tuple[LoadedBook, ...]
-    decisions: tuple[ReplicaDecision, ...] = field(default=())
+    decisions: tuple[ReplicaDecision, ...] = ()
+    snapshot: tuple[SnapshotItem, ...] = ()
+    activation_id: str | None = None
     policy_version: str = POLICY_VERSION
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8."""
-        return orjson.dumps(self, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+        members = {name: getattr(self, name) for name in self.__slots__}
+        members["entries"] = [_written(entry) for entry in self.entries]
+        return orjson.dumps(members, default=_encode)
 
     def message(self) -> bytes:
         """Return the message `worldbook_active` for a front end, as compact JSON in UTF-8.
@@ -318,27 +372,26 @@ class ReplicaResponse:
 
         Source: spec/replica.md §6.2.
         """
-        value = {"type": "worldbook_active", "entries": self.entries}
-        return orjson.dumps(value, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+        entries = [_written(entry) for entry in self.entries]
+        return orjson.dumps({"type": "worldbook_active", "entries": entries})
+
+
+def _written(entry: ReplicaActive) -> dict[str, object]:
+    """Return an entry as it is written: under that program's names."""
+    members = {name: getattr(entry, name) for name in entry.__slots__}
+    members["groupWeight"] = members.pop("group_weight")
+    # It is as in its file, and so may hold integers of any size.
+    members["trigger_config"] = orjson.Fragment(canonical_json(entry.trigger_config))
+    return members
 
 
 def _encode(value: object) -> object:
+    if value is NO_REPLICA_FACTS:  # those of most decisions
+        return _EMPTY
     match value:
-        case ReplicaActive():
-            return {
-                **value.entry,
-                # It is as in its file, and so may hold integers of any size.
-                "trigger_config": orjson.Fragment(canonical_json(value.entry["trigger_config"])),
-                "trigger_type": value.trigger_type,
-                "position_label": value.position_label,
-                "book_id": value.book_id,
-                "source": value.source,
-            }
         case ReplicaFacts() | ReplicaWarning():
             named = zip(value._fields, value, strict=True)
             return {name: fact for name, fact in named if fact is not None}
         case Suppressed() | LoadedBook():
             return value._asdict()
-        case ReplicaResponse() | ReplicaStats() | ReplicaDecision() | PositionCount():
-            return {name: getattr(value, name) for name in value.__slots__}
     raise TypeError

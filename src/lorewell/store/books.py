@@ -27,6 +27,9 @@ _OF_TENANT = books.c.tenant_id == bindparam("tenant")
 _FIND = _HEADS.where(_OF_TENANT, books.c.book_id == bindparam("book"))
 _FIND_AND_LOCK = _FIND.with_for_update()
 _FIND_SEVERAL = _HEADS.where(_OF_TENANT, books.c.book_id.in_(bindparam("books", expanding=True)))
+_FIND_NAMED = _HEADS.where(
+    _OF_TENANT, books.c.deleted_at.is_(None), books.c.name.in_(bindparam("names", expanding=True))
+)
 _NEWEST_FIRST = (books.c.updated_at.desc(), books.c.book_id, books.c.tenant_id)
 _TENANTS = select(books.c.tenant_id).distinct().order_by(books.c.tenant_id)
 _INSERT = insert(books)
@@ -56,6 +59,19 @@ class Books(Statements):
             return {}
         found = self._rows(_FIND_SEVERAL, tenant=tenant_id, books=sorted(set(book_ids)))
         return {row["book_id"]: Head(**row) for row in found}
+
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+        """Return the books with these names that are not deleted; the one changed last of each."""
+        if not names:
+            return {}
+        named: dict[str, Head] = {}
+        statement = _FIND_NAMED.order_by(*_NEWEST_FIRST)
+        for row in self._rows(statement, tenant=tenant_id, names=sorted(set(names))):
+            named.setdefault(row["name"], Head(**row))
+        return named
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Do nothing: where one transaction writes at a time, nobody comes between."""
 
     def list_heads(
         self,

@@ -20,6 +20,7 @@ from sqlalchemy import (
     bindparam,
     func,
     select,
+    text,
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
@@ -49,6 +50,10 @@ _LIVE_TURN = select(func.pg_advisory_xact_lock(int.from_bytes(b"lorelive")))
 _LIVE_NOTIFY = select(func.pg_notify(_LIVE_CHANNEL, bindparam("newest")))
 _HEAR_PAUSE_SECONDS = 0.5
 _HEAR_CHECK_SECONDS = 15.0
+# Two numbers, so that it is none of the locks with one, whatever the name.
+_HOLD_NAME = text(
+    "SELECT pg_advisory_xact_lock(:space, hashtext(:tenant || chr(10) || :name))"
+).bindparams(space=int.from_bytes(b"name"))
 _CONNECT_ERRORS = (*DATABASE_ERRORS, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
@@ -58,8 +63,12 @@ class PostgresTransaction(PgVectors, SqlTransaction):
     def _insert(self, table: Table) -> postgresql.Insert:
         return postgresql.insert(table)
 
-    def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
-        return func.strpos(column, text) > 0
+    def _holds(self, column: Column[str], part: str) -> ColumnElement[bool]:
+        return func.strpos(column, part) > 0
+
+    def hold_name(self, tenant_id: str, name: str) -> None:
+        """Wait for other transactions that did this; till this one ends others wait for it."""
+        self._execute(_HOLD_NAME, {"tenant": tenant_id, "name": name})
 
     def _take_turn(self) -> None:
         # Numbers are given before commits, and commits could come in another order: a reader that

@@ -48,8 +48,8 @@ class SqliteTransaction(SqlTransaction, SqliteVectors):
     def _insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)
 
-    def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
-        return func.instr(column, text) > 0
+    def _holds(self, column: Column[str], part: str) -> ColumnElement[bool]:
+        return func.instr(column, part) > 0
 
 
 class SqliteStore:

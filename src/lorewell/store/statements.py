@@ -63,8 +63,8 @@ class Statements(ABC):
         """Return the dialect's INSERT, which can say ON CONFLICT."""
 
     @abstractmethod
-    def _holds(self, column: Column[str], text: str) -> ColumnElement[bool]:
-        """Return a condition: the column's text holds this text, letter by letter."""
+    def _holds(self, column: Column[str], part: str) -> ColumnElement[bool]:
+        """Return a condition: the column's text holds this part, letter by letter."""
 
     def _pack(self, body: bytes) -> bytes:
         """Return a body as it is stored."""

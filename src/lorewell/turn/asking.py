@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar, assert_never
 
 from lorewell.errors import (
     LorewellError,
-    PolicyMismatchError,
     ServiceUnreachableError,
     WorldbookUnavailableError,
 )
@@ -19,12 +18,16 @@ from lorewell.host import (
     TurnInputs,
     TurnQuery,
     from_activation,
+    from_replica,
     from_selection,
     make_query,
+    make_replica,
 )
 from lorewell.model import (
     ActivateRequest,
     Policy,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SelectResponse,
     SillyTavernResponse,
@@ -55,7 +58,8 @@ class TurnLore:
         skipped: why nothing was selected; None if it was.
         bindings: what the prompt used when the turn began; None if it was not asked.
         query: what a selection was asked with; under the policy `native` alone.
-        activation: what SillyTavern's rules were asked with; under that policy alone.
+        activation: what SillyTavern's rules, or those of SillyTavern_replica, were asked with;
+            under those policies alone.
         answer: of the selection or the activation.
         blocks: the lore, ready for its places.
         duration_ms: how long the answer took.
@@ -64,8 +68,8 @@ class TurnLore:
     skipped: Skipped | None = None
     bindings: ResolvedBindings | None = None
     query: TurnQuery | None = None
-    activation: ActivateRequest | None = None
-    answer: SelectResponse | SillyTavernResponse | None = None
+    activation: ActivateRequest | ReplicaRequest | None = None
+    answer: SelectResponse | SillyTavernResponse | ReplicaResponse | None = None
     blocks: tuple[HostBlock, ...] = ()
     duration_ms: float = 0.0
 
@@ -145,9 +149,20 @@ class Asking:
                     blocks=from_activation(activated, split_lasting=stable),
                     duration_ms=(perf_counter() - begin) * 1000,  # the answer does not say
                 )
-            case other:
-                message = f"The books of the prompt run under the policy {other}; no turn can."
-                raise PolicyMismatchError(message, prompt_id=self.given.prompt_id, policy=other)
+            case "replica":
+                asked = make_replica(self.given.draft, self._inputs(bindings))
+                found = await self._step(
+                    "select", lambda: self.lore.activate_replica(asked, prompt_id=prompt_id)
+                )
+                return TurnLore(
+                    bindings=bindings,
+                    activation=asked,
+                    answer=found,
+                    blocks=from_replica(found.entries),
+                    duration_ms=(perf_counter() - begin) * 1000,
+                )
+            case never:
+                assert_never(never)
 
     def _inputs(self, bindings: ResolvedBindings) -> TurnInputs:
         return TurnInputs(

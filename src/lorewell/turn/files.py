@@ -13,16 +13,20 @@ from typing import Any
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import select
+from lorewell.engine.replica import World, activate as activate_replica, compile_world
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.tokens import TokenCounter, counter as default_counter
 from lorewell.errors import BookNotFoundError, PolicyMismatchError
 from lorewell.formats import ImportedBook, load_world
+from lorewell.formats.export.replica import replica_document
 from lorewell.formats.loading import open_book
 from lorewell.model import (
     ActivateRequest,
     BookRef,
     Policy,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SelectRequest,
     SelectResponse,
@@ -55,7 +59,8 @@ class FileLore:
 
         Args:
             books: paths, compiled books, or books of `load_world`.
-            policy: `auto` is `sillytavern` if any book was written for it, else `native`.
+            policy: `auto` is `sillytavern` if any book was written for it, else `native`. For
+                `replica` books are given by their paths.
             counter: counts tokens; `cl100k_base` if not given.
 
         Raises:
@@ -68,6 +73,7 @@ class FileLore:
         self.policy: Policy = _policy(opened) if policy == "auto" else policy
         self._compiled: dict[str, CompiledBook] = {}
         self._worlds: dict[str, Attached] = {}
+        self._replicas: dict[str, World] = {}
         for given, book in zip(books, opened, strict=True):
             self._take(given, book)
         self._library = Library(self._worlds.values())
@@ -85,6 +91,10 @@ class FileLore:
             case "sillytavern", ImportedBook() if isinstance(given, str | os.PathLike):
                 world = load_world(given)
                 self._worlds[f"{len(self._worlds)}:{world.world.name}"] = world
+            case "replica", ImportedBook():
+                key = f"{len(self._replicas)}:{book.book.name}"
+                document = replica_document(book.book)
+                self._replicas[key] = compile_world(document, book_id=key)
             case _:
                 message = f"A book can't be used under the policy {self.policy}."
                 raise PolicyMismatchError(message, policy=self.policy)
@@ -92,7 +102,8 @@ class FileLore:
     async def resolve_bindings(self, prompt_id: str, /) -> ResolvedBindings:
         """Return all books."""
         refs = [book.ref for book in self._compiled.values()]
-        refs += [BookRef(book_id=name, revision=1) for name in self._worlds]
+        names = (*self._worlds, *self._replicas)
+        refs += [BookRef(book_id=name, revision=1) for name in names]
         return ResolvedBindings(
             tenant_id="", prompt_id=prompt_id, policy=self.policy, books=tuple(refs)
         )
@@ -124,6 +135,13 @@ class FileLore:
         """
         del prompt_id
         return await asyncio.to_thread(self._activate, request)
+
+    async def activate_replica(
+        self, request: ReplicaRequest, /, *, prompt_id: str | None = None
+    ) -> ReplicaResponse:
+        """Return what is active of the books by the rules of SillyTavern_replica."""
+        del prompt_id
+        return await asyncio.to_thread(activate_replica, self._replicas, request)
 
     def _activate(self, request: ActivateRequest) -> SillyTavernResponse:
         for book in request.books:

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from lorewell.model import (
     ActivateRequest,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SelectRequest,
     SelectResponse,
@@ -37,6 +39,12 @@ class Lore(Protocol):
         self, request: ActivateRequest, /, *, prompt_id: str | None = None
     ) -> SillyTavernResponse:
         """Return what SillyTavern does with the requested books in a turn; `prompt_id` as above."""
+        ...
+
+    async def activate_replica(
+        self, request: ReplicaRequest, /, *, prompt_id: str | None = None
+    ) -> ReplicaResponse:
+        """Return what is active of the requested books by the rules of SillyTavern_replica."""
         ...
 
 

@@ -11,15 +11,20 @@ from lorewell.host import TurnQuery
 from lorewell.model import (
     BookRef,
     PlacementCapabilities,
+    ReplicaRequest,
+    ReplicaResponse,
     SelectResponse,
     SillyTavernResponse,
 )
 from lorewell.model.assembled import AssembleResponse, Placement
 from lorewell.model.decision import decision_members
+from lorewell.model.replica import ReplicaDecision
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.asking import TurnLore
 from lorewell.turn.errors import TurnError
 from lorewell.turn.inputs import TurnInput
+
+_DEGRADED = "rag_unavailable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +98,13 @@ class TurnTrace:
     @staticmethod
     def _asked(lore: TurnLore | None, query: TurnQuery | None) -> dict[str, int]:
         chars = count = 0
+        asked = None if lore is None else lore.activation
         if query is not None:
             chars, count = len(query.request.query), len(query.request.history)
-        elif lore is not None and lore.activation is not None:
-            chat = lore.activation.chat
+        elif isinstance(asked, ReplicaRequest):
+            chars, count = len(asked.mes), len(asked.chat_history)
+        elif asked is not None:
+            chat = asked.chat
             chars, count = sum(len(line.content) for line in chat[-1:]), max(len(chat) - 1, 0)
         return {"query_chars": chars, "history_count": count}
 
@@ -112,6 +120,8 @@ class TurnTrace:
             return {}
         if isinstance(answer, SelectResponse):
             return {block.id: block.content for block in answer.blocks}
+        if isinstance(answer, ReplicaResponse):
+            return {f"{each.book_id}:{each.uid}": each.content for each in answer.entries}
         return {entry.id: entry.content for entry in answer.activated}
 
     def _figure(self, name: str) -> object:
@@ -146,7 +156,27 @@ def _selection(lore: TurnLore) -> dict[str, Any] | None:
             "degraded": [] if answer.vectors is None else list(answer.vectors.degraded),
             "duration_ms": lore.duration_ms,
         }
+    if isinstance(answer, ReplicaResponse):  # it counts no tokens
+        return {
+            "policy_version": answer.policy_version,
+            "selection_fingerprint": answer.activation_id,
+            "prompt_hash": None,
+            "token_count": None,
+            "tokenizer": None,
+            "degraded": [each.message for each in answer.warnings if each.code == _DEGRADED],
+            "duration_ms": lore.duration_ms,
+        }
     return None
+
+
+def _replica_members(decision: ReplicaDecision) -> dict[str, Any]:
+    """Return a decision under the id that its placement has."""
+    facts = decision.facts._asdict().items()
+    return {
+        "id": f"{decision.book_id}:{decision.uid}",
+        **asdict(decision),
+        "facts": {name: fact for name, fact in facts if fact is not None},
+    }
 
 
 def _decisions(lore: TurnLore) -> list[dict[str, Any]]:
@@ -155,4 +185,6 @@ def _decisions(lore: TurnLore) -> list[dict[str, Any]]:
         return [decision_members(each) for each in answer.decisions]
     if isinstance(answer, SillyTavernResponse):
         return [asdict(each) for each in answer.verdicts]
+    if isinstance(answer, ReplicaResponse):
+        return [_replica_members(each) for each in answer.decisions]
     return []

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from time import perf_counter
 from typing import Any, Final, NamedTuple, TypeVar
@@ -113,7 +113,7 @@ class OpenAiChat:
 
     async def stream(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
-    ) -> AsyncIterator[ChatDelta]:
+    ) -> AsyncGenerator[ChatDelta]:
         """Yield the reply in pieces, as they come. Nothing is tried again once one has come.
 
         Raises:

@@ -249,7 +249,10 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
     ),
     Kind.REPLICA: (
         {"id": "u", "name": "世界", "entries": [_REPLICA_ENTRY, _REPLICA_OLDER], "version": 1},
-        {"name": "мир", "entries": {"9": _REPLICA_OLDER}},
+        {
+            "name": "мир",
+            "entries": {"9": _REPLICA_OLDER, "b\x7f": {"key": "灯, 塔", "position": 0}},
+        },
         {"entries": [{"trigger_config": {"triggers": {"condition": [True, _TRIPLE]}}}]},
     ),
 }

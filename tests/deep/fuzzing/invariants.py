@@ -23,6 +23,7 @@ from lorewell.formats.detect import CARDS, Kind
 from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.export.book import origin_of
 from lorewell.formats.export.entries import says_use_regex
+from lorewell.formats.export.replica import came_from_replica
 from lorewell.formats.inspection import MAX_PARTS, inspect_bytes
 from lorewell.formats.losses import json_type
 from lorewell.formats.notes import Notes
@@ -40,6 +41,7 @@ _LONG_NAME, _LONG_POINTER = 190, 400  # places are told up to about these charac
 _ORIGINS: Final[dict[str | None, tuple[ExportFormat, ...]]] = {
     "world_info": ("st_world",),
     "card": ("character_book", "lorebook_v3"),
+    "replica": ("replica",),
 }
 
 
@@ -188,12 +190,16 @@ def _check_export(book: BookCreate, format_: ExportFormat) -> list[Any]:
 
 def _check_left_alone(book: BookCreate, format_: ExportFormat, shown: list[Any]) -> None:
     """Check that entries that go back to a file of their own form are what they were."""
-    if format_ not in _ORIGINS.get(origin_of(book), ()):
+    theirs = any(map(came_from_replica, book.entries))
+    if format_ not in _ORIGINS.get("replica" if theirs else origin_of(book), ()):
         return
     for entry, back in zip(book.entries, shown, strict=True):
         if format_ == "character_book" and says_use_regex(entry):
             continue  # a card V2 gets fields for the decorators of V3
         raw = json.loads(_plain(entry.source["raw"]))
+        if theirs and "key" in entry.source:  # in its map it had a name, and may have had no uid
+            back = {name: back[name] for name in back if name != "uid" or name in raw}  # noqa: PLW2901
+            raw = {name: back[name] if name == "uid" else raw[name] for name in raw}
         assert {**back, **raw} == back, "a member is lost"
         assert format_ == "lorebook_v3" or _plain(back) == _plain(raw), "it was not left alone"
 

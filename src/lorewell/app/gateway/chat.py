@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 from urllib.parse import urlencode
 
 from lorewell.app.access import Entered
@@ -15,16 +16,19 @@ from lorewell.app.gateway.activations import make_activation
 from lorewell.app.gateway.bound import Bound
 from lorewell.app.gateway.options import Gateway, Sent
 from lorewell.app.ports import Transaction
+from lorewell.app.replica.activation import activate_replica
 from lorewell.app.selection import select_context
 from lorewell.app.services import Services
-from lorewell.errors import ForbiddenError, PolicyMismatchError
+from lorewell.errors import ForbiddenError
 from lorewell.host import (
     HostBlock,
     TurnInputs,
     assemble,
     from_activation,
+    from_replica,
     from_selection,
     make_query,
+    make_replica,
 )
 from lorewell.host.completions import find_name, read_completion
 from lorewell.host.draft import spoken_text
@@ -106,12 +110,11 @@ async def enrich(
 
     Raises:
         BindingInvalidError: a binding of the prompt names a book or revision that is gone.
-        PolicyMismatchError: the books run under a policy that the gateway does not know.
         ForbiddenError: timed state would be kept, and the key may not write.
         SelectionError: a required entry can't go in.
         PlacementFailedError: a block wants a place that the messages do not have.
         ContextOverflowError: all of it needs more tokens than the window has.
-        LorewellError: as `select_context` and `activate_turn`.
+        LorewellError: as `select_context`, `activate_turn` and `activate_replica`.
     """
     tenant_id = entered.tenant_id
     bound = await gateway.bound.find(
@@ -169,22 +172,34 @@ class _Run:
                 return await self._select()
             case "sillytavern":
                 return await self._activate()
+            case "replica":
+                return await self._activate_replica()
             case policy:
-                message = f"The gateway does not know the policy {policy}."
-                raise PolicyMismatchError(message, prompt_id=self.bound.prompt_id, policy=policy)
+                assert_never(policy)
+
+    def _inputs(self) -> TurnInputs:
+        return TurnInputs(
+            books=self.bound.refs,
+            request_id=self.seed,
+            strategy=self.gateway.strategy,
+            token_budget=self.gateway.token_budget,
+            char=self.turn.char or find_name(self.draft, "assistant"),
+            user=self.turn.user or find_name(self.draft, "user"),
+        )
+
+    async def _activate_replica(self) -> _Found:
+        request = make_replica(self.draft, self._inputs()).model_copy(
+            update={"explain": "selected"}
+        )
+        response = await activate_replica(self.services, self.tenant_id, request, self._occasion)
+        kept_as = response.activation_id
+        return _Found(
+            blocks=from_replica(response.entries),
+            ledger=None if kept_as is None else f"/v1/replica/activations/{kept_as}",
+        )
 
     async def _select(self) -> _Found:
-        query = make_query(
-            self.draft,
-            TurnInputs(
-                books=self.bound.refs,
-                request_id=self.seed,
-                strategy=self.gateway.strategy,
-                token_budget=self.gateway.token_budget,
-                char=self.turn.char or find_name(self.draft, "assistant"),
-                user=self.turn.user or find_name(self.draft, "user"),
-            ),
-        )
+        query = make_query(self.draft, self._inputs())
         request = query.request.model_copy(update={"explain": "selected"})
         response = await select_context(self.services, self.tenant_id, request, self._occasion)
         is_kept = self.services.keeper.is_on

@@ -187,14 +187,23 @@ def _in_prompt(place: _Place) -> tuple[int, float]:
     return _PROMPT_ORDER.index(cast("str", place.position)), -(place.depth or 0)
 
 
-def of_replica(answer: ReplicaResponse, told: Told) -> LiveSelection:
-    """Return the event of a turn under the policy `replica`; its statistics are that policy's."""
+def of_replica(
+    answer: ReplicaResponse, stored: Mapping[str, str], ledger: str | None, told: Told
+) -> LiveSelection:
+    """Return the event of a turn under the policy `replica`; its statistics are that policy's.
+
+    Args:
+        answer: of the turn.
+        stored: the ids of its stored books, by how the turn calls them.
+        ledger: what opens its ledger, if that is kept.
+        told: what else there is to tell.
+    """
     placed = sorted(
-        ((_replica_place(each), _replica_entry(each)) for each in answer.entries),
+        ((_replica_place(each), _replica_entry(each, stored)) for each in answer.entries),
         key=lambda each: _REPLICA_ORDER.index(cast("int", each[0].position)),
     )
     labels: dict[str | int, str] = {each.position: each.position_label for each in answer.entries}
-    return _event(told, "replica", placed, _Figures(None, None, None), labels)
+    return _event(told, "replica", placed, _Figures(ledger, None, None), labels)
 
 
 def _replica_place(entry: ReplicaActive) -> _Place:
@@ -203,12 +212,13 @@ def _replica_place(entry: ReplicaActive) -> _Place:
     return _Place(entry.position, depth=entry.depth, role=_ROLES.get(entry.role, "system"))
 
 
-def _replica_entry(entry: ReplicaActive) -> LiveEntry:
-    comment = entry.entry.get("comment")
+def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry:
+    book_id = stored.get(entry.book_id)
     return LiveEntry(
-        book_id=entry.book_id,
+        book_id=book_id,
+        book=None if book_id else entry.book_id,
         entry_id=entry.uid,
-        title=comment[:TITLE_CHARS] if isinstance(comment, str) else "",
+        title=entry.comment[:TITLE_CHARS],
         reason=entry.trigger_type,
         preview=entry.content[:PREVIEW_CHARS],
     )

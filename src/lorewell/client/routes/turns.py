@@ -11,6 +11,7 @@ from lorewell.client.answers import (
     nothing,
     prompt,
     replayed,
+    replica,
     selection,
 )
 from lorewell.client.calls import (
@@ -36,6 +37,9 @@ from lorewell.model import (
     PreviewRequest,
     ReplayRequest,
     ReplayResponse,
+    ReplicaPreview,
+    ReplicaRequest,
+    ReplicaResponse,
     ResolvedBindings,
     SearchRequest,
     SearchResponse,
@@ -50,6 +54,7 @@ from lorewell.model.parse import parse_model
 BINDINGS = "/v1/prompt-bindings"
 CONVERSATIONS = "/v1/conversations"
 SILLYTAVERN = "/v1/sillytavern"
+REPLICA = "/v1/replica"
 
 
 def select_for_turn(
@@ -124,6 +129,35 @@ def replay_chat(
     """Run a whole chat turn after turn: active entries, timed state and budget of each."""
     ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
     return session.call(ask, replayed, options)
+
+
+def activate_replica(
+    session: Session,
+    request: ReplicaRequest,
+    *,
+    prompt_id: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> Call[ReplicaResponse]:
+    """Return which entries are active in this turn by the rules of SillyTavern_replica, and why."""
+    path, query = f"{REPLICA}/activate", {"prompt_id": prompt_id}
+    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    return session.call(ask, replica, options)
+
+
+def get_replica_activation(
+    session: Session, activation_id: str, **options: Unpack[TenantOptions]
+) -> Call[ReplicaResponse]:
+    """Return a turn of a while ago, by its `activation_id`, with its whole ledger."""
+    path = f"{REPLICA}/activations/{segment(activation_id)}"
+    return session.call(Ask(method="GET", path=path, kind=Kind.READ), replica, options)
+
+
+def preview_replica(
+    session: Session, request: ReplicaPreview, **options: Unpack[TenantOptions]
+) -> Call[ReplicaResponse]:
+    """Activate from books of which some entries are other than stored; nothing is kept."""
+    ask = Ask(method="POST", path=f"{REPLICA}/preview", kind=Kind.READ, body=request)
+    return session.call(ask, replica, options)
 
 
 def assemble_prompt(

@@ -4,6 +4,7 @@ A condition weighs fields of a table or state; a key expression weighs which key
 """
 
 from lorewell.engine.conditions.flaw import Flaw
+from lorewell.engine.conditions.keys import read_key_expression
 from lorewell.engine.conditions.parsing import (
     MAX_CHARS,
     parse_condition,
@@ -44,6 +45,7 @@ __all__ = [
     "parse_condition",
     "parse_expression",
     "parse_key_expression",
+    "read_key_expression",
     "told",
     "words_of",
     "write",

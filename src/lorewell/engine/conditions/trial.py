@@ -1,4 +1,4 @@
-"""A condition tried out on some values, part by part."""
+"""A condition or key expression tried out, part by part."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from lorewell.engine.conditions.flaw import Flaw
+from lorewell.engine.conditions.keys import find_words, read_key_expression
 from lorewell.engine.conditions.parsing import parse_condition, parse_expression
-from lorewell.engine.conditions.syntax import Comparison, Expression, parts_of
-from lorewell.engine.conditions.truth import Table, in_state, in_table, is_true
+from lorewell.engine.conditions.syntax import Comparison, Expression, Leaf, Word, parts_of
+from lorewell.engine.conditions.truth import compare, holds, in_state, in_table
 from lorewell.engine.conditions.writing import write
 from lorewell.engine.state import Absent
 from lorewell.model.condition_trial import ConditionFlaw, ConditionTrial, ConditionTried, Rules
@@ -16,11 +17,12 @@ from lorewell.model.condition_trial import ConditionFlaw, ConditionTrial, Condit
 _READERS: dict[Rules, Callable[[str], Expression | Flaw]] = {
     "native": parse_expression,
     "replica": parse_condition,
+    "keys": read_key_expression,
 }
 
 
 def try_condition(trial: ConditionTrial) -> ConditionTried:
-    """Return whether a condition holds, and what each part of it came to.
+    """Return whether a condition or key expression holds, and what each part of it came to.
 
     >>> tried = try_condition(ConditionTrial(text="tb.力量＞10", table={"力量": 15}))
     >>> tried.holds, tried.written, tried.tree["found"]
@@ -29,24 +31,45 @@ def try_condition(trial: ConditionTrial) -> ConditionTried:
     parsed = _READERS[trial.rules](trial.text)
     if isinstance(parsed, Flaw):
         return ConditionTried(holds=False, flaw=ConditionFlaw(at=parsed.at, detail=parsed.detail))
-    table = in_table(trial.table) if trial.rules == "replica" else in_state(trial.table)
-    tree = _tree(parsed, table)
+    tree = _tree(parsed, _weighing(parsed, trial))
     return ConditionTried(holds=tree["holds"], written=write(parsed), tree=tree)
 
 
-def _tree(expression: Expression, table: Table) -> dict[str, Any]:
-    holds = is_true(expression, table)
-    if not isinstance(expression, Comparison):
-        kind, parts = type(expression).__name__.lower(), parts_of(expression)
-        return {"kind": kind, "holds": holds, "parts": [_tree(part, table) for part in parts]}
-    found = table(expression.field)
-    missing = found is None or found is Absent.ABSENT
-    return {
-        "kind": "comparison",
-        "holds": holds,
-        "field": expression.field,
-        "operator": expression.operator,
-        "value": expression.value,
-        "found": None if missing else found,
-        "missing": missing,
-    }
+def _weighing(parsed: Expression, trial: ConditionTrial) -> Callable[[Leaf], dict[str, Any]]:
+    """Return what tells of one comparison or key how it came out."""
+    table = in_table(trial.table) if trial.rules == "replica" else in_state(trial.table)
+    places = find_words(
+        parsed,
+        trial.message,
+        case_sensitive=trial.case_sensitive,
+        whole_words=trial.match_whole_words,
+    )
+
+    def weigh(leaf: Leaf) -> dict[str, Any]:
+        if isinstance(leaf, Word):
+            place = places.get(leaf.text)
+            return {"kind": "key", "holds": place is not None, "key": leaf.text, "span": place}
+        found = table(leaf.field)
+        missing = found is None or found is Absent.ABSENT
+        return {
+            "kind": "comparison",
+            "holds": compare(found, leaf.operator, leaf.value),
+            "field": leaf.field,
+            "operator": leaf.operator,
+            "value": leaf.value,
+            "found": None if missing else found,
+            "missing": missing,
+        }
+
+    return weigh
+
+
+def _tree(expression: Expression, weigh: Callable[[Leaf], dict[str, Any]]) -> dict[str, Any]:
+    match expression:
+        case Comparison() | Word():
+            return weigh(expression)
+        case _:
+            kind = type(expression).__name__.lower()
+            truth = holds(expression, lambda leaf: bool(weigh(leaf)["holds"]))
+            parts = [_tree(part, weigh) for part in parts_of(expression)]
+            return {"kind": kind, "holds": truth, "parts": parts}

@@ -6,7 +6,7 @@ Reads from top to bottom as spec/replica.md §3 does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lorewell.engine.chance import roll
@@ -125,10 +125,9 @@ class _Turn:
             if None in near.values():
                 self._warn_of_vectors(scores)
             checks = Checks(self.request, search, near)
-            for lore in world.entries:
-                if lore.idle is not None and lore.index not in search.awake:
-                    self.out[book.offset + lore.index] = lore.idle
-                elif lore.entry.disable:
+            for index in sorted(search.awake.union(world.alert)):
+                lore = world.entries[index]
+                if lore.entry.disable:
                     self._leave_out(book, lore, "disabled")
                 else:
                     self._judge(book, lore, checks.check(lore))
@@ -185,9 +184,8 @@ class _Turn:
     def require(self) -> None:
         """Bring in what active entries require, or leave those out that can't have it (§7.7)."""
         for book in self.collected:
-            size = len(book.world.entries)
-            roots = [p for p in range(book.offset, book.offset + size) if p in self.active]
-            for place in roots:
+            end = book.offset + len(book.world.entries)
+            for place in sorted(p for p in self.active if book.offset <= p < end):
                 root = self.active[place]
                 needs = root.lore.needs
                 if needs.missing is not None:
@@ -247,7 +245,19 @@ class _Turn:
             warning = ReplicaWarning("macro_unknown", message, candidate.book_id, entry.uid)
             self.warnings.append(warning)
         return ReplicaActive(
-            entry=replace(entry, content=content).members(),
+            uid=entry.uid,
+            content=content,
+            position=entry.position,
+            order=entry.order,
+            trigger_config=entry.config,
+            comment=entry.comment,
+            disable=entry.disable,
+            probability=entry.probability,
+            depth=entry.depth,
+            role=entry.role,
+            group=entry.group or None,
+            group_weight=entry.group_weight,
+            requires=entry.requires,
             trigger_type=candidate.trigger,
             position_label=POSITIONS[entry.position].label,
             book_id=candidate.book_id,
@@ -258,10 +268,21 @@ class _Turn:
         """Return the decisions asked for, in the order of collection."""
         if self.request.explain == "none":
             return ()
-        decided = {} if self.request.explain == "selected" else {**self.out, **self._gone(outcome)}
+        decided: dict[int, ReplicaDecision] = {}
+        if self.request.explain == "full":
+            decided = {**self._idle(), **self.out, **self._gone(outcome)}
         for each in outcome.kept:
             decided[each.place] = _decision(each, each.trigger, facts=each.facts, active=True)
         return tuple(decided[place] for place in sorted(decided))
+
+    def _idle(self) -> dict[int, ReplicaDecision]:
+        """Return the decisions on those of whom nothing happened, as far as that alone counts."""
+        return {
+            book.offset + lore.index: lore.idle
+            for book in self.collected
+            for lore in book.world.entries
+            if lore.idle is not None
+        }
 
     def _gone(self, outcome: Outcome) -> dict[int, ReplicaDecision]:
         """Return the decisions on those who were active until the conflicts were settled."""

@@ -22,7 +22,7 @@ class RagScores:
         similarities: by book id and query, the cosine similarity of each entry's best chunk, in
             the order of the book, NaN where an entry has no vector. `rag_queries` says which
             queries are asked for.
-        degraded: why vectors can't be used; if anything is here, `similarities` is ignored.
+        degraded: why there are none of a book or query that is not here.
     """
 
     similarities: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
@@ -57,8 +57,8 @@ def rag_queries(worlds: Iterable[World], request: ReplicaRequest) -> dict[str, t
         world.book_id: tuple(
             dict.fromkeys(
                 query_of(lore.triggers.rag, request)
-                for lore in world.entries
-                if lore.triggers.rag is not None and not lore.entry.disable
+                for lore in world.rag
+                if lore.triggers.rag is not None
             )
         )
         for world in worlds
@@ -73,13 +73,13 @@ def rank(world: World, request: ReplicaRequest, scores: RagScores) -> dict[int, 
     """
     near: dict[int, tuple[float, RagTrigger]] = {}
     found: dict[int, Near | None] = {}
-    for lore in world.entries:
+    for lore in world.rag:
         trigger = lore.triggers.rag
-        if trigger is None or lore.entry.disable:
+        if trigger is None:
             continue
         found[lore.index] = None
         known = scores.similarities.get((world.book_id, query_of(trigger, request)), ())
-        if not scores.degraded and lore.index < len(known):
+        if lore.index < len(known):
             similarity = float(known[lore.index])
             if not math.isnan(similarity):
                 near[lore.index] = similarity, trigger

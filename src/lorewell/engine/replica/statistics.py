@@ -15,6 +15,7 @@ from lorewell.model.replica import (
     ReplicaStats,
 )
 
+CHECK = "[WorldBook-Check]"
 _FOUND_IN = {"user": "the user's text", "history": "the history", "both": "both texts"}
 
 
@@ -32,15 +33,18 @@ def count(entries: Sequence[ReplicaActive]) -> ReplicaStats:
     )
 
 
-def log_lines(response: ReplicaResponse) -> Iterator[str]:
+def log_lines(response: ReplicaResponse, *, checks: bool = True) -> Iterator[str]:
     """Yield what a host may log of a turn, without a word of entries or messages but their keys.
 
-    What was checked is told of the entries that the response has decisions on.
+    Args:
+        response: the turn.
+        checks: whether to tell what was checked, keys among it, of the entries that the response
+            has decisions on.
     """
     for book in response.books:
         yield f"[WorldBook] loaded {book.id}: {book.entry_count} entries ({book.source})"
-    for decision in response.decisions:
-        yield f"[WorldBook-Check] {decision.reason} {decision.uid}{_where(decision)}"
+    for decision in response.decisions if checks else ():
+        yield f"{CHECK} {decision.reason} {decision.uid}{_where(decision)}"
     for entry in response.entries:
         yield f"[WorldBook] active {entry.uid}: {entry.trigger_type}, {entry.position_label}"
     for warning in response.warnings:

@@ -218,7 +218,9 @@ def _rag(settings: Mapping[str, Any]) -> RagTrigger:
 
 def _logic(settings: Mapping[str, Any]) -> LogicTrigger:
     variable, operator = settings.get("variable1"), settings.get("operator")
-    if not isinstance(variable, str) or operator not in _LOGIC_OPERATORS:
+    if not isinstance(variable, str) or not isinstance(operator, str):
+        raise _BrokenError
+    if operator not in _LOGIC_OPERATORS:
         raise _BrokenError
     other = settings.get("variable2")
     return LogicTrigger(

@@ -80,6 +80,10 @@ class World:
         literals: of the keys where case does not count, and where it does; with each key the
             entries that it wakes.
         alone: of each of the two, the keys of which somebody asks whether they stand alone.
+        alert: indexes of the entries that can be active without a key being found, or that say why
+            not.
+        rag: the entries that are to be compared.
+        content_chars: of the entries together.
         warnings: what was odd in the book.
         flaw: why it is no book, if it is none; then it has no entries.
     """
@@ -89,6 +93,9 @@ class World:
     entries: tuple[Lore, ...]
     literals: tuple[LiteralIndex, LiteralIndex]
     alone: tuple[frozenset[int], frozenset[int]]
+    alert: tuple[int, ...]
+    rag: tuple[Lore, ...]
+    content_chars: int
     warnings: tuple[ReplicaWarning, ...]
     flaw: str | None = None
 
@@ -168,6 +175,11 @@ class _Compiler:
             entries=entries,
             literals=(folded, exact),
             alone=(frozenset(self._alone[0]), frozenset(self._alone[1])),
+            alert=tuple(lore.index for lore in entries if lore.idle is None),
+            rag=tuple(
+                lore for lore in entries if lore.triggers.rag is not None and not lore.entry.disable
+            ),
+            content_chars=sum(len(entry.content) for entry in self._normal),
             warnings=tuple(self._warnings),
             flaw=flaw,
         )

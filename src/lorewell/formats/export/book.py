@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, assert_never, get_args
+from typing import Any, Final, Literal, assert_never, get_args
 
 from lorewell.engine.sillytavern import Form
 from lorewell.formats.build import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
 from lorewell.formats.export.entries import card_entry, container_of, map_key, world_entry
+from lorewell.formats.export.replica import came_from_replica, exported_entry
 from lorewell.formats.losses import Losses
 from lorewell.model import BookCreate
 from lorewell.model.imports import ExportFormat, Loss
@@ -28,6 +29,7 @@ _CARD_NAMES: Final[Mapping[str, str]] = {
     "tokenBudget": "token_budget",
     "recursiveScanning": "recursive_scanning",
 }
+_REPLICA_NAMES: Final[Mapping[str, str]] = {"name": "name", "description": "description"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ def export_book(book: BookCreate, format: ExportFormat) -> Exported:  # noqa: A0
         book: ours; it is not changed.
         format: of the document.
 
-    Source: spec/formats.md §0.2, §1, §2, §3, §14.
+    Source: spec/formats.md §0.2, §1, §2, §3, §12, §14.
 
     >>> book = BookCreate(name="Harbour", entries=({"id": "0", "content": "A lamp."},))
     >>> exported = export_book(book, "character_book").document
@@ -66,6 +68,8 @@ def export_book(book: BookCreate, format: ExportFormat) -> Exported:  # noqa: A0
             document = _card_book(book, losses, use_regex=False)
         case "lorebook_v3":
             document = {"spec": "lorebook_v3", "data": _card_book(book, losses, use_regex=True)}
+        case "replica":
+            document = _replica_world(book, losses)
         case _:
             assert_never(format)
     return Exported(document=document, losses=losses.all())
@@ -84,6 +88,11 @@ def _world(book: BookCreate, losses: Losses) -> dict[str, Any]:
     return {"entries": entries, **_members(book, "world_info", losses)}
 
 
+def _replica_world(book: BookCreate, losses: Losses) -> dict[str, Any]:
+    entries = [exported_entry(entry, at, losses) for at, entry in enumerate(book.entries)]
+    return {**_members(book, "replica", losses), "entries": entries}
+
+
 def _free(key: str, taken: Mapping[str, Any]) -> str:
     free, number = key, 2
     while free in taken:
@@ -98,19 +107,22 @@ def _card_book(book: BookCreate, losses: Losses, *, use_regex: bool) -> dict[str
     return {**_members(book, "card", losses), "entries": entries}
 
 
-def _members(book: BookCreate, form: Form, losses: Losses) -> dict[str, Any]:
+def _members(book: BookCreate, form: Form | Literal["replica"], losses: Losses) -> dict[str, Any]:
     """Return the members of a book beside its entries, in the file's order after the name."""
     # Without entries nothing tells where it is from. Elsewhere other programs' members would make
     # it look like a file of theirs.
-    origin = origin_of(book) if book.entries else form
+    is_theirs = form == "replica" and any(map(came_from_replica, book.entries))
+    origin = form if is_theirs or not book.entries else origin_of(book)
     stored = book.metadata.get("raw")
     raw = dict(stored) if isinstance(stored, Mapping) else {}
     _overlay_name(raw, book, same_form=origin == form)
     _overlay_description(raw, book)
     first = {name: raw.pop(name) for name in ("name", "description") if name in raw}
     members = {**first, **raw}
-    if origin is None or (form == "card" and origin != form):
-        members = _in_card_names(members, losses)
+    if form == "replica" and origin != form:
+        members = _renamed(members, _REPLICA_NAMES, losses)
+    elif origin is None or (form == "card" and origin != form):
+        members = _renamed(members, _CARD_NAMES, losses)
     if _ENTRIES in members:  # of a file whose entries had another name: here it is the book's
         losses.add(members.pop(_ENTRIES), "unsupported", "metadata", "raw", _ENTRIES)
     added = {name: each for name, each in book.metadata.items() if not _is_ours(name, each)}
@@ -146,14 +158,16 @@ def _overlay_description(raw: dict[str, Any], book: BookCreate) -> None:
         raw["description"] = book.description
 
 
-def _in_card_names(members: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
-    """Return a world's members as a card's book has them; what it has not goes to extensions."""
+def _renamed(
+    members: Mapping[str, Any], names: Mapping[str, str], losses: Losses
+) -> dict[str, Any]:
+    """Return a world's members as another format has them; what it has not goes to extensions."""
     told = members.get("extensions")
     extensions = dict(told) if isinstance(told, Mapping) else {}
     result: dict[str, Any] = {}
     for name, value in members.items():
         at = ("metadata", "raw", name)
-        theirs = _CARD_NAMES.get(name)
+        theirs = names.get(name)
         if name == "extensions":
             if told is not None and not isinstance(told, Mapping):
                 losses.add(value, "unsupported", *at)

@@ -6,7 +6,6 @@ other kind it is converted. Source: spec/formats.md §0.2, §2.2, §2.4, §14.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
 from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
 from lorewell.engine.sillytavern.table import TABLE, Field
-from lorewell.formats.build import own_id, storable_id, suffixed_id
+from lorewell.formats.build import is_imported_id, own_id
 from lorewell.formats.detect import CARD_SPEC, Kind
 from lorewell.formats.losses import Losses
 from lorewell.model import Entry
@@ -36,7 +35,6 @@ _JAVASCRIPT = frozenset(
         *("__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
     ]
 )
-_MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 
 
 def container_of(entry: Entry) -> Form | None:
@@ -128,22 +126,12 @@ def _as_in_v2(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
 def _as_it_came(entry: Entry) -> dict[str, Any]:
     raw = entry.source["raw"]
     result = overlaid(entry)
-    if _is_imported_id(entry.id, own_id(raw)):
+    if is_imported_id(entry.id, own_id(raw)):
         for name in ("uid", "id"):
             result.pop(name, None)
         ids = {name: raw[name] for name in ("uid", "id") if name in raw}
         return {name: result.get(name, ids.get(name)) for name in (raw | result)}
     return result
-
-
-def _is_imported_id(entry_id: str, own: str | None) -> bool:
-    """Return whether an import gives that id to an entry with an id of its own, or without one."""
-    if own is None:
-        return _MADE_ID.fullmatch(entry_id) is not None
-    wanted = storable_id(own)
-    _, _, number = entry_id.rpartition("-")
-    is_number = number.isascii() and number.isdigit()
-    return entry_id == wanted or (is_number and entry_id == suffixed_id(wanted, int(number)))
 
 
 def _spelled_out(entry: Entry) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from lorewell.errors import (
     ContextOverflowError,
     GatewayOffError,
     PlacementFailedError,
-    PolicyMismatchError,
     RequiredConflictError,
     RequiredDependencyUnavailableError,
     RequiredPlacementUnsupportedError,
@@ -65,7 +64,6 @@ router = APIRouter()
     **told(
         *_UPSTREAM,
         BindingInvalidError,
-        PolicyMismatchError,
         BookNotFoundError,
         RevisionNotFoundError,
         SnapshotTooLargeError,

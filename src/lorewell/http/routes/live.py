@@ -57,6 +57,7 @@ async def _tell(socket: Socket, subscription: Subscription) -> None:
 
 @router.get(
     "/v1/live",
+    name="live",
     **told(
         LiveOffError,
         TooManySocketsError,

@@ -1,0 +1,1 @@
+"""Turns under the policy `replica`."""

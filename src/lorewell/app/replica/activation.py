@@ -1,0 +1,271 @@
+"""Turns under the policy `replica`: one, a preview of one, and one that was made before."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from lorewell.app.live.events import ledger_path, of_replica
+from lorewell.app.loaded import check_size, find_rows
+from lorewell.app.ports import Transaction
+from lorewell.app.replica.near import TurnVectors, asked_of, embed_turn, read_scores
+from lorewell.app.replica.worlds import (
+    ReplicaBook,
+    as_asked,
+    compile_books,
+    find_books,
+    load_books,
+    snapshot_of,
+)
+from lorewell.app.services import Services
+from lorewell.engine.replica import RagScores, activate, log_lines
+from lorewell.engine.replica.statistics import CHECK
+from lorewell.errors import NotFoundError
+from lorewell.model import BookRef, ChangedBook
+from lorewell.model.live import Occasion
+from lorewell.model.parse import parse_model
+from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse, Source
+from lorewell.model.text import canonical_json
+
+# What a turn does not depend on, or what the pins of its books say.
+_UNPINNED = {"world_book_data", "books", "prompt_id", "explain", "changed"}
+
+MAX_KEPT_CHARS: Final = 1_000_000
+"""Of what was said, in a turn that is kept; bodies may be far larger."""
+
+log: FilteringBoundLogger = structlog.get_logger("lorewell.replica")
+
+
+class Pin(NamedTuple):
+    """A book of a turn, and its revision; None where it was not there."""
+
+    key: str
+    source: Source
+    ref: BookRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReplica:
+    """A turn of stored books, with the revisions and the vectors that it got."""
+
+    kind: ClassVar[str] = "replica"
+
+    request: ReplicaRequest
+    pins: tuple[Pin, ...]
+    vectors: TurnVectors
+
+    def to_members(self) -> dict[str, Any]:
+        """Return it as JSON-safe members."""
+        return {
+            "request": self.request.model_dump(mode="json", exclude=_UNPINNED),
+            "pins": [
+                [pin.key, pin.source, None if pin.ref is None else pin.ref.model_dump()]
+                for pin in self.pins
+            ],
+            "vectors": self.vectors.to_members(),
+        }
+
+    @classmethod
+    def from_members(cls, members: Mapping[str, Any]) -> Self:
+        """Return what `to_members` wrote."""
+        return cls(
+            request=parse_model(ReplicaRequest, members["request"]),
+            pins=tuple(
+                Pin(key, source, None if ref is None else parse_model(BookRef, ref))
+                for key, source, ref in members["pins"]
+            ),
+            vectors=TurnVectors.from_members(members["vectors"]),
+        )
+
+
+async def activate_replica(
+    services: Services,
+    tenant_id: str,
+    request: ReplicaRequest,
+    occasion: Occasion | None = None,
+) -> ReplicaResponse:
+    """Return which entries of the books are active in this turn, and why.
+
+    A turn of stored books is kept for a while under its `activation_id`, so that its ledger can be
+    opened. A book that is not there is a warning. Who watches the prompt of the occasion is told.
+
+    Raises:
+        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        PolicyMismatchError: the prompt's books run under another policy.
+        SnapshotTooLargeError: the books hold too much together.
+    """
+    turn, response, vectors = await _find_and_activate(services, tenant_id, request)
+    if response.activation_id is not None:
+        kept = KeptReplica(request, turn.pins, vectors)
+        services.keeper.keep(tenant_id, response.activation_id, kept)
+    if services.live is not None and occasion is not None:
+        path = f"/v1/replica/activations/{response.activation_id}"
+        ledger = None if response.activation_id is None else ledger_path(path, tenant_id)
+        stored = {each.key: each.row.book_id for each in turn.named if each.row is not None}
+        make = partial(of_replica, response, stored, ledger)
+        services.live.publish(tenant_id, occasion, make)
+    # Who never set up logging would get all of it, by structlog's default.
+    if structlog.is_configured() and log.is_enabled_for(logging.INFO):
+        await asyncio.to_thread(_log, response)
+    return response
+
+
+def occasion_of(request: ReplicaRequest, prompt_id: str | None = None) -> Occasion | None:
+    """Return what a turn is for: the prompt that is given, else the one that it names, if any."""
+    name = prompt_id or request.prompt_id
+    return None if name is None else Occasion(prompt_id=name, source="replica")
+
+
+def _log(response: ReplicaResponse) -> None:
+    """Log what was activated; what was checked quotes keys, and so is for who debugs."""
+    for line in log_lines(response, checks=log.is_enabled_for(logging.DEBUG)):
+        (log.debug if line.startswith(CHECK) else log.info)(line)
+
+
+async def preview_replica(
+    services: Services, tenant_id: str, request: ReplicaPreview
+) -> ReplicaResponse:
+    """Return what a turn would give with books of which some entries are other.
+
+    The same code and the same bytes as `activate_replica`; nothing is kept.
+
+    Raises:
+        BookNotFoundError, RevisionNotFoundError: a book with changes is not there.
+        ValidationFailedError: a change does not fit to its book, or the turn has no such book.
+        LorewellError: as `activate_replica`.
+    """
+    return (await _find_and_activate(services, tenant_id, request, request.changed))[1]
+
+
+async def open_replica(services: Services, tenant_id: str, activation_id: str) -> ReplicaResponse:
+    """Return a turn that was made a while ago, with its whole ledger, computed now.
+
+    Raises:
+        NotFoundError: it was never made, is no longer kept, or the vectors that it was made with
+            are gone.
+        BookNotFoundError: a book was deleted since.
+    """
+    kept = await services.keeper.find(tenant_id, activation_id, KeptReplica)
+    if kept is None:
+        message = f"There is no activation {activation_id}, or it is no longer kept."
+        raise NotFoundError(message)
+    request, pins = kept.request.model_copy(update={"explain": "full"}), kept.pins
+
+    def load(tx: Transaction) -> tuple[ReplicaBook, ...]:
+        rows = iter(find_rows(tx, tenant_id, [pin.ref for pin in pins if pin.ref is not None]))
+        found = [
+            ReplicaBook(key=key, source=source, row=None if ref is None else next(rows))
+            for key, source, ref in pins
+        ]
+        return load_books(tx, services.cache, found)
+
+    turn = await services.store.read_then(load, lambda books: _Turn.of(services, request, books))
+    response = await _answer(services, tenant_id, turn, kept.vectors)
+    if response.activation_id != activation_id:
+        raise NotFoundError("The vectors that this turn was made with are gone.")
+    return response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """A turn whose books are compiled.
+
+    Attributes:
+        named: its books, those that are not there too.
+        books: those that are there.
+        asked: by book, the texts that its entries are to be compared with.
+        may_be_kept: whether all that it depends on will still be there.
+    """
+
+    request: ReplicaRequest
+    named: Sequence[ReplicaBook]
+    books: Sequence[ReplicaBook]
+    asked: Mapping[str, tuple[str, ...]]
+    may_be_kept: bool
+
+    @classmethod
+    def of(cls, services: Services, request: ReplicaRequest, found: Sequence[ReplicaBook]) -> Self:
+        """Compile the books that were found.
+
+        Raises:
+            SnapshotTooLargeError: they hold too much together.
+            ValidationFailedError: a change does not fit to its book.
+        """
+        books = compile_books(services.cache, found, request)
+        worlds = [book.world for book in books if book.world is not None]
+        check_size(
+            services.limits,
+            entries=sum(len(world.entries) for world in worlds),
+            chars=sum(world.content_chars for world in worlds),
+        )
+        as_stored = (book.changes is None and book.key not in request.books for book in found)
+        return cls(
+            request=request,
+            named=found,
+            books=books,
+            asked=asked_of(books, request),
+            may_be_kept=services.keeper.is_on and all(as_stored) and _is_short(request),
+        )
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The books with their revisions."""
+        return tuple(Pin(book.key, book.source, book.pin) for book in self.named)
+
+    def answer(self, scores: RagScores) -> ReplicaResponse:
+        """Return what is active."""
+        worlds = {book.key: book.world for book in self.books if book.world is not None}
+        made = activate(worlds, as_asked(self.request, self.named), scores=scores)
+        return replace(made, snapshot=snapshot_of(self.books), activation_id=self._name(made))
+
+    def _name(self, response: ReplicaResponse) -> str | None:
+        """Return what the turn can be kept as: it names all that counts, and what came of it."""
+        if not self.may_be_kept:
+            return None
+        request = self.request.model_dump(mode="json", exclude=_UNPINNED)
+        pins = [[key, source, ref and ref.model_dump()] for key, source, ref in self.pins]
+        active = [[entry.book_id, entry.uid, entry.trigger_type] for entry in response.entries]
+        return hashlib.sha256(canonical_json([request, pins, active])).hexdigest()
+
+
+def _is_short(request: ReplicaRequest) -> bool:
+    """Return whether a turn takes little enough room to be kept."""
+    return len(request.mes) + sum(map(len, request.chat_history)) <= MAX_KEPT_CHARS
+
+
+async def _find_and_activate(
+    services: Services,
+    tenant_id: str,
+    request: ReplicaRequest,
+    changes: Sequence[ChangedBook] = (),
+) -> tuple[_Turn, ReplicaResponse, TurnVectors]:
+    """Return the turn, its answer, and the vectors that it was made with."""
+
+    def load(tx: Transaction) -> tuple[ReplicaBook, ...]:
+        return load_books(tx, services.cache, find_books(tx, tenant_id, request, changes))
+
+    def begin(found: tuple[ReplicaBook, ...]) -> tuple[_Turn, ReplicaResponse | None]:
+        turn = _Turn.of(services, request, found)
+        return turn, None if turn.asked else turn.answer(RagScores())
+
+    turn, response = await services.store.read_then(load, begin)
+    if response is not None:
+        return turn, response, TurnVectors()
+    vectors = await embed_turn(services, tenant_id, turn.books, turn.asked)
+    return turn, await _answer(services, tenant_id, turn, vectors), vectors
+
+
+async def _answer(
+    services: Services, tenant_id: str, turn: _Turn, vectors: TurnVectors
+) -> ReplicaResponse:
+    return await services.store.read_then(
+        lambda tx: read_scores(tx, tenant_id, turn.books, turn.asked, vectors), turn.answer
+    )

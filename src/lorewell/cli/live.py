@@ -1,0 +1,93 @@
+"""The command that shows selections as they are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from lorewell.cli.library import Place, reaching_a_service
+from lorewell.cli.listings import print_parts, say
+from lorewell.cli.tables import new_table, plain
+
+if TYPE_CHECKING:
+    from lorewell.model.live import LiveFrame, LiveGroup, LiveMissed, LiveSelection
+
+
+@reaching_a_service
+def live_command(
+    place: Place,
+    *,
+    prompt: Annotated[
+        str, typer.Option("--prompt", metavar="PROMPT", help="The prompt that is watched.")
+    ],
+    since: Annotated[
+        int | None,
+        typer.Option(metavar="ID", help="Show first what came after this event."),
+    ] = None,
+) -> None:
+    """Show every selection that is made for a prompt, as it comes, until Ctrl+C."""
+    with place.connect() as client:
+        try:
+            for frame in client.live(prompt, last_event_id=since):
+                if place.as_json:
+                    typer.echo(frame.to_json())
+                else:
+                    _show(frame)
+        except KeyboardInterrupt:
+            return
+
+
+def _show(frame: LiveFrame) -> None:
+    match frame.type:
+        case "ready":
+            say(f"Watching {frame.prompt_id} of {frame.tenant_id}.")
+        case "selection":
+            print_parts(selection_part(frame))
+        case "missed":
+            say(missed_line(frame))
+
+
+def missed_line(frame: LiveMissed) -> str:
+    """Return what is missing, in a line."""
+    why = {
+        "expired": "they are no longer kept",
+        "too_many": "they were too many",
+        "unknown": "this service never had the event that was named",
+        "overflow": "they came too fast",
+    }[frame.reason]
+    return f"Selections may be missing: {why}."
+
+
+def selection_part(frame: LiveSelection) -> RenderableType:
+    """Return one selection: a line, and a table of what is active by place."""
+    stats = frame.stats
+    tokens = "" if stats.tokens is None else f", {stats.tokens:,} tokens"
+    line = f"{frame.id}  {frame.at}  {frame.policy}, {frame.source}: {stats.total} entries{tokens}"
+    if not frame.groups:
+        return Text(plain(line))
+    table = new_table("")
+    for name in ("Place", "Entry", "Title", "Reason", "Tokens", "Text"):
+        table.add_column(name, overflow="fold")
+    for group in frame.groups:
+        for entry in group.entries:
+            table.add_row(
+                Text(plain(_place(group))),
+                Text(plain(entry.entry_id)),
+                Text(plain(entry.title)),
+                Text(plain(f"{entry.reason}: {entry.key}" if entry.key else entry.reason)),
+                "" if entry.tokens is None else str(entry.tokens),
+                Text(plain(entry.preview)),
+            )
+    return Group(Text(plain(line)), table)
+
+
+def _place(group: LiveGroup) -> str:
+    label = f"{group.label} ({group.position})" if isinstance(group.position, int) else group.label
+    if group.outlet_name is not None:
+        return f"{label} {group.outlet_name}"
+    if group.depth is not None:
+        return f"{label}, depth {group.depth:g}, {group.role}"
+    return label

@@ -1,0 +1,98 @@
+"""`lorewell replica`: books and a turn by the rules of SillyTavern_replica."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lorewell.cli.listings import print_parts
+from lorewell.cli.replica_tables import activation_parts
+from lorewell.engine.replica import World, activate, compile_world
+from lorewell.errors import ValidationFailedError
+from lorewell.formats.export.replica import replica_document
+from lorewell.formats.faults import naming
+from lorewell.formats.files import load_json
+from lorewell.formats.loading import open_book
+from lorewell.model import ReplicaRequest
+from lorewell.model.parse import parse_json, parse_model
+
+app = typer.Typer(no_args_is_help=True, help="Do with books and a turn as SillyTavern_replica.")
+
+
+@app.callback()
+def replica() -> None:
+    """Do with books and a turn what SillyTavern_replica does."""
+
+
+@app.command("activate")
+def activate_command(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="Books that are on everywhere, in order."),
+    ] = None,
+    *,
+    character_book: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The book of the character.")
+    ] = None,
+    request: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The turn as JSON: mes, chatHistory, …")
+    ] = None,
+    mes: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the user says, instead of the turn's.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Values that conditions look at.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole answer as JSON.")
+    ] = False,
+) -> None:
+    """Show which entries are active in a turn, what triggered them, and why the rest is not."""
+    worlds: dict[str, World] = {}
+    names = [_load(worlds, path) for path in files or ()]
+    character = None if character_book is None else _load(worlds, character_book)
+    document = {} if request is None else load_json(request)
+    if isinstance(document, dict):  # anything else is the schema's to refuse
+        document = _with_books(document, names, character)
+        if mes is not None:
+            document["mes"] = mes
+        if table is not None:
+            document["dynamicTableData"] = {"currentValues": parse_json(table.encode())}
+    try:
+        asked = parse_model(ReplicaRequest, document)
+    except ValidationFailedError as error:
+        raise naming(error, "The turn is not valid") from error
+    answer = activate(worlds, asked)
+    if as_json:
+        typer.echo(answer.to_json())
+    else:
+        print_parts(*activation_parts(answer, asked))
+
+
+def _load(worlds: dict[str, World], path: Path) -> str:
+    """Add the book of a file under its name, or one beside that if it is taken; return it."""
+    book = open_book(path).book
+    name, number = book.name, 1
+    while name in worlds:
+        number += 1
+        name = f"{book.name} ({number})"
+    worlds[name] = compile_world(replica_document(book), book_id=name)
+    return name
+
+
+def _with_books(
+    document: dict[str, Any], names: Sequence[str], character: str | None
+) -> dict[str, Any]:
+    """Return the turn with the files before the books that it names itself."""
+    data = document.get("worldBookData") or {}
+    if not isinstance(data, dict):
+        return document
+    own = data.get("globalBooks") or []
+    if isinstance(own, list):
+        data = {**data, "globalBooks": [*({"id": name} for name in names), *own]}
+    if character is not None:
+        data["characterBookId"] = character
+    return {**document, "worldBookData": data}

@@ -1,0 +1,170 @@
+"""A turn of the policy `replica` as tables: what is active and why, figures, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import get_args
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, plain
+from lorewell.model.replica import (
+    NO_REPLICA_FACTS,
+    ReplicaActive,
+    ReplicaDecision,
+    ReplicaFacts,
+    ReplicaReason,
+    ReplicaRequest,
+    ReplicaResponse,
+)
+
+_REASONS: tuple[ReplicaReason, ...] = get_args(ReplicaReason)
+_MEANING: Mapping[str, str] = {
+    "disabled": "switched off",
+    "no_trigger": "no trigger is on",
+    "not_triggered": "nothing triggered it",
+    "probability": "lost its roll",
+    "dependency_unavailable": "what it requires can't come",
+    "conflict": "another one holds its label",
+}
+_AT_DEPTH = 6
+
+
+def activation_parts(answer: ReplicaResponse, request: ReplicaRequest) -> list[RenderableType]:
+    """Return what to print of a turn."""
+    told = _Told(answer, request)
+    parts: list[RenderableType] = [told.summary()]
+    if answer.entries:
+        parts += [told.active(), told.figures()]
+    if any(not decision.active for decision in answer.decisions):
+        parts.append(told.left_out())
+    elif request.explain != "full":
+        parts.append(Text(f"explain is {request.explain!r}: not asked why the others are not."))
+    if answer.warnings:
+        parts.append(told.warnings())
+    return parts
+
+
+class _Told:
+    """Puts one turn into words."""
+
+    def __init__(self, answer: ReplicaResponse, request: ReplicaRequest) -> None:
+        self._answer = answer
+        self._history = len(request.chat_history)
+        self._decisions = {(each.book_id, each.uid): each for each in answer.decisions}
+
+    def summary(self) -> Text:
+        answer = self._answer
+        books = ", ".join(f"{plain(each.id)} ({each.source})" for each in answer.books)
+        told = Text(books or "no books", style="bold")
+        entries = sum(each.entry_count for each in answer.books)
+        figures = f"\n{answer.stats.total} of {entries} entries active"
+        return told.append(f"{figures}, {self._history} messages of history\n", style="not bold")
+
+    def active(self) -> Table:
+        table = new_table("Active")
+        table.add_column("Entry", overflow="fold", ratio=2)
+        table.add_column("Position", overflow="fold", ratio=2)
+        table.add_column("Order", justify="right", no_wrap=True)
+        table.add_column("Why", overflow="fold", ratio=3)
+        for entry in self._answer.entries:
+            why = Text(entry.trigger_type, style="green")
+            decision = self._decisions.get((entry.book_id, entry.uid))
+            facts = _facts(NO_REPLICA_FACTS if decision is None else decision.facts)
+            if facts:
+                why.append(f": {facts}", style="default")
+            table.add_row(self._entry(entry), Text(_placed(entry)), str(entry.order), why)
+        return table
+
+    def figures(self) -> Table:
+        table = new_table("Figures")
+        table.add_column("What", overflow="fold", ratio=1)
+        table.add_column("Count", justify="right", no_wrap=True)
+        stats = self._answer.stats
+        for each in stats.by_position:
+            table.add_row(f"{each.label} ({each.position})", str(each.count))
+        for trigger, count in stats.by_trigger.items():
+            table.add_row(trigger, str(count))
+        table.add_row("total", str(stats.total), style="bold")
+        return table
+
+    def left_out(self) -> Table:
+        table = new_table("Not active")
+        table.add_column("Reason", overflow="fold", min_width=23)
+        table.add_column("Count", justify="right", no_wrap=True)
+        table.add_column("Entries", overflow="fold", ratio=1)
+        groups: dict[ReplicaReason, list[ReplicaDecision]] = {}
+        for decision in self._answer.decisions:
+            if not decision.active:
+                groups.setdefault(decision.reason, []).append(decision)
+        for reason in sorted(groups, key=_REASONS.index):
+            group = groups[reason]
+            name = Text(reason, style="yellow")
+            name.append(f"\n{_MEANING[reason]}", style="dim")
+            table.add_row(name, str(len(group)), Text("\n".join(self._lines(group))))
+        return table
+
+    def warnings(self) -> Table:
+        table = new_table("Warnings")
+        table.add_column("Where", overflow="fold", ratio=1)
+        table.add_column("Warning", overflow="fold", ratio=2)
+        for code, message, book_id, uid in self._answer.warnings[:MAX_ENTRIES_A_REASON]:
+            where = plain(uid or book_id or "the turn")
+            table.add_row(Text(where), Text(plain(f"{code}: {message}")))
+        more = len(self._answer.warnings) - MAX_ENTRIES_A_REASON
+        if more > 0:
+            table.add_row("", f"and {more} more")
+        return table
+
+    def _entry(self, entry: ReplicaActive) -> Text:
+        told = Text(self._named(entry.book_id, entry.uid), style="bold")
+        if entry.comment:
+            told.append(f"\n{plain(entry.comment)}", style="not bold")
+        return told
+
+    def _named(self, book_id: str, uid: str) -> str:
+        """Return the entry's uid, with its book where there are several."""
+        several = len(self._answer.books) > 1
+        return f"{plain(uid)} ({plain(book_id)})" if several else plain(uid)
+
+    def _lines(self, group: Iterable[ReplicaDecision]) -> list[str]:
+        listed = list(group)
+        lines = []
+        for each in listed[:MAX_ENTRIES_A_REASON]:
+            told = ", ".join(filter(None, (plain(each.detail or ""), _roll(each.facts))))
+            name = self._named(each.book_id, each.uid)
+            lines.append(f"{name}: {told}" if told else name)
+        more = len(listed) - MAX_ENTRIES_A_REASON
+        return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def _placed(entry: ReplicaActive) -> str:
+    told = f"{entry.position_label} ({entry.position})"
+    return f"{told}\ndepth {entry.depth}" if entry.position == _AT_DEPTH else told
+
+
+def _facts(facts: ReplicaFacts) -> str:
+    """Return what triggered an entry, in words."""
+    told = []
+    if facts.keys:
+        keys = ", ".join(f"'{plain(key)}'" for key in facts.keys)
+        told.append(f"{keys} in {_where(facts)}")
+    if facts.required_by is not None:
+        told.append(f"required by {plain(facts.required_by)}")
+    told.append(_roll(facts))
+    return ", ".join(filter(None, told))
+
+
+def _where(facts: ReplicaFacts) -> str:
+    if facts.found_in == "history":
+        return f"message {facts.message} of the history"
+    return "the user's text" + (" and the history" if facts.found_in == "both" else "")
+
+
+def _roll(facts: ReplicaFacts) -> str:
+    if facts.roll is None:
+        return ""
+    sign = "<" if facts.needed is not None and facts.roll < facts.needed else ">="
+    return f"roll {facts.roll:.1f} {sign} {facts.needed:g}"

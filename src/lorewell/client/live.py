@@ -1,0 +1,98 @@
+"""The live channel as a client reads it: a stream that is connected again where it breaks off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import httpx
+from pydantic import Discriminator, TypeAdapter
+
+from lorewell.client.attempts import Attempts, Retry
+from lorewell.client.calls import Ask, Call, Kind, TenantOptions
+from lorewell.client.connecting import Connection
+from lorewell.errors import LorewellError
+from lorewell.model.live import LiveFrame
+
+PATH = "/v1/live"
+_AGAIN = Retry(attempts=30)
+_KNOWN = ("ready", "selection", "missed")
+_FRAME: TypeAdapter[LiveFrame] = TypeAdapter(Annotated[LiveFrame, Discriminator("type")])
+
+
+class Watch:
+    """One prompt that is watched, over as many streams as it takes.
+
+    Who sends them makes each with `call`, gives the pieces of its answer to `feed`, and asks
+    `broke_off` or `refused` how long to wait before the next.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        prompt_id: str,
+        last_event_id: int | None,
+        options: TenantOptions,
+    ) -> None:
+        self._connection, self._prompt_id, self._options = connection, prompt_id, options
+        self._last_id = last_event_id
+        self._rest = b""
+        self.call = self._call()
+        self._attempts: Attempts[None] = connection.attempts(self.call)
+
+    def _call(self) -> Call[None]:
+        query = {"prompt_id": self._prompt_id, "last_event_id": self._last_id}
+        ask = Ask(method="GET", path=PATH, kind=Kind.READ, query=query)
+        return self._connection.session.call(ask, lambda _: None, self._options)
+
+    def feed(self, piece: bytes) -> Iterator[LiveFrame]:
+        """Yield the frames that end in this piece of an answer."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        kind = b""
+        for line in lines:
+            name, _, value = line.partition(b": ")
+            if name == b"event":
+                kind = value
+            elif name == b"data" and kind.decode() in _KNOWN:
+                yield self._read(value)
+
+    def _read(self, data: bytes) -> LiveFrame:
+        try:
+            frame = _FRAME.validate_json(data)
+        except ValueError as error:
+            message = f"What the service at {self._connection.address} tells can't be understood."
+            raise LorewellError(message, reason="unreadable") from error
+        match frame.type:
+            case "ready":
+                # Before its first event, a client connects again with what was there then.
+                self._last_id = frame.last_id if self._last_id is None else self._last_id
+                self._attempts = self._again()
+            case _:
+                self._last_id = frame.id or self._last_id
+        return frame
+
+    def _again(self) -> Attempts[None]:
+        """Return the attempts to go on: many, unless nothing is to be sent twice."""
+        retry = self._connection.retry
+        patience = _AGAIN if retry.attempts > 1 else retry
+        return Attempts(self.call, patience, self._connection.address)
+
+    def refused(self, response: httpx.Response) -> float:
+        """Return the seconds to wait after an answer that is no success.
+
+        Raises:
+            LorewellError: what the service answered, if it is not to be asked again.
+        """
+        return self._attempts.refused(response)
+
+    def broke_off(self, error: httpx.RequestError | None) -> float:
+        """Return the seconds to wait after a stream that ended, or could not begin.
+
+        Raises:
+            UnavailableError: it is not to be asked again.
+        """
+        if error is None or isinstance(error, httpx.ReadTimeout):
+            error = httpx.ReadError("the stream ended")
+        pause_s = self._attempts.failed(error)
+        self._rest, self.call = b"", self._call()
+        return pause_s

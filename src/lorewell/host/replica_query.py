@@ -1,0 +1,59 @@
+"""What the policy `replica` is asked for a turn, from the draft of its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lorewell.host.query import TurnInputs, input_text, read_state, said_before
+from lorewell.model import ReplicaRequest
+from lorewell.model.assemble import DraftMessage
+from lorewell.model.parse import parse_model
+from lorewell.model.replica import MAX_HISTORY
+
+
+def make_replica(draft: Sequence[DraftMessage], turn: TurnInputs) -> ReplicaRequest:
+    """Return what to ask the policy `replica` for.
+
+    The books are global ones. All of the chat before the input is the history. Strategy and budget
+    mean nothing there.
+
+    Raises:
+        ValidationFailedError: a text can't be stored, the table takes over 256 KiB, or the request
+            id is too long.
+        MalformedJsonError: the saved state is an object that nests deeper than 100.
+    """
+    history = [text for _, text in said_before(draft)][-MAX_HISTORY:]
+    books = [{"id": ref.book_id, "revision": ref.revision} for ref in turn.books]
+    members = {
+        "worldBookData": {"globalBooks": tuple(books)},
+        "mes": input_text(draft),
+        "chatHistory": tuple(history),
+        "dynamicTableData": {"currentValues": table_of(read_state(turn.saved_state) or {})},
+        "seed": turn.request_id,
+        "char": turn.char,
+        "user": turn.user,
+    }
+    return parse_model(ReplicaRequest, members)
+
+
+def table_of(state: Mapping[str, object]) -> dict[str, object]:
+    """Return a story's state as the flat table that conditions of the policy `replica` look at.
+
+    What is in an object stands under its path, so that `tb.hero.力量` means there what it means
+    under the policy `native`. Lists are values as they are. A member of that very name goes first.
+
+    >>> table_of({"hero": {"力量": 15, "bag": ["灯"]}, "态度": "友好"})
+    {'hero.力量': 15, 'hero.bag': ['灯'], '态度': '友好'}
+    """
+    table: dict[str, object] = {}
+    for name, value in _leaves(state, ""):
+        table.setdefault(name, value)
+    return table | {name: each for name, each in state.items() if not isinstance(each, dict)}
+
+
+def _leaves(state: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in state.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,88 @@
+"""The rules of SillyTavern_replica: one turn, and a preview of one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from lorewell.app.replica.activation import (
+    activate_replica as activate,
+    occasion_of,
+    open_replica,
+    preview_replica as preview,
+)
+from lorewell.errors import (
+    BindingInvalidError,
+    BookNotFoundError,
+    NotFoundError,
+    PolicyMismatchError,
+    RevisionNotFoundError,
+    SnapshotTooLargeError,
+)
+from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
+from lorewell.http.openapi import json_body, told
+from lorewell.http.parameters import AnyPromptId
+from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
+
+TAG = "replica"
+MAX_BYTES = 16 * 1024 * 1024  # spec/replica.md §6.2
+_PROBLEMS = (BindingInvalidError, PolicyMismatchError, SnapshotTooLargeError)
+_GONE = (BookNotFoundError, RevisionNotFoundError)
+
+ActivationId = Annotated[str, Path(description="As an answer's `activation_id` says.")]
+
+router = APIRouter()
+
+
+@router.post(
+    "/v1/replica/activate",
+    **told(
+        *_PROBLEMS,
+        gives={OK: ReplicaResponse},
+        takes=json_body(ReplicaRequest, REPLICA),
+        leads_to={
+            "ledger": (
+                "get_replica_activation",
+                {"activation_id": "$response.body#/activation_id"},
+            )
+        },
+    ),
+)
+async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Response:
+    """Return which entries of the books are active in this turn, and why.
+
+    Who watches the prompt that it is for is told of it: that of the query, else that of the body.
+    """
+    request = await call.body(ReplicaRequest, MAX_BYTES)
+    occasion = occasion_of(request, prompt_id)
+    found = await activate(call.services, call.tenant_id, request, occasion)
+    call.shared.metrics.activated(found)
+    return await answer_written(found, parts=len(found.decisions))
+
+
+@router.get(
+    "/v1/replica/activations/{activation_id}",
+    **told(*_PROBLEMS, *_GONE, NotFoundError, gives={OK: ReplicaResponse}),
+)
+async def get_replica_activation(call: Reading, activation_id: ActivationId) -> Response:
+    """Return a turn that was made a while ago with its whole ledger, computed now."""
+    found = await open_replica(call.services, call.tenant_id, activation_id)
+    return await answer_written(found, parts=len(found.decisions))
+
+
+@router.post(
+    "/v1/replica/preview",
+    **told(
+        *_PROBLEMS,
+        *_GONE,
+        gives={OK: ReplicaResponse},
+        takes=json_body(ReplicaPreview, REPLICA_PREVIEW),
+    ),
+)
+async def preview_replica(call: Reading) -> Response:
+    """Activate from books of which some entries are other than stored; nothing is kept."""
+    request = await call.body(ReplicaPreview, MAX_BYTES)
+    found = await preview(call.services, call.tenant_id, request)
+    return await answer_written(found, parts=len(found.decisions))
