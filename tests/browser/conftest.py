@@ -19,7 +19,6 @@ def database_url_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(name="upstream", scope="session")
 def upstream_fixture() -> Iterator[ChatUpstream]:
     with chat_upstream() as upstream:
-        upstream.reply("The bell rings.")
         yield upstream
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page
 
 from browser.chromium import Visit
-from chat_upstream import ChatUpstream, chat_upstream
-from process import Server, running
+from chat_upstream import ChatUpstream
+from process import Server
 from replica_books import constant, keyed
 
 # What a front end does: all turns on one socket, the next one when the last is complete.
@@ -43,23 +42,10 @@ async () => {
 """
 
 
-@pytest.fixture(name="upstream", scope="module")
-def upstream_fixture() -> Iterator[ChatUpstream]:
-    with chat_upstream() as upstream:
-        yield upstream
-
-
-@pytest.fixture(name="server", scope="module")
-def server_fixture(
-    upstream: ChatUpstream, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("replica")
-    url = f"sqlite:///{folder / 'lorewell.db'}"
-    given = {"replica_tenant": "demo", "gateway_upstream_url": upstream.url}
-    with running(folder / "log", database_url=url, **given) as server:
-        book = {"name": "渡口", "entries": [constant("rule", order=1), keyed("tower", "灯塔")]}
-        assert server.client.post("/api/worldbooks", json=book).status_code == 201
-        yield server
+@pytest.fixture(scope="module", autouse=True)
+def _book(server: Server) -> None:
+    book = {"name": "渡口", "entries": [constant("rule", order=1), keyed("tower", "灯塔")]}
+    assert server.client.post("/api/worldbooks", json=book).status_code == 201
 
 
 def chat(page: Page, server: Server, *turns: object) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from process import Server
 from replica_books import constant, keyed
 
 EVIL = "<img src=x onerror=\"document.title='evil'\"><b>雾</b>"
+BOOK = "雾夜"
 ENTRIES = [
     constant("rule", position=5, content="只说实话。"),
     keyed("late", "灯塔", position=0, order=90, comment="灯塔", content="หมอก 🌫️ 霧の灯台。"),
@@ -44,7 +45,7 @@ OPEN = """([path, language]) => {
 
 @pytest.fixture(scope="module", autouse=True)
 def _book(server: Server) -> None:
-    made = server.client.post("/api/worldbooks", json={"name": "渡口", "entries": ENTRIES})
+    made = server.client.post("/api/worldbooks", json={"name": BOOK, "entries": ENTRIES})
     assert made.status_code == 201, made.text
 
 
@@ -71,7 +72,7 @@ def test_25_groups_are_headed_by_label_and_number(
     server: Server, visit: Visit, show: Show, language: str
 ) -> None:
     page = opened(visit(f"{server.url}/live"), language)
-    say(page, "去灯塔看看，雾来了", "渡口")
+    say(page, "去灯塔看看，雾来了", BOOK)
     labels = {
         "zh": ("角色定义之后", "系统提示/作者注释", "作为系统消息", "深度插入"),
         "en": (
@@ -94,23 +95,18 @@ def test_25_groups_are_headed_by_label_and_number(
     show(page, f"replica-panel-{language}")
 
 
-def test_24_entries_come_before_the_reply_and_an_empty_list_clears_the_panel(
-    server: Server, visit: Visit
-) -> None:
+def test_24_an_empty_list_clears_the_panel(server: Server, visit: Visit) -> None:
     page = opened(visit(f"{server.url}/live"), "zh")
-    kinds = say(page, "灯塔", "渡口")
-    assert (kinds[0], kinds[1], kinds[-1]) == ("worldbook_active", "chunk", "complete")
-    assert kinds.count("worldbook_active") == 1
+    assert say(page, "灯塔", BOOK)[:2] == ["worldbook_active", "chunk"]
     expect(headings(page)).not_to_have_count(0)
-    kinds = say(page, "灯塔")
-    assert kinds[:2] == ["worldbook_active", "chunk"]
+    assert say(page, "灯塔")[:2] == ["worldbook_active", "chunk"]
     expect(headings(page)).to_have_count(0)
     expect(page.get_by_text("没有激活的条目。")).to_be_visible()
 
 
 def test_26_html_is_shown_as_text(server: Server, visit: Visit) -> None:
     page = opened(visit(f"{server.url}/live"), "zh")
-    say(page, "雾", "渡口")
+    say(page, "雾", BOOK)
     expect(page.get_by_role("heading", name=EVIL, exact=True)).to_be_visible()
     expect(page.get_by_role("paragraph").filter(has_text=EVIL)).to_be_visible()
     expect(page.locator("img, b")).to_have_count(0)
