@@ -84,7 +84,7 @@ async def watch(address: str, subscribers: int, prompts: int) -> None:
 async def select(address: str, rate: float, seconds: float, prompts: int) -> None:
     host, _, port = address.rpartition("/")[2].partition(":")
     body = sys.stdin.buffer.read()
-    connections: asyncio.LifoQueue[Any] = asyncio.LifoQueue()
+    connections: asyncio.Queue[Any] = asyncio.Queue()  # by turns: none of them is idle for long
     for _ in range(_CONNECTIONS):
         connections.put_nowait(await asyncio.open_connection(host, int(port)))
     took: list[float] = []

@@ -300,3 +300,25 @@ def test_old_events_are_dropped_now_and_then(monkeypatch: pytest.MonkeyPatch) ->
         assert await store.read(lambda tx: tx.live_ids()) == (7, 9)
 
     with_hub(work)
+
+
+def test_what_is_being_written_when_the_service_stops_is_written_once() -> None:
+    async def work(hub: LiveHub, store: Halting) -> None:
+        for number in range(30):
+            publish(hub, str(number))
+        for _ in range(3):  # it makes some, is cancelled, and makes them again
+            flushing = asyncio.create_task(hub.flush())
+            for _ in range(11):
+                await asyncio.sleep(0)
+            flushing.cancel()
+            await asyncio.gather(flushing, return_exceptions=True)
+        flushing = asyncio.create_task(hub.flush())
+        while hub._writing is None or hub._writing.done():
+            await asyncio.sleep(0)
+        flushing.cancel()
+        await asyncio.gather(flushing, return_exceptions=True)
+        await hub.flush()
+        found = await store.read(lambda tx: tx.list_live(after=0, limit=99))
+        assert [json.loads(each.body)["says"] for each in found] == [str(n) for n in range(30)]
+
+    with_hub(work)

@@ -17,9 +17,9 @@ from lorewell.model.entry import Role
 Door = Literal["select", "activate", "replica", "gateway", "turn"]
 MissedReason = Literal["expired", "too_many", "unknown", "overflow"]
 
-MAX_LISTED = 500
+MAX_LISTED = 300  # so that an event is no larger than the megabyte that clients take
 PREVIEW_CHARS = 160
-TITLE_CHARS = 200
+NAME_CHARS = 200  # of a title, a key, or a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class LiveStats:
 
     Attributes:
         tokens, token_budget: of the lore; None where the policy counts none.
-        unlisted: how many of `total` are in no group, since no event lists more than 500.
+        unlisted: how many of `total` are in no group, since no event lists more than 300.
     """
 
     total: int

@@ -22,7 +22,7 @@ from lorewell.model.entry import Role
 from lorewell.model.live import (
     MAX_LISTED,
     PREVIEW_CHARS,
-    TITLE_CHARS,
+    NAME_CHARS,
     LiveEntry,
     LiveGroup,
     LivePosition,
@@ -92,14 +92,15 @@ def of_selection(answer: SelectResponse, ledger: str | None, told: Told) -> Live
     def entries() -> Iterator[_Placed]:
         for block in answer.blocks:
             decision = decided.get(block.id)
+            key = None if decision is None else decision.facts.key
             yield (
                 _native_place(block),
                 LiveEntry(
                     book_id=block.book_id,
                     entry_id=block.entry_id,
-                    title=block.title[:TITLE_CHARS],
+                    title=block.title[:NAME_CHARS],
                     reason=block.reason,
-                    key=None if decision is None else decision.facts.key,
+                    key=None if key is None else key[:NAME_CHARS],
                     tokens=None if decision is None else decision.cost,
                     preview=block.content[:PREVIEW_CHARS],
                 ),
@@ -148,11 +149,11 @@ def _activated(entry: ActivatedEntry, books: Sequence[Named]) -> _Placed:
         _sillytavern_place(entry, lore),
         LiveEntry(
             book_id=book_id,
-            book=None if book_id else entry.book,
+            book=None if book_id else entry.book[:NAME_CHARS],
             entry_id=entry.id.removeprefix(f"{entry.book}."),
-            title=comment[:TITLE_CHARS] if isinstance(comment, str) else "",
+            title=comment[:NAME_CHARS] if isinstance(comment, str) else "",
             reason=entry.reason,
-            key=entry.key,
+            key=None if entry.key is None else entry.key[:NAME_CHARS],
             preview=entry.content[:PREVIEW_CHARS],
         ),
     )
@@ -216,9 +217,9 @@ def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry
     book_id = stored.get(entry.book_id)
     return LiveEntry(
         book_id=book_id,
-        book=None if book_id else entry.book_id,
+        book=None if book_id else entry.book_id[:NAME_CHARS],
         entry_id=entry.uid,
-        title=entry.comment[:TITLE_CHARS],
+        title=entry.comment[:NAME_CHARS],
         reason=entry.trigger_type,
         preview=entry.content[:PREVIEW_CHARS],
     )

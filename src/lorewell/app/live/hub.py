@@ -74,6 +74,7 @@ class LiveHub:
         self._last: int | None = None  # up to where subscribers were told; None without any
         self._subscribers: dict[tuple[str, str], set[Subscription]] = defaultdict(set)
         self._drop_at = 0.0
+        self._writing: asyncio.Future[None] | None = None
         self.counts = LiveCounts()
 
     def publish(self, tenant_id: str, occasion: Occasion, make: Make) -> None:
@@ -158,6 +159,8 @@ class LiveHub:
             StorageUnavailableError: it could not be written; it goes on waiting.
         """
         async with self._flushing:
+            if self._writing is not None and not self._writing.done():  # of one that was cancelled
+                await asyncio.wait((self._writing,))
             await self._flush()
 
     async def _flush(self) -> None:
@@ -166,13 +169,20 @@ class LiveHub:
             taken = [self._waiting.popleft() for _ in range(min(_MAX_BATCH, len(self._waiting)))]
             now = self._clock.now()
             events = [_lost_event(name, count, now) for name, count in lost.items()]
-            for each in taken:
-                made = self._make(each)
-                if made is not None:
-                    events.append(made)
-                await asyncio.sleep(0)  # selections come between
             try:
-                await self._store.write(self._adding(events, now))
+                for each in taken:
+                    made = self._make(each)
+                    if made is not None:
+                        events.append(made)
+                    await asyncio.sleep(0)  # selections come between
+                # Once begun it goes on, whoever gives up: nobody could say what became of it.
+                writing = asyncio.ensure_future(self._store.write(self._adding(events, now)))
+            except asyncio.CancelledError:
+                self._put_back(taken, lost)
+                raise
+            self._writing = writing
+            try:
+                await asyncio.shield(writing)
             except StorageUnavailableError:
                 self._put_back(taken, lost)
                 raise
