@@ -106,13 +106,15 @@ async def select(address: str, rate: float, seconds: float, prompts: int) -> Non
         took.append((perf_counter() - begin) * 1000)
         connections.put_nowait((reader, writer))
 
+    late: list[float] = []  # how long this process, too, had to wait for its turn
     begin, asking = perf_counter(), []
     for number in range(int(rate * seconds)):
         await asyncio.sleep(begin + number / rate - perf_counter())
+        late.append((perf_counter() - begin - number / rate) * 1000)
         asking.append(asyncio.create_task(ask(number)))
     await asyncio.gather(*asking)
     spent = perf_counter() - begin
-    print(json.dumps({"took_ms": took, "seconds": spent}))
+    print(json.dumps({"took_ms": took, "late_ms": late, "seconds": spent}))
 
 
 if __name__ == "__main__":

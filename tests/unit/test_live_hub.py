@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -49,6 +50,20 @@ class Halting(MemoryStore):
         if self.is_away:
             raise StorageUnavailableError("Away.")
         return await super().read(work)
+
+
+class Slow(MemoryStore):
+    """A store that writes when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = asyncio.Event()
+        self.is_writing = False
+
+    async def write(self, work: Callable[[Transaction], Any]) -> Any:
+        self.is_writing = True
+        await self.goes_on.wait()
+        return await super().write(work)
 
 
 def publish(hub: LiveHub, text: str, prompt: str = PROMPT) -> None:
@@ -303,22 +318,27 @@ def test_old_events_are_dropped_now_and_then(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_is_being_written_when_the_service_stops_is_written_once() -> None:
-    async def work(hub: LiveHub, store: Halting) -> None:
+    async def work() -> None:
+        store = Slow()
+        await store.migrate()
+        hub = LiveHub(store, SystemClock(), keep_s=600)
         for number in range(30):
             publish(hub, str(number))
         for _ in range(3):  # it makes some, is cancelled, and makes them again
-            flushing = asyncio.create_task(hub.flush())
-            for _ in range(11):
-                await asyncio.sleep(0)
-            flushing.cancel()
-            await asyncio.gather(flushing, return_exceptions=True)
-        flushing = asyncio.create_task(hub.flush())
-        while hub._writing is None or hub._writing.done():
-            await asyncio.sleep(0)
-        flushing.cancel()
-        await asyncio.gather(flushing, return_exceptions=True)
+            await cancelled(hub, lambda count: count == 11)
+        await cancelled(hub, lambda _: store.is_writing)
+        asyncio.get_running_loop().call_later(0.02, store.goes_on.set)
         await hub.flush()
         found = await store.read(lambda tx: tx.list_live(after=0, limit=99))
         assert [json.loads(each.body)["says"] for each in found] == [str(n) for n in range(30)]
 
-    with_hub(work)
+    async def cancelled(hub: LiveHub, is_time: Callable[[int], bool]) -> None:
+        flushing = asyncio.create_task(hub.flush())
+        for count in itertools.count():
+            await asyncio.sleep(0)
+            if is_time(count):
+                break
+        flushing.cancel()
+        await asyncio.gather(flushing, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(work(), 10))

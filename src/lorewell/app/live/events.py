@@ -21,8 +21,8 @@ from lorewell.model.activated import ActivatedEntry
 from lorewell.model.entry import Role
 from lorewell.model.live import (
     MAX_LISTED,
-    PREVIEW_CHARS,
     NAME_CHARS,
+    PREVIEW_CHARS,
     LiveEntry,
     LiveGroup,
     LivePosition,
