@@ -18,6 +18,7 @@ from chat_upstream import ChatUpstream, Turn, chat_upstream
 from lorewell.app.access import create_key
 from lorewell.app.replica.chat import read_frame
 from lorewell.bootstrap import build_services, start, stop
+from lorewell.http.protocol import MAX_MESSAGE_BYTES
 from lorewell.model import KeyRequest
 from lorewell.settings import load_settings
 from process import Server, running
@@ -277,7 +278,7 @@ def test_a_message_that_is_too_large_or_no_text_ends_the_socket(server: Server) 
             return await closed_with(client)
 
     async def work() -> None:
-        assert await code_of("x" * (1024 * 1024 + 1)) == 1009
+        assert await code_of("x" * (MAX_MESSAGE_BYTES + 1)) == 1009
         assert await code_of(b"{}") == 4422
 
     run(work)

@@ -19,7 +19,7 @@ from websockets.protocol import State
 
 MAX_HEAD_BYTES = 65_536
 HEAD_TIMEOUT_S = 10.0
-MAX_MESSAGE_BYTES = 1024 * 1024
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 CLOSE_TIMEOUT_S = 2.0
 SOCKET_LOGGER = "lorewell.sockets"
 STOPPING = "stopping"
@@ -134,6 +134,27 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         # header, with the keys.
         self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
         self.conn.debug = False
+        self._lingers = False
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was sent, unless something before it was already too much."""
+        if not self._lingers:
+            super().data_received(data)
+
+    def handle_parser_exception(self) -> None:
+        """Say what can't be taken, and end soon.
+
+        To close at once, while the client still sends, would reset the connection, and with it
+        take away what was said.
+        """
+        said = self.conn.close_sent
+        assert said is not None  # noqa: S101  the parser has said it
+        self._lingers = self.close_sent = True
+        self.queue.put_nowait(
+            {"type": "websocket.disconnect", "code": said.code, "reason": said.reason}
+        )
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.close)
 
     def handle_connect(self, event: Any) -> None:  # noqa: ANN401  as its base has it
         """Begin, and say what this server knows beside what all do."""

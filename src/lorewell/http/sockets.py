@@ -38,7 +38,7 @@ RECHECK_S = 60.0
 _CODE_BASE = 4_000
 _NORMAL = 1_000
 _TELL_S = 5.0
-_MAX_WAITING = 16
+_MAX_WAITING = 4
 
 
 class SocketClosed(Exception):  # noqa: N818  an end, not an error
