@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import RowMapping, bindparam, delete, func, insert, or_, select
 
-from lorewell.app.rows import LiveEvent
+from lorewell.app.rows import LiveEvent, LiveMost
 from lorewell.store.statements import Statements
 from lorewell.store.tables import live_events
 
@@ -73,13 +73,17 @@ class LiveEvents(Statements):
         return self._events(self._rows(_AFTER, after=after, limit=limit))
 
     def list_live_of(
-        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
-    ) -> Sequence[LiveEvent]:
-        """Return the newest events of a prompt up to an id, oldest first."""
-        rows = self._rows(
-            _NEWEST_OF, tenant=tenant_id, prompt=prompt_id, after=after, until=until, limit=limit
-        )
-        return self._events(rows[::-1])
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, most: LiveMost
+    ) -> tuple[Sequence[LiveEvent], bool]:
+        """Return the newest events of a prompt up to an id, oldest first, and if these are all."""
+        place = {"tenant": tenant_id, "prompt": prompt_id, "after": after, "until": until}
+        rows = self._rows(_NEWEST_OF, **place, limit=most.events + 1)
+        found: list[LiveEvent] = []
+        for row in rows[: most.events]:
+            found += self._events([row])
+            if sum(len(each.body) for each in found) > most.bytes:
+                break
+        return found[::-1], len(found) == len(rows)
 
     def drop_live(self, *, made_before: datetime, most: int) -> int:
         """Forget old events, and all but the newest ones; return how many."""
