@@ -22,6 +22,7 @@ from lorewell.app.rows import (
     KeptRequest,
     KeyRow,
     LiveEvent,
+    LiveMost,
     NearChunk,
     Remembered,
     RevisionRow,
@@ -284,14 +285,18 @@ class MemoryTransaction:
         return [each for number, each in self._state.live.items() if number > after][:limit]
 
     def list_live_of(
-        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
-    ) -> Sequence[LiveEvent]:
-        return [
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, most: LiveMost
+    ) -> tuple[Sequence[LiveEvent], bool]:
+        of_prompt = [
             each
             for number, each in self._state.live.items()
             if (each.tenant_id, each.prompt_id) == (tenant_id, prompt_id)
             if after < number <= until
-        ][-limit:]
+        ]
+        found = of_prompt[-most.events :]
+        while sum(len(each.body) for each in found[1:]) > most.bytes:
+            found = found[1:]
+        return found, len(found) == len(of_prompt)
 
     def drop_live(self, *, made_before: datetime, most: int) -> int:
         newest = self.live_ids()[1]

@@ -11,7 +11,7 @@ import pytest
 from contract.harness import Harness, execute, opened
 from contract.rows import at
 from lorewell.app.ports import Store, Transaction
-from lorewell.app.rows import LiveEvent
+from lorewell.app.rows import LiveEvent, LiveMost
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
 
@@ -46,12 +46,18 @@ def test_of_a_prompt_the_newest_are_read(db: Harness) -> None:
         )
     db.write(lambda tx: tx.add_live([event("other", tenant_id="b")]))
 
-    def read(tx: Transaction, after: int, until: int, limit: int) -> list[str]:
-        return texts(tx.list_live_of("a", "雾", after=after, until=until, limit=limit))
+    def read(tx: Transaction, after: int, until: int, limit: int, size: int = 99) -> list[str]:
+        most = LiveMost(limit, size)
+        found, are_all = tx.list_live_of("a", "雾", after=after, until=until, most=most)
+        return [*texts(found), *([] if are_all else ["…"])]
 
     first = db.read(lambda tx: tx.list_live(after=0, limit=1))[0].id
     assert db.read(lambda tx: read(tx, 0, last, 9)) == list("012345")
-    assert db.read(lambda tx: read(tx, 0, last, 2)) == list("45")
+    assert db.read(lambda tx: read(tx, 0, last, 6)) == list("012345")
+    assert db.read(lambda tx: read(tx, 0, last, 2)) == ["4", "5", "…"]
+    assert db.read(lambda tx: read(tx, 0, last, 9, 3)) == ["2", "3", "4", "5", "…"]
+    assert db.read(lambda tx: read(tx, 0, last, 9, 0)) == ["5", "…"]
+    assert db.read(lambda tx: read(tx, last, last, 9)) == []
     assert db.read(lambda tx: read(tx, first, last - 2, 9)) == list("1234")
 
 

@@ -6,20 +6,25 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import suppress
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
 from contract.harness import execute
 from listening import Service, end_of, listening, refusal
 from lorewell.app.live import hub, subscription
+from lorewell.bootstrap import build_services
 from lorewell.client import AsyncLorewellClient, LorewellClient
 from lorewell.http import streams
+from lorewell.http.app import create_app
 from lorewell.http.routes import live
 from lorewell.model.live import LiveReady, LiveSelection, Occasion
+from lorewell.settings import load_settings
 from process import Server, running
 from served import KINDS, make_url
 from service import Json
@@ -223,6 +228,24 @@ def test_a_stop_ends_sockets_and_streams_soon(
 
     with running(log, database_url=database, live="true") as server:
         asyncio.run(work(server))
+
+
+def test_any_other_server_may_run_it(database: str) -> None:
+    """One that knows nothing of frames that are packed already."""
+    settings = load_settings(database_url=database, live=True)
+    app = create_app(build_services(settings), settings)
+    with TestClient(app, base_url="http://localhost") as client:
+        made = client.post("/v1/books", params={"tenant_id": "demo"}, json=BOOK).json()
+        with (
+            suppress(CancelledError),  # this client cancels what still runs when it leaves
+            client.websocket_connect(PATH, headers={"Host": "localhost"}) as socket,
+        ):
+            assert socket.receive_json()["type"] == "ready"
+            params = {"tenant_id": "demo", "prompt_id": PROMPT}
+            body = request_for(LAMPS[0], made["books"][0]["book_id"])
+            assert client.post("/v1/context/select", params=params, json=body).status_code == 200
+            told = titles(socket.receive_json())
+    assert told == [LAMPS[0]]
 
 
 async def frame_of(client: ClientConnection) -> Json:

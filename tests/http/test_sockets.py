@@ -15,12 +15,13 @@ import structlog
 from fastapi import WebSocket
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import Frame, Opcode
 
 from listening import Service, end_of, listening, refusal
 from lorewell.app.access import list_keys, revoke_key
 from lorewell.errors import BookNotFoundError, LorewellError
 from lorewell.http import logs, protocol, sockets
-from lorewell.http.protocol import MAX_MESSAGE_BYTES
+from lorewell.http.protocol import MAX_MESSAGE_BYTES, pack
 from lorewell.http.sockets import Socket, SocketClosed, attend
 from lorewell.settings import load_settings
 
@@ -286,3 +287,9 @@ def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
     assert lines[0]["received"] == lines[0]["sent"] == 2
     for secret in (SECRET, "q=", key):
         assert secret not in told
+
+
+@pytest.mark.parametrize("length", [0, 1, 125, 126, 127, 65_535, 65_536, 100_000])
+def test_a_message_is_packed_as_the_protocol_has_it(length: int) -> None:
+    text = "灯" * (length // 3) + "x" * (length % 3)
+    assert pack(text) == Frame(Opcode.TEXT, text.encode()).serialize(mask=False)

@@ -342,3 +342,28 @@ def test_what_is_being_written_when_the_service_stops_is_written_once() -> None:
         await asyncio.gather(flushing, return_exceptions=True)
 
     asyncio.run(asyncio.wait_for(work(), 10))
+
+
+def test_what_is_replayed_or_waits_is_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "MAX_REPLAYED_BYTES", 300)
+    monkeypatch.setattr(subscriptions, "MAX_WAITING_CHARS", 500)
+
+    async def work(hub: LiveHub, store: Halting) -> None:
+        await add(store, *(f"{number}{'x' * 80}" for number in range(9)))
+        async with hub.subscribe("demo", PROMPT, 0) as one:
+            _, missed, *said = [json.loads(frame.text) for frame in await one.take()]
+            assert (missed["reason"], missed["before"]) == ("too_many", said[0]["id"])
+            assert [each["says"][0] for each in said] == list("678")
+            await add(store, "x" * 600)
+            with pytest.raises(SlowConsumer):
+                await one.take()
+
+    with_hub(work)
+
+
+def test_frames_go_out_in_pieces_of_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "_PIECE_CHARS", 5)
+    frames = [Frame("selection", number, "x" * number) for number in (1, 3, 2, 9, 1, 4)]
+    pieces = [[frame.id for frame in piece] for piece in subscriptions.in_pieces(frames)]
+    assert pieces == [[1, 3], [2], [9], [1, 4]]
+    assert list(subscriptions.in_pieces([])) == []

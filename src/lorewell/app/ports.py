@@ -19,6 +19,7 @@ from lorewell.app.rows import (
     KeptRequest,
     KeyRow,
     LiveEvent,
+    LiveMost,
     NearChunk,
     Remembered,
     RevisionRow,
@@ -182,9 +183,12 @@ class Transaction(Protocol):
         """Return the events after an id, of all tenants, oldest first."""
 
     def list_live_of(
-        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
-    ) -> Sequence[LiveEvent]:
-        """Return the newest events of a prompt after an id and up to another one, oldest first."""
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, most: LiveMost
+    ) -> tuple[Sequence[LiveEvent], bool]:
+        """Return the newest events of a prompt after an id and up to another one, oldest first.
+
+        And whether these are all of them.
+        """
 
     def drop_live(self, *, made_before: datetime, most: int) -> int:
         """Forget old events, and all but about that many; never the newest. Return how many."""

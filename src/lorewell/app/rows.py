@@ -105,6 +105,13 @@ class LiveEvent:
     body: bytes
 
 
+class LiveMost(NamedTuple):
+    """How many events are read at most; the bytes are exceeded by the last one of them."""
+
+    events: int
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
     """A conversation, and how many states are kept of it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from lorewell.app.live.subscription import SlowConsumer, Subscription
+from lorewell.app.live.subscription import SlowConsumer, Subscription, in_pieces
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
 from lorewell.http.observe import BrokenOff
 from lorewell.http.protocol import STOPPING
@@ -58,10 +59,10 @@ class LiveStream(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
             while True:
-                data = await _next(subscription)
-                async with asyncio.timeout(self._send_s):
-                    await send({"type": "http.response.body", "body": data, "more_body": True})
-                    await asyncio.sleep(0)
+                for data in await _next(subscription):
+                    async with asyncio.timeout(self._send_s):
+                        await send({"type": "http.response.body", "body": data, "more_body": True})
+                        await asyncio.sleep(0)
         except SlowConsumer:
             data = event("end", '{"type":"end","reason":"slow_consumer"}')
             async with asyncio.timeout(self._send_s):
@@ -70,13 +71,16 @@ class LiveStream(Response):
             return
 
 
-async def _next(subscription: Subscription) -> bytes:
+async def _next(subscription: Subscription) -> Sequence[bytes]:
     try:
         async with asyncio.timeout(QUIET_SECONDS):
             frames = await subscription.take()
     except TimeoutError:
-        return STILL_HERE
-    return b"".join(event(each.type, each.text, each.id) for each in frames)
+        return (STILL_HERE,)
+    return [
+        b"".join(event(each.type, each.text, each.id) for each in piece)
+        for piece in in_pieces(frames)
+    ]
 
 
 async def _wait_until_gone(receive: Receive) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import RowMapping, bindparam, delete, func, insert, or_, select
+from sqlalchemy import RowMapping, bindparam, delete, func, insert, select
 
-from lorewell.app.rows import LiveEvent
+from lorewell.app.rows import LiveEvent, LiveMost
 from lorewell.store.statements import Statements
 from lorewell.store.tables import live_events
 
 _INSERT = insert(live_events)
-_IDS = select(
-    func.coalesce(func.min(live_events.c.id), 0).label("oldest"),
-    func.coalesce(func.max(live_events.c.id), 0).label("newest"),
-)
+_NEWEST = select(func.max(live_events.c.id)).scalar_subquery()
+# Each for itself: SQLite goes through the whole table for both in one.
+_OLDEST = select(func.min(live_events.c.id)).scalar_subquery()
+_IDS = select(func.coalesce(_OLDEST, 0).label("oldest"), func.coalesce(_NEWEST, 0).label("newest"))
 _AFTER = (
     select(live_events)
     .where(live_events.c.id > bindparam("after"))
@@ -33,13 +33,18 @@ _NEWEST_OF = (
     .order_by(live_events.c.id.desc())
     .limit(bindparam("limit"))
 )
-_NEWEST = select(func.max(live_events.c.id)).scalar_subquery()
-_DROP = delete(live_events).where(
-    live_events.c.id < _NEWEST,
-    or_(
-        live_events.c.made_at < bindparam("made_before"),
-        live_events.c.id <= _NEWEST - bindparam("most"),
-    ),
+# They are in the order of their times, but for clocks that differ: so the first that is young
+# enough ends those that go, and no more than these are looked at.
+_YOUNG = (
+    select(live_events.c.id)
+    .where(live_events.c.made_at >= bindparam("made_before"))
+    .order_by(live_events.c.id)
+    .limit(1)
+    .scalar_subquery()
+)
+_DROP_OLD = delete(live_events).where(live_events.c.id < func.coalesce(_YOUNG, _NEWEST))
+_DROP_MANY = delete(live_events).where(
+    live_events.c.id < _NEWEST, live_events.c.id <= _NEWEST - bindparam("most")
 )
 
 
@@ -73,17 +78,22 @@ class LiveEvents(Statements):
         return self._events(self._rows(_AFTER, after=after, limit=limit))
 
     def list_live_of(
-        self, tenant_id: str, prompt_id: str, *, after: int, until: int, limit: int
-    ) -> Sequence[LiveEvent]:
-        """Return the newest events of a prompt up to an id, oldest first."""
-        rows = self._rows(
-            _NEWEST_OF, tenant=tenant_id, prompt=prompt_id, after=after, until=until, limit=limit
-        )
-        return self._events(rows[::-1])
+        self, tenant_id: str, prompt_id: str, *, after: int, until: int, most: LiveMost
+    ) -> tuple[Sequence[LiveEvent], bool]:
+        """Return the newest events of a prompt up to an id, oldest first, and if these are all."""
+        place = {"tenant": tenant_id, "prompt": prompt_id, "after": after, "until": until}
+        rows = self._rows(_NEWEST_OF, **place, limit=most.events + 1)
+        found: list[LiveEvent] = []
+        for row in rows[: most.events]:
+            found += self._events([row])
+            if sum(len(each.body) for each in found) > most.bytes:
+                break
+        return found[::-1], len(found) == len(rows)
 
     def drop_live(self, *, made_before: datetime, most: int) -> int:
         """Forget old events, and all but the newest ones; return how many."""
-        return self._change(_DROP, made_before=made_before, most=most)
+        dropped = self._change(_DROP_OLD, made_before=made_before)
+        return dropped + self._change(_DROP_MANY, most=most)
 
     def _take_turn(self) -> None:
         """Wait for others that add events, until they have committed."""

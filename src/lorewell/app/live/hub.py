@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from lorewell.app.live.subscription import Frame, Subscription
 from lorewell.app.ports import Clock, Store, Transaction
-from lorewell.app.rows import LiveEvent
+from lorewell.app.rows import LiveEvent, LiveMost
 from lorewell.app.times import stamp
 from lorewell.errors import StorageUnavailableError
 from lorewell.model.live import LiveMissed, LiveReady, LiveSelection, Occasion, Told, numbered
@@ -23,8 +23,10 @@ from lorewell.model.live import LiveMissed, LiveReady, LiveSelection, Occasion, 
 MAX_WAITING = 2_000
 MAX_KEPT = 50_000
 MAX_REPLAYED = 1_000
+MAX_REPLAYED_BYTES = 8 * 1024 * 1024
 MAX_LOST_PROMPTS = 1_000
 _MAX_BATCH = 500
+_MAX_READ = 100
 _AT_ONCE = 20
 _SECONDS_BETWEEN_WRITES = 0.1  # each write makes the short turns look up their books again
 _SECONDS_BETWEEN_DROPS = 10.0
@@ -127,19 +129,18 @@ class LiveHub:
         self, name: tuple[str, str], last_id: int, until: int
     ) -> tuple[list[Frame], int]:
         """Return what came since an id, and the id that the client has seen for sure."""
+        most = LiveMost(MAX_REPLAYED, MAX_REPLAYED_BYTES)
 
-        def work(tx: Transaction) -> tuple[tuple[int, int], Sequence[LiveEvent]]:
-            found = tx.list_live_of(*name, after=last_id, until=until, limit=MAX_REPLAYED + 1)
-            return tx.live_ids(), found
+        def work(tx: Transaction) -> tuple[tuple[int, int], tuple[Sequence[LiveEvent], bool]]:
+            return tx.live_ids(), tx.list_live_of(*name, after=last_id, until=until, most=most)
 
-        (oldest, newest), found = await self._store.read(work)
+        (oldest, newest), (found, are_all) = await self._store.read(work)
         if last_id > newest:
             return [_missed(LiveMissed(reason="unknown", after=None, before=newest + 1))], 0
         frames = []
         if oldest > last_id + 1:
             frames.append(_missed(LiveMissed(reason="expired", after=last_id, before=oldest)))
-        if len(found) > MAX_REPLAYED:
-            found = found[1:]
+        if not are_all:
             before = found[0].id
             frames.append(_missed(LiveMissed(reason="too_many", after=last_id, before=before)))
         # Another process may have told it more than this one has read yet.
@@ -257,7 +258,7 @@ class LiveHub:
         after = await self._begin()
 
         def work(tx: Transaction) -> tuple[int, Sequence[LiveEvent]]:
-            return tx.live_ids()[0], tx.list_live(after=after, limit=_MAX_BATCH)
+            return tx.live_ids()[0], tx.list_live(after=after, limit=_MAX_READ)
 
         oldest, found = await self._store.read(work)
         first = []
@@ -282,7 +283,7 @@ class LiveHub:
                 self.counts.slow += 1
             if count % _AT_ONCE == 0:  # they all wake up now, and selections come between
                 await asyncio.sleep(0)
-        return len(found) == _MAX_BATCH
+        return len(found) == _MAX_READ
 
 
 def _ready(tenant_id: str, prompt_id: str, last_id: int) -> bytes:

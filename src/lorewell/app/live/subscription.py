@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_WAITING = 256
+MAX_WAITING_CHARS = 8 * 1024 * 1024
+_PIECE_CHARS = 256 * 1024
 
 
 class SlowConsumer(Exception):  # noqa: N818  an end, not an error
@@ -37,7 +39,7 @@ class Subscription:
     def __init__(self, first: Sequence[Frame] = ()) -> None:
         self._waiting: deque[Frame] = deque()
         self._first = first
-        self._after = 0
+        self._after = self._chars = 0
         self._arrived = asyncio.Event()
         self.is_slow = False
 
@@ -50,7 +52,8 @@ class Subscription:
         """Add frames; return False if that was too much for a subscriber that was in time."""
         if self.is_slow:
             return True
-        if len(self._waiting) + len(frames) > MAX_WAITING:
+        self._chars += sum(len(frame.text) for frame in frames)
+        if len(self._waiting) + len(frames) > MAX_WAITING or self._chars > MAX_WAITING_CHARS:
             self._waiting.clear()
             self.is_slow = True
         else:
@@ -74,4 +77,19 @@ class Subscription:
         ]
         self._first = ()
         self._waiting.clear()
+        self._chars = 0
         return taken
+
+
+def in_pieces(frames: Sequence[Frame]) -> Iterator[Sequence[Frame]]:
+    """Yield the frames, so many at a time as may be sent in one go."""
+    piece: list[Frame] = []
+    chars = 0
+    for frame in frames:
+        if piece and chars + len(frame.text) > _PIECE_CHARS:
+            yield piece
+            piece, chars = [], 0
+        piece.append(frame)
+        chars += len(frame.text)
+    if piece:
+        yield piece

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, Response, WebSocket
 
 from lorewell.app.live.hub import LiveHub
-from lorewell.app.live.subscription import SlowConsumer, Subscription
+from lorewell.app.live.subscription import SlowConsumer, Subscription, in_pieces
 from lorewell.app.services import Services
 from lorewell.errors import LiveOffError, TooManySocketsError
 from lorewell.http.calls import OK, Reading
@@ -47,10 +47,11 @@ async def watch_prompt(
 async def _tell(socket: Socket, subscription: Subscription) -> None:
     try:
         while True:
-            frames = await subscription.take()
-            async with asyncio.timeout(SEND_S):
-                await socket.send_all(frames)
-                await asyncio.sleep(0)  # only then is it known whether the client takes them
+            for number, piece in enumerate(in_pieces(await subscription.take())):
+                if number:
+                    await asyncio.sleep(0)  # only then is it known if the client took the last one
+                async with asyncio.timeout(SEND_S):
+                    await socket.send_all(piece)
     except (SlowConsumer, TimeoutError):
         raise SocketClosed(SLOW_CODE, SLOW) from None
 
