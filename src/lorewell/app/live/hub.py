@@ -27,7 +27,9 @@ MAX_REPLAYED_BYTES = 8 * 1024 * 1024
 MAX_LOST_PROMPTS = 1_000
 _MAX_BATCH = 500
 _MAX_READ = 100
-_AT_ONCE = 20
+# To hand a frame over takes about 0.1 ms of the event loop, and selections wait for it: so few are
+# handed over at once, and there are pauses between, but not so many that events pile up.
+_FEW, _MOST_PAUSES, _PAUSE_SECONDS = 3, 60, 0.001
 _SECONDS_BETWEEN_WRITES = 0.1  # each write makes the short turns look up their books again
 _SECONDS_BETWEEN_DROPS = 10.0
 _SECONDS_WITHOUT_HEARING = 2.0  # behind a pooler of transactions nothing is ever heard
@@ -277,12 +279,13 @@ class LiveHub:
         ]
         if found:  # from here on who comes has to read these, and who is here is told
             self._last = found[-1].id
+        at_once = max(_FEW, len(telling) // _MOST_PAUSES)
         for count, (each, told) in enumerate(telling, 1):
             self.counts.told += len(told)
             if not each.offer(told):
                 self.counts.slow += 1
-            if count % _AT_ONCE == 0:  # they all wake up now, and selections come between
-                await asyncio.sleep(0)
+            if count % at_once == 0:
+                await asyncio.sleep(_PAUSE_SECONDS)
         return len(found) == _MAX_READ
 
 
