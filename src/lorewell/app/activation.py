@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
 from lorewell.app.live.events import Named, ledger_path, of_activation
+from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
 from lorewell.app.vectorized import Near, embed_chat, find_near, force
@@ -19,7 +20,6 @@ from lorewell.app.worlds import (
     compile_worlds,
     load_worlds,
     make_library,
-    snapshot_of,
 )
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.errors import NotFoundError
@@ -193,7 +193,7 @@ async def _activate(
         library = make_library(services, loaded, attached)
         response = replace(
             activate(library, turn, counter=services.counter),
-            snapshot=snapshot_of(loaded),
+            snapshot=snapshot_of(each.row for each in loaded),
             conversation=None if beginning is None else beginning.told,
             vectors=used,
         )
@@ -223,7 +223,9 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
         turns = tuple(_bounded(replay(library, request, counter=services.counter)))
         rest = turns_of(request)[len(turns) :]
         return ReplayResponse(
-            turns=turns, rest_from=rest[0] if rest else None, snapshot=snapshot_of(loaded)
+            turns=turns,
+            rest_from=rest[0] if rest else None,
+            snapshot=snapshot_of(each.row for each in loaded),
         )
 
     return await services.store.read_then(load, answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lorewell.app.books import get_revision, no_book
@@ -15,7 +15,7 @@ from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import SnapshotTooLargeError
-from lorewell.model import BookRef
+from lorewell.model import BookRef, SnapshotItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +93,18 @@ def compiled(cache: BookCache, counter: TokenCounter, loaded: Loaded) -> Compile
         lambda: compile_book(
             load_model(content), book_id=row.book_id, revision=row.revision, counter=counter
         ),
+    )
+
+
+def snapshot_of(rows: Iterable[RevisionRow | None]) -> tuple[SnapshotItem, ...]:
+    """Return which stored revisions were used, in order; None is a book that is stored nowhere."""
+    return tuple(
+        SnapshotItem(
+            book_id=row.book_id,
+            revision=row.revision,
+            content_hash=row.content_hash,
+            entry_count=row.entry_count,
+        )
+        for row in rows
+        if row is not None
     )

@@ -18,7 +18,7 @@ from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import World, compile_stored, compile_world, world_entries
-from lorewell.model import BookRef, SnapshotItem
+from lorewell.model import BookRef
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import AttachedChanges, AttachedNative
 
@@ -173,17 +173,3 @@ def _compile(loaded: LoadedWorld) -> World:
     if isinstance(item, AttachedChanges):
         book = changed(book, item, "books", loaded.index)
     return compile_stored(book, name=item.name)
-
-
-def snapshot_of(loaded: Sequence[LoadedWorld]) -> tuple[SnapshotItem, ...]:
-    """Return which stored revisions were used, in order."""
-    return tuple(
-        SnapshotItem(
-            book_id=row.book_id,
-            revision=row.revision,
-            content_hash=row.content_hash,
-            entry_count=row.entry_count,
-        )
-        for each in loaded
-        if (row := each.row) is not None
-    )

@@ -14,7 +14,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.live.events import ledger_path, of_replica
-from lorewell.app.loaded import check_size, find_rows
+from lorewell.app.loaded import check_size, find_rows, snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.near import TurnVectors, asked_of, embed_turn, read_scores
 from lorewell.app.replica.worlds import (
@@ -23,7 +23,6 @@ from lorewell.app.replica.worlds import (
     compile_books,
     find_books,
     load_books,
-    snapshot_of,
 )
 from lorewell.app.services import Services
 from lorewell.engine.replica import RagScores, activate, log_lines
@@ -224,7 +223,11 @@ class _Turn:
         """Return what is active."""
         worlds = {book.key: book.world for book in self.books if book.world is not None}
         made = activate(worlds, as_asked(self.request, self.named), scores=scores)
-        return replace(made, snapshot=snapshot_of(self.books), activation_id=self._name(made))
+        return replace(
+            made,
+            snapshot=snapshot_of(book.row for book in self.books),
+            activation_id=self._name(made),
+        )
 
     def _name(self, response: ReplicaResponse) -> str | None:
         """Return what the turn can be kept as: it names all that counts, and what came of it."""

@@ -18,7 +18,7 @@ from lorewell.app.selection import changed
 from lorewell.engine.replica import World, compile_world
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.export.replica import replica_document
-from lorewell.model import BookRef, ChangedBook, SnapshotItem
+from lorewell.model import BookRef, ChangedBook
 from lorewell.model.replica import ReplicaBookRef, ReplicaRequest, Source
 from lorewell.model.select import lower_uuid
 from lorewell.model.text import pointer
@@ -218,17 +218,3 @@ def as_asked(request: ReplicaRequest, books: Sequence[ReplicaBook]) -> ReplicaRe
         }
     )
     return request.model_copy(update={"world_book_data": data, "books": {}, "prompt_id": None})
-
-
-def snapshot_of(books: Sequence[ReplicaBook]) -> tuple[SnapshotItem, ...]:
-    """Return which stored revisions were used, in order."""
-    return tuple(
-        SnapshotItem(
-            book_id=row.book_id,
-            revision=row.revision,
-            content_hash=row.content_hash,
-            entry_count=row.entry_count,
-        )
-        for book in books
-        if (row := book.row) is not None
-    )
