@@ -239,7 +239,15 @@ def test_a_large_tenant_gets_an_index_and_the_same_answers(
     if isinstance(db.store, PostgresStore):
         plan = db.read(lambda tx: _plan(tx, query))
         assert "Index Scan using hnsw_" in plan
+        assert db.read(_is_known)  # else it is not taken where all vectors are one tenant's
     db.write(lambda tx: tx.drop_embeddings("a", START + timedelta(days=1)))
+
+
+def _is_known(tx: Any) -> bool:
+    from sqlalchemy import text  # noqa: PLC0415
+
+    known = "SELECT 1 FROM pg_stats WHERE tablename = 'embeddings' AND attname = 'tenant_id'"
+    return bool(tx._execute(text(known), {}).all())
 
 
 def _plan(tx: Any, query: Any) -> str:

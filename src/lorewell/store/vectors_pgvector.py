@@ -228,5 +228,8 @@ async def make_hnsw(connection: AsyncConnection, embedding_version: str, dimensi
             version = _quoted(embedding_version)
             made = _MAKE.format(name=name, dimensions=dimensions, version=version)
             await connection.execute(text(made))
+            # The planner guesses that hardly any vector is this tenant's, until somebody counts:
+            # it would go through all of them, and leave the index alone.
+            await connection.execute(text("ANALYZE embeddings"))
     finally:
         await connection.execute(_END_TURN)
