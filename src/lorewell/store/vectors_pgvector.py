@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WORTH_AN_INDEX = 20_000  # vectors; fewer are looked at one by one in good time
 _MOST_DIMENSIONS = 4_000  # that an index of halved numbers takes
-_CANDIDATES = (100, 1_000)  # chunks that are looked at exactly, at least and at most
+_CANDIDATES = (200, 1_000)  # chunks that are looked at exactly, at least and at most
 _SPARE = 2  # of them for each that is asked for: numbers were halved, and old revisions go
 _LOCK = int.from_bytes(b"lorehnsw")
 # Two numbers, so that it is none of the locks with one, whatever the tenant.
