@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Self
 
 from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
-from lorewell.app.live.events import Named, ledger_path, of_activation
+from lorewell.app.ledgers import ledger_path
+from lorewell.app.live.events import Named, of_activation
 from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
@@ -102,22 +103,12 @@ async def activate_kept(
     return done.response, kept_as
 
 
-def occasion_of(request: ActivateRequest, prompt_id: str | None) -> Occasion | None:
-    """Return what a turn is for: the prompt that is given, else the one that it names, if any."""
-    name = prompt_id or request.prompt_id
-    if name is None:
-        return None
-    conversation_id = request.conversation_id
-    return Occasion(prompt_id=name, source="activate", conversation_id=conversation_id)
-
-
 def _tell(
     services: Services, tenant_id: str, done: _Done, kept_as: str | None, occasion: Occasion | None
 ) -> None:
     if services.live is None or occasion is None or done.turn.dry_run:
         return
-    path = f"/v1/sillytavern/activations/{kept_as}"
-    ledger = None if kept_as is None else ledger_path(path, tenant_id)
+    ledger = ledger_path("sillytavern", tenant_id, kept_as)
     make = partial(of_activation, done.response, done.books, ledger)
     services.live.publish(tenant_id, occasion, make)
 

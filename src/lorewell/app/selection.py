@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.documents import load_model
-from lorewell.app.live.events import ledger_path, of_selection
+from lorewell.app.ledgers import ledger_path
+from lorewell.app.live.events import of_selection
 from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
@@ -100,8 +101,8 @@ async def select_context(
         kept = KeptSelection(request, response.snapshot, query)
         services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
     if services.live is not None and occasion is not None:
-        path = f"/v1/selections/{response.selection_fingerprint}"
-        ledger = ledger_path(path, tenant_id) if services.keeper.is_on else None
+        kept_as = response.selection_fingerprint if services.keeper.is_on else None
+        ledger = ledger_path("native", tenant_id, kept_as)
         services.live.publish(tenant_id, occasion, partial(of_selection, response, ledger))
     return response
 

@@ -36,26 +36,19 @@ class TenantLore:
         self, request: SelectRequest, /, *, prompt_id: str | None = None
     ) -> SelectResponse:
         """Return what of the requested books belongs into a turn."""
-        return await select_context(
-            self.services, self.tenant_id, request, _occasion(prompt_id, None)
-        )
+        occasion = Occasion.of(prompt_id, "turn")
+        return await select_context(self.services, self.tenant_id, request, occasion)
 
     async def activate_replica(
         self, request: ReplicaRequest, /, *, prompt_id: str | None = None
     ) -> ReplicaResponse:
         """Return what is active of the requested books by the rules of SillyTavern_replica."""
-        occasion = _occasion(prompt_id, None)
+        occasion = Occasion.of(prompt_id, "turn")
         return await activate_replica(self.services, self.tenant_id, request, occasion)
 
     async def activate_for_turn(
         self, request: ActivateRequest, /, *, prompt_id: str | None = None
     ) -> SillyTavernResponse:
         """Return what SillyTavern does with the requested books in a turn."""
-        occasion = _occasion(prompt_id, request.conversation_id)
+        occasion = Occasion.of(prompt_id, "turn", request.conversation_id)
         return await activate_turn(self.services, self.tenant_id, request, occasion)
-
-
-def _occasion(prompt_id: str | None, conversation_id: str | None) -> Occasion | None:
-    if prompt_id is None:
-        return None
-    return Occasion(prompt_id=prompt_id, source="turn", conversation_id=conversation_id)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, plain
+from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, plain, reasons_table
 from lorewell.model.replica import (
     NO_REPLICA_FACTS,
     ReplicaActive,
@@ -91,20 +91,8 @@ class _Told:
         return table
 
     def left_out(self) -> Table:
-        table = new_table("Not active")
-        table.add_column("Reason", overflow="fold", min_width=23)
-        table.add_column("Count", justify="right", no_wrap=True)
-        table.add_column("Entries", overflow="fold", ratio=1)
-        groups: dict[ReplicaReason, list[ReplicaDecision]] = {}
-        for decision in self._answer.decisions:
-            if not decision.active:
-                groups.setdefault(decision.reason, []).append(decision)
-        for reason in sorted(groups, key=_REASONS.index):
-            group = groups[reason]
-            name = Text(reason, style="yellow")
-            name.append(f"\n{_MEANING[reason]}", style="dim")
-            table.add_row(name, str(len(group)), Text("\n".join(self._lines(group))))
-        return table
+        out = (decision for decision in self._answer.decisions if not decision.active)
+        return reasons_table("Not active", out, _REASONS, _MEANING, self._listed)
 
     def warnings(self) -> Table:
         table = new_table("Warnings")
@@ -129,15 +117,14 @@ class _Told:
         several = len(self._answer.books) > 1
         return f"{plain(uid)} ({plain(book_id)})" if several else plain(uid)
 
-    def _lines(self, group: Iterable[ReplicaDecision]) -> list[str]:
-        listed = list(group)
+    def _listed(self, group: Sequence[ReplicaDecision]) -> Text:
         lines = []
-        for each in listed[:MAX_ENTRIES_A_REASON]:
+        for each in group[:MAX_ENTRIES_A_REASON]:
             told = ", ".join(filter(None, (plain(each.detail or ""), _roll(each.facts))))
             name = self._named(each.book_id, each.uid)
             lines.append(f"{name}: {told}" if told else name)
-        more = len(listed) - MAX_ENTRIES_A_REASON
-        return [*lines, f"and {more} more"] if more > 0 else lines
+        more = len(group) - MAX_ENTRIES_A_REASON
+        return Text("\n".join([*lines, f"and {more} more"] if more > 0 else lines))
 
 
 def _placed(entry: ReplicaActive) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, get_args
 
 from rich import box
 from rich.console import RenderableType
@@ -14,10 +14,13 @@ from rich.text import Text
 from lorewell.engine.compiled import CompiledBook
 from lorewell.model import Block, Decision, Entry, Facts, Reason, SelectRequest, SelectResponse
 from lorewell.model.decision import Recalled
+from lorewell.model.replica import ReplicaDecision
+
+Decided = TypeVar("Decided", Decision, ReplicaDecision)
 
 MAX_ENTRIES_A_REASON = 20  # the JSON has all
 _REASONS: tuple[Reason, ...] = get_args(Reason)
-_MEANING: Mapping[Reason, str] = {
+_MEANING: Mapping[str, str] = {
     "required": "has to go in",
     "constant": "needs no key",
     "disabled": "switched off",
@@ -128,20 +131,8 @@ class _Teller:
         return table
 
     def left_out(self) -> Table:
-        table = new_table("Left out")
-        table.add_column("Reason", overflow="fold", min_width=23)
-        table.add_column("Count", justify="right", no_wrap=True)
-        table.add_column("Entries", overflow="fold", ratio=1)
-        groups: dict[Reason, list[Decision]] = {}
-        for decision in self._answer.decisions:
-            if not decision.selected:
-                groups.setdefault(decision.reason, []).append(decision)
-        for reason in sorted(groups, key=_REASONS.index):
-            group = groups[reason]
-            name = Text(reason, style="yellow")
-            name.append(f"\n{_MEANING[reason]}", style="dim")
-            table.add_row(name, str(len(group)), self._listed(group))
-        return table
+        out = (decision for decision in self._answer.decisions if not decision.selected)
+        return reasons_table("Left out", out, _REASONS, _MEANING, self._listed)
 
     def notes(self, books: Iterable[CompiledBook]) -> Table:
         table = new_table("Notes on the books")
@@ -259,6 +250,37 @@ def new_table(title: str) -> Table:
         pad_edge=False,
         expand=True,
     )
+
+
+def reasons_table(
+    title: str,
+    decisions: Iterable[Decided],
+    order: Sequence[str],
+    meaning: Mapping[str, str],
+    listed: Callable[[Sequence[Decided]], Text],
+) -> Table:
+    """Return a table with a row a reason: the word and what it means, how many, and which.
+
+    Args:
+        title: of the table.
+        decisions: those it is about.
+        order: of the reasons.
+        meaning: of each of them.
+        listed: puts the entries of one reason into words.
+    """
+    table = new_table(title)
+    table.add_column("Reason", overflow="fold", min_width=23)
+    table.add_column("Count", justify="right", no_wrap=True)
+    table.add_column("Entries", overflow="fold", ratio=1)
+    groups: dict[str, list[Decided]] = {}
+    for decision in decisions:
+        groups.setdefault(decision.reason, []).append(decision)
+    for reason in sorted(groups, key=order.index):
+        group = groups[reason]
+        name = Text(reason, style="yellow")
+        name.append(f"\n{meaning[reason]}", style="dim")
+        table.add_row(name, str(len(group)), listed(group))
+    return table
 
 
 def placed(lore: Block | Entry) -> str:

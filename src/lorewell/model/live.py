@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import orjson
 
@@ -33,6 +33,15 @@ class Occasion:
     prompt_id: str
     source: Door
     conversation_id: str | None = None
+
+    @classmethod
+    def of(
+        cls, prompt_id: str | None, source: Door, conversation_id: str | None = None
+    ) -> Self | None:
+        """Return the occasion; None if nobody said which prompt it is for."""
+        if prompt_id is None:
+            return None
+        return cls(prompt_id=prompt_id, source=source, conversation_id=conversation_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

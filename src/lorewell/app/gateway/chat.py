@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
-from urllib.parse import urlencode
 
 from lorewell.app.access import Entered
 from lorewell.app.activation import activate_kept
@@ -15,6 +14,7 @@ from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
 from lorewell.app.gateway.bound import Bound
 from lorewell.app.gateway.options import Gateway, Sent
+from lorewell.app.ledgers import ledger_path
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.activation import activate_replica
 from lorewell.app.selection import select_context
@@ -94,7 +94,7 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What a policy found for a turn; `ledger` is the path of its ledger, if that is kept."""
+    """What a policy found for a turn; `ledger` opens its ledger, if that is kept."""
 
     blocks: Sequence[HostBlock]
     ledger: str | None
@@ -192,20 +192,19 @@ class _Run:
             update={"explain": "selected"}
         )
         response = await activate_replica(self.services, self.tenant_id, request, self._occasion)
-        kept_as = response.activation_id
         return _Found(
             blocks=from_replica(response.entries),
-            ledger=None if kept_as is None else f"/v1/replica/activations/{kept_as}",
+            ledger=ledger_path("replica", self.tenant_id, response.activation_id),
         )
 
     async def _select(self) -> _Found:
         query = make_query(self.draft, self._inputs())
         request = query.request.model_copy(update={"explain": "selected"})
         response = await select_context(self.services, self.tenant_id, request, self._occasion)
-        is_kept = self.services.keeper.is_on
+        kept_as = response.selection_fingerprint if self.services.keeper.is_on else None
         return _Found(
             blocks=from_selection(response.blocks),
-            ledger=f"/v1/selections/{response.selection_fingerprint}" if is_kept else None,
+            ledger=ledger_path("native", self.tenant_id, kept_as),
             selection=response,
         )
 
@@ -220,7 +219,7 @@ class _Run:
         )
         return _Found(
             blocks=from_activation(response, split_lasting=self.gateway.stable_prefix),
-            ledger=None if kept_as is None else f"/v1/sillytavern/activations/{kept_as}",
+            ledger=ledger_path("sillytavern", self.tenant_id, kept_as),
         )
 
     @property
@@ -250,7 +249,6 @@ class _Run:
         """Return the messages, and what there is to tell of them."""
         indexes = {id(item.message): index for index, item in enumerate(self.draft)}
         placed = (each.id for each in made.placements if each.message_index is not None)
-        query = urlencode({"tenant_id": self.tenant_id})
         return Enriched(
             prompt_id=self.bound.prompt_id,
             policy=self.bound.policy,
@@ -258,7 +256,7 @@ class _Run:
             messages=tuple(indexes.get(id(message), message) for message in made.messages),
             entry_ids=tuple(dict.fromkeys(placed)),
             worldbook_tokens=made.figures.worldbook_tokens,
-            ledger=None if found.ledger is None else f"{found.ledger}?{query}",
+            ledger=found.ledger,
             prefix=made.prefix,
             selection=found.selection,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
-from urllib.parse import urlencode
 
 from lorewell.engine.sillytavern.javascript import sort_descending
 from lorewell.engine.sillytavern.lore import Lore
@@ -78,11 +77,6 @@ class _Figures(NamedTuple):
     ledger: str | None
     tokens: int | None
     token_budget: int | None
-
-
-def ledger_path(path: str, tenant_id: str) -> str:
-    """Return path and query that open a ledger."""
-    return f"{path}?{urlencode({'tenant_id': tenant_id})}"
 
 
 def of_selection(answer: SelectResponse, ledger: str | None, told: Told) -> LiveSelection:

@@ -36,9 +36,9 @@ class Frame:
 class Subscription:
     """Frames for one subscriber, in order. Who puts them in never waits."""
 
-    def __init__(self, first: Sequence[Frame] = ()) -> None:
+    def __init__(self) -> None:
         self._waiting: deque[Frame] = deque()
-        self._first = first
+        self._first: Sequence[Frame] = ()
         self._after = self._chars = 0
         self._arrived = asyncio.Event()
         self.is_slow = False

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from lorewell.app.live.events import ledger_path, of_replica
+from lorewell.app.ledgers import ledger_path
+from lorewell.app.live.events import of_replica
 from lorewell.app.loaded import check_size, find_rows, snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.near import TurnVectors, asked_of, embed_turn, read_scores
@@ -106,8 +107,7 @@ async def activate_replica(
         kept = KeptReplica(request, turn.pins, vectors)
         services.keeper.keep(tenant_id, response.activation_id, kept)
     if services.live is not None and occasion is not None:
-        path = f"/v1/replica/activations/{response.activation_id}"
-        ledger = None if response.activation_id is None else ledger_path(path, tenant_id)
+        ledger = ledger_path("replica", tenant_id, response.activation_id)
         stored = {each.key: each.row.book_id for each in turn.named if each.row is not None}
         make = partial(of_replica, response, stored, ledger)
         services.live.publish(tenant_id, occasion, make)
@@ -115,12 +115,6 @@ async def activate_replica(
     if structlog.is_configured() and log.is_enabled_for(logging.INFO):
         await asyncio.to_thread(_log, response)
     return response
-
-
-def occasion_of(request: ReplicaRequest, prompt_id: str | None = None) -> Occasion | None:
-    """Return what a turn is for: the prompt that is given, else the one that it names, if any."""
-    name = prompt_id or request.prompt_id
-    return None if name is None else Occasion(prompt_id=name, source="replica")
 
 
 def _log(response: ReplicaResponse) -> None:

@@ -13,10 +13,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lorewell.app.replica.activation import activate_replica, occasion_of
+from lorewell.app.replica.activation import activate_replica
 from lorewell.app.services import Services
 from lorewell.engine.replica import Draft, Message, assemble
 from lorewell.errors import PolicyMismatchError
+from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_json, parse_model
 from lorewell.model.replica import ReplicaRequest, ReplicaResponse
 from lorewell.model.replica_chat import ReplicaFrame
@@ -131,7 +132,7 @@ async def activate_chat(services: Services, tenant_id: str, chat: ReplicaChat) -
     Raises:
         LorewellError: as `activate_replica`.
     """
-    occasion = occasion_of(chat.request)
+    occasion = Occasion.of(chat.request.prompt_id, "replica")
     try:
         return await activate_replica(services, tenant_id, chat.request, occasion)
     except PolicyMismatchError:

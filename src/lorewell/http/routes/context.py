@@ -62,7 +62,7 @@ async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Respo
     Who watches the prompt that it is for is told of it.
     """
     request = await call.body(SelectRequest)
-    occasion = None if prompt_id is None else Occasion(prompt_id=prompt_id, source="select")
+    occasion = Occasion.of(prompt_id, "select")
     return await answer_selection(
         call, await select_context(call.services, call.tenant_id, request, occasion)
     )

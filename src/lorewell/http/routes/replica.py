@@ -8,7 +8,6 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.replica.activation import (
     activate_replica as activate,
-    occasion_of,
     open_replica,
     preview_replica as preview,
 )
@@ -25,6 +24,7 @@ from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
 from lorewell.http.openapi import json_body, told
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
+from lorewell.model.live import Occasion
 
 TAG = "replica"
 MAX_BYTES = 16 * 1024 * 1024  # spec/replica.md §6.2
@@ -56,7 +56,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
     Who watches the prompt that it is for is told of it: that of the query, else that of the body.
     """
     request = await call.body(ReplicaRequest, MAX_BYTES)
-    occasion = occasion_of(request, prompt_id)
+    occasion = Occasion.of(prompt_id or request.prompt_id, "replica")
     found = await activate(call.services, call.tenant_id, request, occasion)
     call.shared.metrics.activated(found)
     return await answer_written(found, parts=len(found.decisions))

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.activation import (
     activate_turn,
-    occasion_of,
     open_activation,
     preview_turn,
     replay_chat as replay,
@@ -32,6 +31,7 @@ from lorewell.model import (
     ReplayResponse,
     SillyTavernResponse,
 )
+from lorewell.model.live import Occasion
 
 TAG = "sillytavern"
 _PROBLEMS = (
@@ -70,7 +70,8 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     request = await call.body(ActivateRequest)
     if request.conversation_id is not None:
         await call.need("write")
-    occasion = occasion_of(request, prompt_id)
+    name = prompt_id or request.prompt_id
+    occasion = Occasion.of(name, "activate", request.conversation_id)
     found = await activate_turn(call.services, call.tenant_id, request, occasion)
     return await answer_written(found, parts=len(found.verdicts))
 
