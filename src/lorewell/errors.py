@@ -101,6 +101,12 @@ class SnapshotTooLargeError(InvalidInputError):
     code = "snapshot_too_large"
 
 
+class TooExpensiveError(InvalidInputError):
+    """The request needs more steps of work than the limit; `details` say what costs them."""
+
+    code = "too_expensive"
+
+
 class SelectionError(InvalidInputError):
     """A required entry can't be placed; nothing was selected. `details` say which entry and why."""
 
@@ -319,6 +325,12 @@ class TooManySocketsError(UnavailableError):
     """This process has as many sockets and streams open as it may."""
 
     code = "too_many_sockets"
+
+
+class OverloadedError(UnavailableError):
+    """The service is too busy, or the work took longer than its time limit; retry later."""
+
+    code = "overloaded"
 
 
 class WorldbookUnavailableError(UnavailableError):
