@@ -24,6 +24,7 @@ Json = Any
 UNKNOWN_BOOK = "99999999-9999-4999-8999-999999999999"
 BOOK = {"name": "Harbour", "entries": [{"id": "lamp", "content": "A lamp.", "keys": ["lamp"]}]}
 WORLD_INFO = b'{"entries": {"0": {"uid": 0, "key": ["lamp"], "content": "A lamp."}}}'
+PATIENT = {"turn_seconds": 60, "queue_seconds": 60}  # a busy machine fails no test
 _HOST = "http://localhost"
 
 
@@ -99,7 +100,8 @@ def serving(
 ) -> Iterator[Api]:
     """Yield an application with these settings, and with this store or embedder if given."""
     # Every route can be asked; whoever wants an upstream that answers names one.
-    settings = load_settings(**{"gateway_upstream_url": "http://127.0.0.1:9/v1", **given})
+    usual = {"gateway_upstream_url": "http://127.0.0.1:9/v1", **PATIENT}
+    settings = load_settings(**{**usual, **given})
     services = build_services(settings)
     if with_embedder is not None:
         queries = QueryVectors(with_embedder)

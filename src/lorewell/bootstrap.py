@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from lorewell.app.cache import BookCache
+from lorewell.app.computing.places import PlaceLimits
+from lorewell.app.computing.pool import ComputeLimits, Computing
 from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
@@ -63,6 +65,7 @@ def build_services(settings: Settings) -> Services:
         store=store,
         clock=clock,
         new_id=new_uuid,
+        computing=Computing(_compute_limits(settings)),
         cache=BookCache(limit_bytes=settings.cache_bytes),
         recent=Recent(),
         keeper=Keeper(store, clock, keep_s=settings.ledger_keep_s),
@@ -80,6 +83,21 @@ def build_services(settings: Settings) -> Services:
         one_by_one=OneByOne(),
         jobs=Jobs(),
         live=LiveHub(store, clock, keep_s=settings.live_keep_s) if settings.live else None,
+    )
+
+
+def _compute_limits(settings: Settings) -> ComputeLimits:
+    return ComputeLimits(
+        threads=settings.compute_threads,
+        places=PlaceLimits(
+            requests=settings.compute_requests,
+            tenant_requests=settings.compute_tenant_requests,
+            queue=settings.compute_queue,
+            tenant_queue=settings.compute_tenant_queue,
+        ),
+        queue_seconds=settings.queue_seconds,
+        turn_seconds=settings.turn_seconds,
+        max_steps=settings.max_steps,
     )
 
 
@@ -150,6 +168,7 @@ async def start(services: Services) -> None:
 async def stop(services: Services) -> None:
     """End what runs, write what waits to be written, and let go of the database."""
     await services.jobs.stop()
+    services.computing.close()
     with suppress(StorageUnavailableError):  # then kept requests are lost: they are a convenience
         await services.keeper.flush()
     if services.live is not None:

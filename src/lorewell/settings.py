@@ -27,6 +27,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from lorewell.engine.steps import MAX_STEPS
 from lorewell.errors import Fault, ValidationFailedError
 
 PREFIX = "LOREWELL_"
@@ -109,6 +110,41 @@ class Settings(BaseSettings):
     )
     max_snapshot_chars: int = Field(
         10_000_000, ge=1, description="Characters of content of all books of one selection at most."
+    )
+    compute_threads: int = Field(
+        2,
+        ge=1,
+        le=64,
+        description="Pieces of work that a process computes at the same time; other cores take "
+        "other workers.",
+    )
+    compute_requests: int = Field(
+        64, ge=2, le=10_000, description="Requests that a process computes in turn."
+    )
+    compute_tenant_requests: int = Field(
+        4, ge=1, le=10_000, description="Requests of one tenant among them."
+    )
+    compute_queue: int = Field(
+        256, ge=1, le=100_000, description="Requests that wait to be computed by a process."
+    )
+    compute_tenant_queue: int = Field(
+        64, ge=1, le=100_000, description="Requests of one tenant among them."
+    )
+    queue_seconds: Seconds = Field(
+        10.0, description="Seconds for which a request waits to be computed."
+    )
+    turn_seconds: Seconds = Field(
+        2.0, description="Seconds for which a request computes, without those that it waits."
+    )
+    max_steps: int = Field(
+        MAX_STEPS,
+        ge=1_000,
+        le=10**12,
+        description="Steps of work of one request, about a microsecond each; the same request "
+        "takes as many on every machine.",
+    )
+    shutdown_seconds: Seconds = Field(
+        10.0, description="Seconds within which a process ends that is told to stop."
     )
     cache_bytes: int = Field(
         512 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
@@ -381,6 +417,7 @@ class SettingInfo:
 _UNITS = {
     "_bytes": "bytes",
     "_s": "seconds",
+    "_seconds": "seconds",
     "_chars": "characters",
     "_entries": "entries",
     "_states": "states",

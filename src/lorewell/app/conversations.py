@@ -9,7 +9,6 @@ nothing.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -50,13 +49,15 @@ class Beginning:
         return request.model_copy(update={"timed_state": self.timed_state})
 
 
-async def hash_beginnings(request: ActivateRequest) -> list[str]:
+async def hash_beginnings(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> list[str]:
     """Return the hash of the first 0, 1, 2, … messages of a conversation's chat, at last of all."""
     if request.conversation_id is None:
         return []
     if sum(len(line.content) for line in request.chat) < _SHORT_CHARS:  # done before a thread is
         return _hash_beginnings(request.chat)
-    return await asyncio.to_thread(_hash_beginnings, request.chat)
+    return await services.computing.run(tenant_id, lambda: _hash_beginnings(request.chat))
 
 
 def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
@@ -143,7 +144,12 @@ async def get_conversation(
             raise _no_conversation(conversation_id)
         return row, tx.list_states(tenant_id, conversation_id)
 
-    row, states = await services.store.read(load)
+    async with services.computing.turn(tenant_id) as turn:
+        row, states = await services.store.read(load)
+        return await turn.run(lambda: _conversation(row, states))
+
+
+def _conversation(row: ConversationRow, states: Sequence[tuple[StateMark, bytes]]) -> Conversation:
     return Conversation(
         **_info(row),
         states=tuple(

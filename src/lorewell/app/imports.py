@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,13 +23,13 @@ class File:
     data: bytes
 
 
-async def preview(file: File) -> ImportPreview:
+async def preview(services: Services, tenant_id: str, file: File) -> ImportPreview:
     """Return what a file would become; nothing is stored.
 
     Raises:
         ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: it can't be read.
     """
-    found = await asyncio.to_thread(import_file, file.data, name=file.name)
+    found = await services.computing.run(tenant_id, lambda: import_file(file.data, name=file.name))
     return ImportPreview(book=found.book, import_report=found.report)
 
 
@@ -51,7 +50,7 @@ async def import_files(
         IdempotencyConflictError: the key stands for another request.
     """
     check_key(key)
-    prepared = await asyncio.to_thread(lambda: [_prepare(file) for file in files])
+    prepared = await services.computing.run(tenant_id, lambda: [_prepare(file) for file in files])
     ids = [services.new_id() for _ in prepared]
     named = [[file.name, hashed] for file, (hashed, _) in zip(files, prepared, strict=True)]
     claim = Claim(tenant_id, key, hash_of("files", named))

@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # who has no vectors loads no numpy for them
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
-Given = TypeVar("Given")
 
 
 class Transaction(Protocol):
@@ -314,11 +313,6 @@ class Store(Protocol):
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
-
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        """As `read`, and run `then` on what it gave in the same worker thread, outside of it."""
 
     def mark(self) -> Hashable | None:
         """Return a value that stays equal while nobody commits anything, whatever the process.

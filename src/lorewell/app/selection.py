@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -10,7 +9,7 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.cache import BookCache
 from lorewell.app.documents import load_model
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_selection
@@ -141,15 +140,11 @@ async def _select(
         loaded = load_books(tx, cache, tenant_id, request.books)
         return loaded, _scores(tx, tenant_id, loaded, query)
 
-    def answer(
-        given: tuple[list[Loaded], VectorScores],
-    ) -> tuple[list[CacheKey[CompiledBook]], SelectResponse]:
-        loaded, vectors = given
-        books = [compiled(cache, services.counter, each) for each in loaded]
-        return [key_of(each.row) for each in loaded], _timed(services, books, request, vectors)
-
-    keys, response = await services.store.read_then(load, answer)
-    recent.keep(name, mark, keys)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, vectors = await services.store.read(load)
+        books = [await compiled(services, turn, each) for each in loaded]
+        response = await turn.run(lambda: _timed(services, books, request, vectors))
+    recent.keep(name, mark, [key_of(each.row) for each in loaded])
     recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
 
@@ -210,10 +205,13 @@ async def preview_context(
         ]
         return loaded, _scores(tx, tenant_id, named, query)
 
-    def answer(given: tuple[list[Loaded | None], VectorScores]) -> SelectResponse:
-        loaded, vectors = given
+    def answer(
+        loaded: Sequence[Loaded | None],
+        stored: Mapping[int, CompiledBook],
+        vectors: VectorScores,
+    ) -> SelectResponse:
         books = [
-            _preview_book(services, item, each, index)
+            stored.get(index) or _preview_book(services, item, each, index)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
@@ -227,7 +225,14 @@ async def preview_context(
             vectors = without(vectors, unstored)
         return _timed(services, books, parse_model(SelectRequest, fields), vectors)
 
-    return await services.store.read_then(load, answer)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, vectors = await services.store.read(load)
+        named = {
+            index: await compiled(services, turn, each)
+            for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
+            if each is not None and isinstance(item, BookRef)
+        }
+        return await turn.run(lambda: answer(loaded, named, vectors))
 
 
 def _load_item(
@@ -246,13 +251,13 @@ def _preview_book(
     loaded: Loaded | None,
     index: int,
 ) -> CompiledBook:
+    """Compile a book that is stored nowhere as it is."""
     if isinstance(item, InlineBook):
         return compile_book(
             item.book, book_id=item.book_id, revision=item.revision, counter=services.counter
         )
-    assert loaded is not None  # noqa: S101  what is not given whole was loaded
-    if isinstance(item, BookRef):
-        return compiled(services.cache, services.counter, loaded)
+    # What is not given whole was loaded, and what is only named was compiled.
+    assert loaded is not None and isinstance(item, ChangedBook)  # noqa: S101, PT018
     row = loaded.row
     book = changed(load_model(loaded.content or b""), item, "books", index)
     return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
@@ -290,22 +295,24 @@ def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:
     )
 
 
-async def count_tokens(services: Services, request: TokenCountRequest) -> TokenCounts:
+async def count_tokens(
+    services: Services, tenant_id: str, request: TokenCountRequest
+) -> TokenCounts:
     """Return the tokens of each text, with the service's own tokenizer unless one is named.
 
     Raises:
         ValidationFailedError: the tokenizer is neither bundled nor the service's own.
     """
+    chosen = await choose_counter(services, tenant_id, request.tokenizer)
 
     def count() -> TokenCounts:
-        chosen = choose_counter(services, request.tokenizer)
         counts = tuple(chosen.count(text) for text in request.texts)
         return TokenCounts(tokenizer=chosen.name, counts=counts)
 
-    return await asyncio.to_thread(count)
+    return await services.computing.run(tenant_id, count)
 
 
-def choose_counter(services: Services, name: str | None) -> TokenCounter:
+async def choose_counter(services: Services, tenant_id: str, name: str | None) -> TokenCounter:
     """Return the service's own counter, or that of the bundled encoding that is named.
 
     Raises:
@@ -316,4 +323,5 @@ def choose_counter(services: Services, name: str | None) -> TokenCounter:
     if name not in BUNDLED:  # any other name would be taken for a file's
         fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
         raise ValidationFailedError.at(fault)
-    return counter(name)
+    # The first time a vocabulary is loaded, which is no part of the request's own work.
+    return await services.computing.finish(tenant_id, lambda: counter(name))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from tempfile import SpooledTemporaryFile
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -22,6 +22,8 @@ from lorewell.model.parse import parse_json, parse_model
 from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
+Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Does work in the compute pool, on behalf of the request's tenant."""
 
 # Parsing less than this takes less time than to hand it to a thread and back.
 _SMALL_BYTES = 32_768
@@ -95,9 +97,16 @@ def check_media_type(request: Request, wanted: str) -> None:
 
 
 async def read_model(
-    request: Request, settings: Settings, model: type[Model], most_bytes: int | None = None
+    request: Request,
+    settings: Settings,
+    model: type[Model],
+    most_bytes: int | None = None,
+    *,
+    compute: Compute,
 ) -> Model:
     """Return the JSON body as a model; `most_bytes` as in `receive_body`.
+
+    A large one is parsed by `compute`.
 
     Raises:
         UnsupportedMediaTypeError: it is said to be no JSON.
@@ -112,7 +121,8 @@ async def read_model(
         body.seek(0)
         if size < _SMALL_BYTES:
             return parse_model(model, parse_json(body.read()))
-        return await asyncio.to_thread(lambda: parse_model(model, parse_json(body.read())))
+        parsed: Model = await compute(lambda: parse_model(model, parse_json(body.read())))
+        return parsed
 
 
 async def read_body(request: Request, settings: Settings) -> bytes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar, cast
 from urllib.parse import quote
@@ -31,12 +30,14 @@ from lorewell.model import (
 from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
+Result = TypeVar("Result")
 
 Written = SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204
-_LARGE_LEDGER = 1_000
+# Encoding less than this takes less time than to hand it to a thread and back.
+_SMALL_LEDGER, _SMALL_CHARS = 1_000, 100_000
 _MAX_STEM_CHARS = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -73,11 +74,21 @@ class Call:
 
     async def body(self, model: type[Model], most_bytes: int | None = None) -> Model:
         """Return the JSON body as a model; its route may take less than others do."""
-        return await read_model(self.request, self.shared.settings, model, most_bytes)
+        settings = self.shared.settings
+        return await read_model(self.request, settings, model, most_bytes, compute=self.compute)
 
     async def files(self, field: str, most: int) -> Sequence[File]:
         """Return the files of a form."""
-        return await read_files(self.request, self.shared.settings, field, most)
+        settings = self.shared.settings
+        return await read_files(self.request, settings, field, most, compute=self.compute)
+
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Return what the work returns, done in the compute pool on behalf of the tenant."""
+        return await self.services.computing.run(self.tenant_id, work)
+
+    async def finish(self, work: Callable[[], Result]) -> Result:
+        """Return what the end of the work returns, whose larger part was computed before."""
+        return await self.services.computing.finish(self.tenant_id, work)
 
 
 def shared(request: Request) -> Shared:
@@ -142,11 +153,12 @@ def answer_created(result: CreateResult) -> Response:
 async def answer_selection(call: Call, response: SelectResponse) -> Response:
     """Return a selection, encoded straight from its values."""
     call.shared.metrics.selected(response)
-    return await answer_written(response, parts=len(response.decisions))
+    chars = sum(len(block.content) for block in response.blocks)
+    if len(response.decisions) < _SMALL_LEDGER and chars < _SMALL_CHARS:
+        return answer_json(response.to_json())
+    return await answer_written(call, response)
 
 
-async def answer_written(response: Written, *, parts: int) -> Response:
-    """Return what is encoded straight from its values: where it has many parts, in a thread."""
-    if parts > _LARGE_LEDGER:
-        return answer_json(await asyncio.to_thread(response.to_json))
-    return answer_json(response.to_json())
+async def answer_written(call: Call, response: Written) -> Response:
+    """Return what is encoded straight from its values."""
+    return answer_json(await call.finish(response.to_json))

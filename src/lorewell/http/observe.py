@@ -6,6 +6,7 @@ import asyncio
 import traceback
 from contextlib import suppress
 from time import perf_counter
+from typing import NoReturn
 from uuid import uuid4
 
 import structlog
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.cache import BookCache
+from lorewell.app.computing.pool import caller_leaves
 from lorewell.app.live.hub import LiveCounts
 from lorewell.errors import LorewellError, StorageUnavailableError
 from lorewell.http.bodies import declared_bytes
@@ -60,6 +62,7 @@ class Observe:
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         exchange = _Exchange(scope, receive, send, request_id)
+        caller_leaves.set(exchange.wait_until_gone)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):
@@ -140,15 +143,29 @@ class _Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         self._receive, self._send, self._request_id = receive, send, request_id
-        self._unread = _has_large_body(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        self._unread = _has_large_body(headers)
+        self._has_body = "transfer-encoding" in headers or declared_bytes(headers) > 0
         self._lingers = False
         self.status = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         if not message.get("more_body"):
-            self._unread = False
+            self._unread = self._has_body = False
         return message
+
+    async def wait_until_gone(self) -> NoReturn:
+        """Wait for the client to leave.
+
+        Raises:
+            ClientDisconnect: it did.
+        """
+        if self._has_body:  # what would be received is the route's to take
+            await asyncio.Event().wait()
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        raise ClientDisconnect
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

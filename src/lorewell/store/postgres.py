@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -36,7 +34,6 @@ from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
 from lorewell.store.vectors_pgvector import PgVectors, make_hnsw
 
 Result = TypeVar("Result")
-Given = TypeVar("Given")
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.05
@@ -100,7 +97,6 @@ class PostgresStore:
         self,
         url: str,
         *,
-        threads: int,
         pool_size: int,
         wait_seconds: float,
         statement_cache_size: int,
@@ -121,21 +117,11 @@ class PostgresStore:
         self._snapshots = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        self._threads = ThreadPoolExecutor(threads, "lorewell-worker")
         self._closed = False
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
         return await self._run(self._snapshots, unit_of(PostgresTransaction, work), commit=False)
-
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        """As `read`, and run `then` in a thread on what it gave, when the connection is free."""
-        given = await self.read(work)
-        self._check_open()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(copy_context().run, then, given))
 
     def mark(self) -> None:
         """Return None: whether another replica has written, only the server knows."""
@@ -214,9 +200,8 @@ class PostgresStore:
         return None if current else "migrations"
 
     async def close(self) -> None:
-        """Let go of threads and connections; what runs on one of them yet ends undisturbed."""
+        """Let go of all connections; what runs on one of them yet ends undisturbed."""
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         await self._engine.dispose()
 
     async def _run(self, engine: AsyncEngine, unit: Unit[Result], *, commit: bool) -> Result:

@@ -29,7 +29,6 @@ from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
 from lorewell.store.vectors_sqlite import Matrices, SqliteVectors
 
 Result = TypeVar("Result")
-Given = TypeVar("Given")
 
 IN_MEMORY = ":memory:"
 _PAUSE_SECONDS = 0.005
@@ -82,13 +81,6 @@ class SqliteStore:
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent snapshot that shows every acknowledged write."""
         return await self._hop(self._reading, partial(self._read, unit_of(self._make, work)))
-
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        """As `read`, and run `then` on what it gave in the same thread, after the transaction."""
-        unit = unit_of(self._make, work)
-        return await self._hop(self._reading, lambda: then(self._read(unit)))
 
     def mark(self) -> Hashable | None:
         """Return SQLite's count of others' commits as one more connection sees it: 3 µs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +37,7 @@ from lorewell.model.assembled import AssembleResponse, SharedPrefix
 from lorewell.model.live import Occasion
 from lorewell.model.text import canonical_json
 
-_LARGE_CHARS = 50_000
+_SMALL_CHARS = 50_000
 _ID_CHARS = 40
 
 ChatMessage = Mapping[str, object]
@@ -137,7 +136,7 @@ async def enrich(
         turn=turn,
         draft=draft,
         conversation_id=conversation_id,
-        seed=await _seed(conversation_id, turn),
+        seed=await _seed(services, tenant_id, conversation_id, turn),
     )
     found = await run.find()
     return run.tell(found, await run.assemble(found))
@@ -239,8 +238,7 @@ class _Run:
         def put_together() -> AssembleResponse:
             return assemble(self.draft, found.blocks, options, counter=self.gateway.counter)
 
-        is_large = self.turn.chars > _LARGE_CHARS
-        made = await asyncio.to_thread(put_together) if is_large else put_together()
+        made = await self.services.computing.run(self.tenant_id, put_together)
         if gateway.stable_prefix:
             gateway.sent.keep(*name, Sent(messages=made.messages, chars=self.turn.chars))
         return made
@@ -288,10 +286,12 @@ def _conversation_of(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessag
     return "gateway-" + _digest([tenant_id, prompt_id, next(texts, "")])
 
 
-async def _seed(conversation_id: str, turn: ChatTurn) -> str:
+async def _seed(services: Services, tenant_id: str, conversation_id: str, turn: ChatTurn) -> str:
     """Return what chance is drawn from: a retry of the same messages draws the same again."""
     said = [conversation_id, turn.messages]
-    return await asyncio.to_thread(_digest, said) if turn.chars > _LARGE_CHARS else _digest(said)
+    if turn.chars <= _SMALL_CHARS:
+        return _digest(said)
+    return await services.computing.run(tenant_id, lambda: _digest(said))
 
 
 def _digest(value: object) -> str:

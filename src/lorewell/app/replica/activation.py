@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from lorewell.app.replica.worlds import (
     ReplicaBook,
     as_asked,
     compile_books,
+    compile_stored,
     find_books,
     load_books,
 )
@@ -113,7 +113,7 @@ async def activate_replica(
         services.live.publish(tenant_id, occasion, make)
     # Who never set up logging would get all of it, by structlog's default.
     if structlog.is_configured() and log.is_enabled_for(logging.INFO):
-        await asyncio.to_thread(_log, response)
+        await services.computing.finish(tenant_id, lambda: _log(response))
     return response
 
 
@@ -160,7 +160,9 @@ async def open_replica(services: Services, tenant_id: str, activation_id: str) -
         ]
         return load_books(tx, services.cache, found)
 
-    turn = await services.store.read_then(load, lambda books: _Turn.of(services, request, books))
+    async with services.computing.turn(tenant_id) as computing:
+        books = await compile_stored(services, computing, await services.store.read(load))
+        turn = await computing.run(lambda: _Turn.of(services, request, books))
     response = await _answer(services, tenant_id, turn, kept.vectors)
     if response.activation_id != activation_id:
         raise NotFoundError("The vectors that this turn was made with are gone.")
@@ -253,7 +255,9 @@ async def _find_and_activate(
         turn = _Turn.of(services, request, found)
         return turn, None if turn.asked else turn.answer(RagScores())
 
-    turn, response = await services.store.read_then(load, begin)
+    async with services.computing.turn(tenant_id) as computing:
+        books = await compile_stored(services, computing, await services.store.read(load))
+        turn, response = await computing.run(lambda: begin(books))
     if response is not None:
         return turn, response, TurnVectors()
     vectors = await embed_turn(services, tenant_id, turn.books, turn.asked)
@@ -263,6 +267,8 @@ async def _find_and_activate(
 async def _answer(
     services: Services, tenant_id: str, turn: _Turn, vectors: TurnVectors
 ) -> ReplicaResponse:
-    return await services.store.read_then(
-        lambda tx: read_scores(tx, tenant_id, turn.books, turn.asked, vectors), turn.answer
-    )
+    async with services.computing.turn(tenant_id) as computing:
+        scores = await services.store.read(
+            lambda tx: read_scores(tx, tenant_id, turn.books, turn.asked, vectors)
+        )
+        return await computing.run(lambda: turn.answer(scores))

@@ -5,7 +5,6 @@ Source: spec/replica.md §5, §6.2.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import unicodedata
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -143,7 +142,7 @@ async def activate_chat(services: Services, tenant_id: str, chat: ReplicaChat) -
 
 
 async def reply(
-    services: Services, chat: ReplicaChat, found: ReplicaResponse
+    services: Services, tenant_id: str, chat: ReplicaChat, found: ReplicaResponse
 ) -> AsyncGenerator[str]:
     """Yield the frames that follow the active entries: the reply in chunks, and that it is whole.
 
@@ -153,7 +152,9 @@ async def reply(
         UpstreamError: the model server gives no reply, or breaks off in the middle of one.
     """
     if services.model is not None:
-        assembled = await asyncio.to_thread(assemble, chat.draft, found.entries)
+        assembled = await services.computing.run(
+            tenant_id, lambda: assemble(chat.draft, found.entries)
+        )
         messages = [message._asdict() for message in assembled.messages]
         parts: list[str] = []
         async with aclosing(services.model.stream(messages)) as pieces:

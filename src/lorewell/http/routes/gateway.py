@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import orjson
@@ -23,6 +22,7 @@ from lorewell.errors import (
     RequiredPlacementUnsupportedError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
+    TooExpensiveError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
@@ -67,6 +67,7 @@ router = APIRouter()
         BookNotFoundError,
         RevisionNotFoundError,
         SnapshotTooLargeError,
+        TooExpensiveError,
         RequiredPlacementUnsupportedError,
         RequiredDependencyUnavailableError,
         RequiredConflictError,
@@ -91,14 +92,26 @@ async def create_chat_completion(
     Takes the scope `read`, and `write` where the books keep timed state.
     """
     gateway, entered = await _enter(request)
-    completion = await _read(request)
-    turn = _turn_of(request, completion)
     services = shared(request).services
+    body = await read_body(request, shared(request).settings)
+    is_small = len(body) < _SMALL_BYTES
+    if is_small:
+        completion, turn = _parse(request, body)
+    else:
+        completion, turn = await services.computing.run(
+            entered.tenant_id, lambda: _parse(request, body)
+        )
     enriched = await enrich(services, gateway, entered, turn)
     if enriched is not None and enriched.selection is not None:
         shared(request).metrics.selected(enriched.selection)
     messages = None if enriched is None else enriched.messages
-    body = completion.write(messages, gateway.upstream_model or None)
+    model = gateway.upstream_model or None
+    if is_small:
+        body = completion.write(messages, model)
+    else:
+        body = await services.computing.finish(
+            entered.tenant_id, lambda: completion.write(messages, model)
+        )
     call = UpstreamCall(
         method="POST",
         path="/chat/completions",
@@ -145,11 +158,9 @@ async def _enter(request: Request) -> tuple[Gateway, Entered]:
     return gateway, entered
 
 
-async def _read(request: Request) -> Completion:
-    body = await read_body(request, shared(request).settings)
-    if len(body) < _SMALL_BYTES:
-        return Completion.parse(body)
-    return await asyncio.to_thread(Completion.parse, body)
+def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:
+    completion = Completion.parse(body)
+    return completion, _turn_of(request, completion)
 
 
 def _turn_of(request: Request, completion: Completion) -> ChatTurn:

@@ -18,6 +18,7 @@ from lorewell.errors import (
     PolicyMismatchError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import OK, Reading, answer_written
 from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
@@ -28,7 +29,12 @@ from lorewell.model.live import Occasion
 
 TAG = "replica"
 MAX_BYTES = 16 * 1024 * 1024  # spec/replica.md §6.2
-_PROBLEMS = (BindingInvalidError, PolicyMismatchError, SnapshotTooLargeError)
+_PROBLEMS = (
+    BindingInvalidError,
+    PolicyMismatchError,
+    SnapshotTooLargeError,
+    TooExpensiveError,
+)
 _GONE = (BookNotFoundError, RevisionNotFoundError)
 
 ActivationId = Annotated[str, Path(description="As an answer's `activation_id` says.")]
@@ -59,7 +65,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
     occasion = Occasion.of(prompt_id or request.prompt_id, "replica")
     found = await activate(call.services, call.tenant_id, request, occasion)
     call.shared.metrics.activated(found)
-    return await answer_written(found, parts=len(found.decisions))
+    return await answer_written(call, found)
 
 
 @router.get(
@@ -69,7 +75,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
 async def get_replica_activation(call: Reading, activation_id: ActivationId) -> Response:
     """Return a turn that was made a while ago with its whole ledger, computed now."""
     found = await open_replica(call.services, call.tenant_id, activation_id)
-    return await answer_written(found, parts=len(found.decisions))
+    return await answer_written(call, found)
 
 
 @router.post(
@@ -85,4 +91,4 @@ async def preview_replica(call: Reading) -> Response:
     """Activate from books of which some entries are other than stored; nothing is kept."""
     request = await call.body(ReplicaPreview, MAX_BYTES)
     found = await preview(call.services, call.tenant_id, request)
-    return await answer_written(found, parts=len(found.decisions))
+    return await answer_written(call, found)
