@@ -33,6 +33,7 @@ CHECKS = [
 ]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
+ENVIRONMENT = {"PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no waiting
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
@@ -80,7 +81,7 @@ def call(
     command: list[str], *, cwd: Path | None = ROOT, stdout: int | None = None, **env: str
 ) -> int:
     """Run a program to its end, in UTF-8 on every system; return its exit code."""
-    env = {**os.environ, "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **env}
+    env = {**os.environ, **ENVIRONMENT, **env}
     return subprocess.run(command, cwd=cwd, env=env, stdout=stdout, check=False).returncode
 
 
@@ -146,7 +147,12 @@ def install_browser() -> None:
 
 def run(args: list[str]) -> int:
     """Start the service on the sample books, or run `lorewell` with the arguments given."""
-    return call(tool("lorewell", *args), cwd=None) if args else call(tool("lorewell", *SERVE))
+    command = tool("lorewell", *(args or SERVE))
+    if not args:
+        os.chdir(ROOT)
+    if os.name != "nt":  # in place of this process, so that signals reach the service
+        os.execve(command[0], command, {**os.environ, **ENVIRONMENT})  # noqa: S606
+    return call(command, cwd=None)
 
 
 def check() -> int:
