@@ -16,7 +16,7 @@ from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import Attached, Library, Spot
 from lorewell.engine.sillytavern.world import compile_world
 from lorewell.engine.steps import Steps
-from lorewell.engine.tokens import BUNDLED, counter, count_tokens
+from lorewell.engine.tokens import BUNDLED, count_tokens, counter
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.parse import parse_model
 

@@ -41,7 +41,7 @@ def test_slices_find_what_a_slow_search_finds(
     for size in (1, 4, 12, 40):
         drawn = {"".join(source.choices("ab灯", k=source.randint(1, 6))) for _ in range(size)}
         text = "".join(source.choices("aab灯", k=400))
-        patterns = sorted(drawn) + ["a" * 14, text[100:120], text[90:120]]
+        patterns = [*sorted(drawn), "a" * 14, text[100:120], text[90:120]]
         found = index_of(patterns).find(text, Steps(), after=after)
         assert sorted(found) == naive(patterns, text, most, after)
         for number in range(len(patterns)):

@@ -9,8 +9,8 @@ import pytest
 from lorewell.engine.sillytavern import javascript as js
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.keys import find_plain, stands_alone
-from lorewell.engine.steps import Steps
 from lorewell.engine.sillytavern.macros import Macros
+from lorewell.engine.steps import Steps
 from lorewell.model.activate import MacroValues
 
 

@@ -10,9 +10,8 @@ from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
 
 _PIECE_CHARS: Final = 65_536
-_SPLIT: Final = re.compile(
-    r"[A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff](?=[ \n,.;:!?\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f])"
-)
+_LETTERS, _SIGNS = "A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff", " \n,.;:!?，。、！？；："
+_SPLIT: Final = re.compile(f"[{_LETTERS}](?=[{_SIGNS}])")
 CHARS_PER_STEP: Final = 20  # of a text whose tokens are counted
 DEFAULT_TOKENIZER = "cl100k_base"
 BUNDLED = ("cl100k_base", "o200k_base")
@@ -78,6 +77,25 @@ def count_tokens(counter: TokenCounter, text: str, steps: Steps) -> int:
         begin = end
         steps.watch()
     return total
+
+
+class CountedCounter:
+    """A counter whose work is counted as well."""
+
+    def __init__(self, counter: TokenCounter, steps: Steps) -> None:
+        """Count with a counter, and take the steps from a budget."""
+        self.name = counter.name
+        self._counter = counter
+        self._steps = steps
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens.
+
+        Raises:
+            TooExpensiveError: the budget is used up.
+        """
+        self._steps.spend("tokens", 1 + len(text) // CHARS_PER_STEP)
+        return count_tokens(self._counter, text, self._steps)
 
 
 class _HuggingFaceCounter:

@@ -18,8 +18,8 @@ _SLICE_CHARS: Final = 32_768  # the automaton is done with so many in 20 ms, wha
 _MOST_NESTED: Final = 2
 _MOST_KEY_CHARS: Final = 1_000  # of a key of the automaton
 _CHARS_PER_STEP, _HITS_PER_STEP = 100, 4
-# What `str.find` costs: units of a quarter nanosecond. In a short text a key of medium length may be
-# compared again at every place.
+# What `str.find` costs: units of a quarter nanosecond. In a short text a key of medium length may
+# be compared again at every place.
 _UNITS_PER_STEP, _UNITS_PER_CHAR, _MEDIUM_KEY, _SHORT_TEXT = 4_000, 13, 100, 30_000
 
 Hit = tuple[int, int, int]  # pattern, start, end

@@ -11,7 +11,6 @@ from lorewell.engine.sillytavern.forced import queue
 from lorewell.engine.sillytavern.item import Item
 from lorewell.engine.sillytavern.javascript import MISSING, as_text, in_object_order
 from lorewell.engine.sillytavern.ledger import Ledger
-from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.output import Output
 from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import EntryList, Library
@@ -69,8 +68,6 @@ def activate(
         forced=forced,
         tally=tally,
         ledger=ledger,
-        macros=Macros(request.macros, steps),
-        steps=steps,
     )
     if entries.entries:
         scan.run()

@@ -44,13 +44,14 @@ class Ledger:
 
     Attributes:
         kept: whether events are written down; a caller may then spare itself finding them out.
+        steps: what the scan may cost, events included.
         loop: the loop under way, from 1; 0 before the first.
     """
 
     def __init__(self, steps: Steps, *, kept: bool) -> None:
         """Begin with nothing."""
         self.kept = kept
-        self._steps = steps
+        self.steps = steps
         self.loop = 0
         self.events: list[Event] = []
         self.loops: list[Loop] = []
@@ -60,14 +61,14 @@ class Ledger:
         if self.kept:
             texts = (entry, facts.get("key"), facts.get("group"), facts.get("winner"))
             chars = sum(map(len, filter(None, texts)))
-            self._steps.spend("ledger", _STEPS_PER_EVENT + chars // _CHARS_PER_STEP)
+            self.steps.spend("ledger", _STEPS_PER_EVENT + chars // _CHARS_PER_STEP)
             self.events.append(Event(self.loop, kind, entry, **facts))
 
     def add_loop(self, loop: Loop) -> None:
         """Write a loop down."""
         names = (*loop.candidates, *loop.successful)
         chars = sum(map(len, names))
-        self._steps.spend("ledger", _STEPS_PER_EVENT + len(names) + chars // _CHARS_PER_STEP)
+        self.steps.spend("ledger", _STEPS_PER_EVENT + len(names) + chars // _CHARS_PER_STEP)
         self.loops.append(loop)
 
     def last_words(self) -> dict[str, Event]:

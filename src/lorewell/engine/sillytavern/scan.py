@@ -18,7 +18,6 @@ from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.sightings import Sightings
 from lorewell.engine.sillytavern.sources import EntryList, Spot
 from lorewell.engine.sillytavern.timed import TimedEffects
-from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import EventKind, Loop, State
 
@@ -42,11 +41,9 @@ class Scan:
         forced: dict[str, Item],
         tally: Tally,
         ledger: Ledger,
-        macros: Macros,
-        steps: Steps,
     ) -> None:
-        """Bind a scan to its entries and its turn."""
-        self._steps = steps
+        """Bind a scan to its entries and its turn; what it may cost is that of the ledger."""
+        self._steps = steps = ledger.steps
         self.active: dict[str, Item] = {}
         self.limit = limit_of(request)
         self.used = 0
@@ -60,7 +57,7 @@ class Scan:
         self._forced = forced
         self._tally = tally
         self._ledger = ledger
-        self._macros = macros
+        self._macros = macros = Macros(request.macros, steps)
         self._buffer = Buffer(request, macros, steps)
         alone = words.stands_alone if request.mending.word_borders else stands_alone
         self._lookout = Lookout(self._buffer, macros, request, alone, steps)
