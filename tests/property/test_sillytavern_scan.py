@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.engine.sillytavern.budget import Tally
+from lorewell.engine.sillytavern.budget import Charged, Tally
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.javascript import json_text
 from lorewell.engine.sillytavern.keys import Key
 from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import Attached, Library, Spot
 from lorewell.engine.sillytavern.world import compile_world
-from lorewell.engine.tokens import BUNDLED, counter
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import BUNDLED, count_tokens, counter
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.parse import parse_model
 
@@ -37,7 +38,40 @@ def test_pieces_add_up_to_the_whole(encoding: str, contents: list[str]) -> None:
     plain = [content.encode("utf-8", "replace").decode() for content in contents]
     tokens = counter(encoding)
     whole = "".join(content + "\n" for content in plain)
-    assert Tally(tokens, 0).begin(plain).tokens == tokens.count(whole)
+    assert Tally(tokens, 0, Steps()).begin(plain).tokens == tokens.count(whole)
+
+
+@pytest.mark.parametrize("encoding", BUNDLED)
+@given(loops=st.lists(st.lists(TEXTS, max_size=3), max_size=4))
+def test_text_that_grows_at_its_front_costs_what_the_whole_costs(
+    encoding: str, loops: list[list[str]]
+) -> None:
+    tally = Tally(counter(encoding), 7, Steps())
+    charged, whole = Charged(tally), list[str]()
+    for contents in loops:
+        plain = [content.encode("utf-8", "replace").decode() for content in contents]
+        if any(plain):
+            charged.put_before(plain)
+            whole = [*plain, *whole]
+        assert charged.tokens == tally.begin(whole).tokens
+
+
+SENTENCES = st.lists(
+    st.one_of(
+        TEXTS, st.sampled_from(["lamp", " oil", "don't", "灯塔", "。", "，", "あア", ".\n/", "  x"])
+    ),
+    max_size=20,
+).map("".join)
+
+
+@pytest.mark.parametrize("encoding", BUNDLED)
+@given(text=SENTENCES)
+def test_pieces_of_a_long_text_have_the_tokens_of_the_whole(encoding: str, text: str) -> None:
+    plain = text.encode("utf-8", "replace").decode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lorewell.engine.tokens._PIECE_CHARS", 3)
+        found = count_tokens(counter(encoding), plain, Steps())
+    assert found == counter(encoding).count(plain)
 
 
 @given(texts=st.lists(st.text(st.characters(codec=None)), max_size=20))

@@ -103,6 +103,8 @@ def compile_book(
                 cost=cost,
                 gate=gates.find(spec, template),
                 closure=closures[index],
+                weight=_weight(spec),
+                look=1 + (len(primary) + len(secondary) + _words(expression)) // 2,
                 idle=None if template or spec.probability < CERTAIN else idle,
             )
         )
@@ -124,11 +126,34 @@ def compile_book(
         ),
         always=tuple(e.index for e in entries if e.spec.required or e.spec.constant),
         with_regex=tuple(e.index for e in entries if e.has_regex),
+        ungated=tuple(e.index for e in entries if e.gate is None),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
         lexical=cache(lambda: build_index(_documents(book.entries))),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )
+
+
+def _weight(spec: Entry) -> int:
+    """Return the steps that it takes to weigh the conditions on the state."""
+    return 1 + sum(
+        _size(condition.value) + condition.path.count(".") // 4 for condition in spec.conditions
+    )
+
+
+def _size(value: object) -> int:
+    """Return how many values a JSON value is made of."""
+    match value:
+        case dict():
+            return 1 + sum(map(_size, value.values()))
+        case list() | tuple():
+            return 1 + sum(map(_size, value))
+        case _:
+            return 1
+
+
+def _words(expression: KeyExpression | None) -> int:
+    return 0 if expression is None else len(expression.keys) + len(expression.wanted)
 
 
 def cost_of(tag: str, content: str, counter: TokenCounter) -> int:
@@ -227,7 +252,7 @@ def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> C
     edges = max((closure.edges + 1 for closure in needed), default=0)
     # By id, so that the order of entries in the file decides nothing.
     by_id = sorted(members, key=lambda member: entries[member].id)
-    return Closure(members=tuple(by_id), edges=edges)
+    return Closure(members=tuple(by_id[: MAX_PACKAGE_ENTRIES + 1]), edges=edges)
 
 
 class _GateTable:

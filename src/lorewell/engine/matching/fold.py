@@ -6,33 +6,101 @@ changes the number of characters, the way back to the original is kept, one unit
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Final
 
-# Where a character may stand that composes with a starter before it: everything else of Unicode
-# holds none (a test walks all of it).
-_COMPOSING_AREAS = (
+from lorewell.engine.steps import Steps
+from lorewell.retrieval.normal import character_class, normalise
+
+# Where a character may stand that composes with a starter before it, is put in order, folds to
+# several or is none in NFC: everything else of Unicode holds none (a test walks all of it).
+_SPECIAL_AREAS: Final = (
     (0xC0, 0x3100),
+    (0xA600, 0xAC00),
     (0xF900, 0xFB50),
-    (0x10000, 0x17000),
-    (0x1D100, 0x1D200),
+    (0xFE00, 0x10000),
+    (0x10000, 0x1F000),
+    (0x2F800, 0x2FA20),
 )
 _SHORT_CHARS = 4_000
+_PIECE_CHARS = 16_384  # a longer text is folded in pieces, so that no single call takes long
+_CHARS_PER_STEP = 100
+_SHORT_STRETCH = 16
 _HANGUL_VOWELS_AND_FINALS = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
+
+Form = Callable[[str, Steps], "Folded"]
+
+
+def _special_characters() -> Iterator[str]:
+    for first, last in _SPECIAL_AREAS:
+        yield from map(chr, range(first, last))
 
 
 @cache
 def composing_characters() -> frozenset[str]:
     """Return the characters that may compose with the one before them."""
     found = {chr(point) for point in _HANGUL_VOWELS_AND_FINALS}
-    for first, last in _COMPOSING_AREAS:
-        for point in range(first, last):
-            parts = unicodedata.decomposition(chr(point)).split()
-            if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004  a canonical pair
-                found.add(chr(int(parts[1], 16)))
+    for character in _special_characters():
+        parts = unicodedata.decomposition(character).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004  a canonical pair
+            found.add(chr(int(parts[1], 16)))
     return frozenset(found)
+
+
+@cache
+def joining_characters() -> frozenset[str]:
+    """Return the characters that belong to the one before them: marks, and what composes."""
+    marks = (
+        each
+        for each in _special_characters()
+        if unicodedata.combining(unicodedata.normalize("NFD", each)[0])
+    )
+    return composing_characters().union(marks)
+
+
+@cache
+def growing_characters() -> frozenset[str]:
+    """Return the characters that fold to several."""
+    return frozenset(each for each in _special_characters() if len(each.casefold()) > 1)
+
+
+@cache
+def changing_characters() -> frozenset[str]:
+    """Return the characters that are others in NFC."""
+    return frozenset(
+        each for each in _special_characters() if unicodedata.normalize("NFC", each) != each
+    )
+
+
+@cache
+def _irregular(*, composed: bool, case_sensitive: bool) -> re.Pattern[str]:
+    """Return what finds the stretches of a text that may be others once it is folded.
+
+    Args:
+        composed: whether the text is in NFC, so that folding alone changes it.
+        case_sensitive: whether it is not folded.
+    """
+    growing = frozenset[str]() if case_sensitive else growing_characters()
+    if composed:
+        return re.compile(f"[{character_class(growing)}]")
+    alone = character_class(growing | changing_characters())
+    return re.compile(f".[{character_class(joining_characters())}]+|[{alone}]", re.DOTALL)
+
+
+@cache
+def _cuttable() -> re.Pattern[str]:
+    """Return what finds a place where a text can be cut: NFC joins and reorders nothing there."""
+    return re.compile(f"[^{character_class(joining_characters())}]")
+
+
+# A stretch of the folded text, from start to stop, and that of the original for which it stands, as
+# a whole. A plain tuple: long texts may have many of them.
+_Unit = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,74 +109,128 @@ class Folded:
 
     Attributes:
         text: what is searched.
-        begins: for each place in `text`, where its character begins in the original; -1 inside of
-            one. None when both texts have the same places.
-        ends: for each place in `text`, where the character before it ends in the original.
+        units: the places where the characters of the two texts are not one for one, in order.
+            Between them only the distance to the original place changes.
     """
 
     text: str
-    begins: tuple[int, ...] | None = None
-    ends: tuple[int, ...] | None = None
+    units: tuple[_Unit, ...] = ()
 
     def original_span(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the span in the original, or None when it cuts a character of it."""
-        if self.begins is None or self.ends is None:
+        if not self.units:
             return start, end
-        begin, stop = self.begins[start], self.ends[end]
-        return None if begin < 0 or stop < 0 else (begin, stop)
+        begin, stop = self._begin(start), self._end(end)
+        return None if begin is None or stop is None else (begin, stop)
+
+    @property
+    def length(self) -> int:
+        """The length of the original."""
+        if not self.units:
+            return len(self.text)
+        _, stop, _, end = self.units[-1]
+        return end + len(self.text) - stop
+
+    def _begin(self, start: int) -> int | None:
+        at = bisect_left(self.units, (start + 1,)) - 1
+        if at < 0:
+            return start
+        first, stop, begin, end = self.units[at]
+        if start == first:
+            return begin
+        return None if start < stop else end + start - stop
+
+    def _end(self, end: int) -> int | None:
+        at = bisect_left(self.units, (end,)) - 1
+        if at < 0:
+            return end
+        _, stop, _, last = self.units[at]
+        return None if end < stop else last + end - stop
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, composed) of each stretch of the text that normalises on its own."""
-    composing = composing_characters()
-    start = 0
-    for index in range(1, len(text) + 1):
-        if index < len(text) and (unicodedata.combining(text[index]) or text[index] in composing):
-            continue
-        yield start, index, unicodedata.normalize("NFC", text[start:index])
-        start = index
-
-
-def _units(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, character): each character of the NFC form and where it comes from."""
-    if unicodedata.is_normalized("NFC", text):
-        yield from ((index, index + 1, character) for index, character in enumerate(text))
-        return
-    for start, end, composed in _pieces(text):
-        if composed == text[start:end]:
-            yield from ((start + i, start + i + 1, c) for i, c in enumerate(composed))
-        else:  # of several characters each stands for the whole stretch: marks may change places
-            yield from ((start, end, character) for character in composed)
-
-
-def fold_case(text: str) -> Folded:
+def fold_case(text: str, steps: Steps) -> Folded:
     """Return the text as it is compared where case does not count."""
+    steps.spend("matching", 1 + len(text) // _CHARS_PER_STEP)
     if len(text) > _SHORT_CHARS:
-        return _fold(text, case_sensitive=False)
-    return _fold_short(text)
+        folded = _fold(text, steps, case_sensitive=False)
+    else:
+        folded = _fold_short(text)
+    if folded.units:
+        steps.spend("matching", len(folded.units))
+    return folded
 
 
-def keep_case(text: str) -> Folded:
+def keep_case(text: str, steps: Steps) -> Folded:
     """Return the text as it is compared where case counts."""
-    return _fold(text, case_sensitive=True)
+    steps.spend("matching", 1 + len(text) // _CHARS_PER_STEP)
+    folded = _fold(text, steps, case_sensitive=True)
+    if folded.units:
+        steps.spend("matching", len(folded.units))
+    return folded
+
+
+def keep_text(text: str, _: Steps) -> Folded:
+    """Return the text as it is, for regexes."""
+    return Folded(text)
 
 
 @lru_cache(maxsize=1_000)
 def _fold_short(text: str) -> Folded:
-    """As `_fold`, remembered: a chat asks for most of its texts turn by turn."""
-    return _fold(text, case_sensitive=False)
+    """As `_fold_piece`, remembered: a chat asks for most of its texts turn by turn."""
+    return _fold_piece(text, case_sensitive=False)
 
 
-def _fold(text: str, *, case_sensitive: bool) -> Folded:
-    composed = unicodedata.normalize("NFC", text)
+def _fold(text: str, steps: Steps, *, case_sensitive: bool) -> Folded:
+    if len(text) <= _PIECE_CHARS or text.isascii():
+        return _fold_piece(text, case_sensitive=case_sensitive)
+    pieces: list[str] = []
+    units: list[_Unit] = []
+    begin = start = 0
+    while begin < len(text):
+        found = _cuttable().search(text, begin + _PIECE_CHARS)
+        end = len(text) if found is None else found.start()
+        piece = _fold_piece(text[begin:end], case_sensitive=case_sensitive)
+        pieces.append(piece.text)
+        units += [(a + start, b + start, c + begin, d + begin) for a, b, c, d in piece.units]
+        start += len(piece.text)
+        begin = end
+        steps.watch()
+    return Folded("".join(pieces), tuple(units))
+
+
+def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
+    composed = normalise("NFC", text)
     folded = composed if case_sensitive else composed.casefold()
+    is_composed = composed is text or composed == text
     # Folding never shortens a character, so equal lengths mean one for one.
-    if len(folded) == len(text) and (composed is text or composed == text):
+    if len(folded) == len(text) and is_composed:
         return Folded(folded)
-    begins: list[int] = []
-    ends = [0]
-    for start, end, character in _units(text):
-        width = len(character if case_sensitive else character.casefold())
-        begins += [start] + [-1] * (width - 1)
-        ends += [-1] * (width - 1) + [end]
-    return Folded(folded, (*begins, len(text)), tuple(ends))
+    units: list[_Unit] = []
+    shift = 0  # what a place in the folded text is ahead of its original
+    irregular = _irregular(composed=is_composed, case_sensitive=case_sensitive)
+    for found in irregular.finditer(text):
+        begin, end = found.span()
+        is_short = end - begin <= _SHORT_STRETCH
+        is_same, widths = (_short_widths if is_short else _widths)(found[0], case_sensitive)
+        start = begin + shift
+        if is_same:
+            for index, width in enumerate(widths, begin):
+                if width > 1:
+                    units.append((start, start + width, index, index + 1))
+                start += width
+        else:  # of several characters each stands for the whole: marks may change places
+            for width in widths:
+                units.append((start, start + width, begin, end))
+                start += width
+        shift = start - end
+    return Folded(folded, tuple(units))
+
+
+def _widths(stretch: str, case_sensitive: bool) -> tuple[bool, tuple[int, ...]]:  # noqa: FBT001  cached below, by place
+    """Return whether a stretch is in NFC, and the folded length of each character of its NFC."""
+    part = normalise("NFC", stretch)
+    widths = (1 if case_sensitive else len(character.casefold()) for character in part)
+    return part == stretch, tuple(widths)
+
+
+_short_widths = lru_cache(maxsize=10_000)(_widths)

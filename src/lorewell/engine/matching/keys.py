@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 from lorewell.jsregex import Pattern
 from lorewell.model.text import BLANK
+from lorewell.retrieval.normal import normalise
 
 # A slash inside the pattern must be escaped, that is, follow an odd number of backslashes.
 _REGEX_KEY = re.compile(r"/((?:\\.|[^\\/])+)/([gimsuy]*)", re.DOTALL)
@@ -50,5 +50,5 @@ def trim(key: str) -> str:
 
 def fold_key(key: str, *, case_sensitive: bool) -> str:
     """Return the trimmed key as it is compared."""
-    composed = unicodedata.normalize("NFC", key)
+    composed = normalise("NFC", key)
     return composed if case_sensitive else composed.casefold()

@@ -10,6 +10,7 @@ from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
 from lorewell.engine.native.eligibility import Filters, Refusal
 from lorewell.engine.native.keywords import Asked, Found, KeywordScan, Texts, search_regexes
 from lorewell.engine.native.recall import Recall
+from lorewell.engine.steps import Steps
 from lorewell.jsregex import RegexGuard
 from lorewell.model import Reason, SelectRequest
 
@@ -82,6 +83,7 @@ def activate(
     request: SelectRequest,
     result: Activation,
     recall: Recall,
+    steps: Steps,
 ) -> None:
     """Find the entries that take part in this turn.
 
@@ -90,10 +92,11 @@ def activate(
         request: the turn.
         result: where they are put.
         recall: what ranks for the query, nothing under `rules`; who is recalled is settled here.
+        steps: what all of it may cost.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
-    texts = Texts(messages, max(depths), books)
+    texts = Texts(messages, max(depths), books, steps)
     rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
     rounds.begin(recall)
     for number in range(1, request.max_recursion_rounds + 1):
@@ -117,7 +120,9 @@ class _Rounds:
         looks = []
         for number, scan in enumerate(self.scans):
             book, ranked = scan.book, recall.looked_at(number)
-            for index in sorted(scan.advance().union(book.always, book.with_regex, ranked)):
+            indexes = sorted(scan.advance().union(book.always, book.with_regex, ranked))
+            self.texts.steps.spend("keys", len(indexes))
+            for index in indexes:
                 entry = book.entries[index]
                 if self.result.refusal(entry) is None:
                     gated = recall.is_gated(entry)
@@ -145,7 +150,9 @@ class _Rounds:
         looks = []
         for scan in self.scans:
             # Where nothing new was found, an entry's verdict stays what it was.
-            for index in sorted(scan.advance().union(scan.book.with_regex)):
+            indexes = sorted(scan.advance().union(scan.book.with_regex))
+            self.texts.steps.spend("keys", len(indexes))
+            for index in indexes:
                 entry = scan.book.entries[index]
                 if entry.full_id in self.result.active or entry.spec.exclude_recursion:
                     continue

@@ -7,10 +7,11 @@ from typing import NamedTuple, assert_never
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.conditions import Leaf, Word, holds
-from lorewell.engine.matching.fold import Folded, fold_case, keep_case
+from lorewell.engine.matching.fold import fold_case, keep_case, keep_text
 from lorewell.engine.matching.hits import Hits
 from lorewell.engine.matching.keys import Key, RegexKey
 from lorewell.engine.matching.window import Haystack, Place
+from lorewell.engine.steps import CHARS_PER_PATTERN_STEP, STEPS_PER_PATTERN, Steps
 from lorewell.jsregex import Look, Outcome, RegexGuard, Seen
 from lorewell.model import Reason
 from lorewell.model.entry import Logic
@@ -68,16 +69,19 @@ class Texts:
     A form that no key of the books asks for is None.
     """
 
-    def __init__(self, messages: Sequence[str], depth: int, books: Sequence[CompiledBook]) -> None:
+    def __init__(
+        self, messages: Sequence[str], depth: int, books: Sequence[CompiledBook], steps: Steps
+    ) -> None:
         """Hold the last `depth` messages."""
-        self.folded = Haystack(messages, depth=depth, form=fold_case)
+        self.steps = steps
+        self.folded = Haystack(messages, depth=depth, form=fold_case, steps=steps)
         self.exact = (
-            Haystack(messages, depth=depth, form=keep_case)
+            Haystack(messages, depth=depth, form=keep_case, steps=steps)
             if any(book.exact.entries for book in books)
             else None
         )
         self.written = (
-            Haystack(messages, depth=depth, form=Folded)
+            Haystack(messages, depth=depth, form=keep_text, steps=steps)
             if any(book.with_regex for book in books)
             else None
         )
@@ -96,9 +100,10 @@ class KeywordScan:
         """Bind a book to the texts; nothing is searched yet."""
         self.book = book
         self._written = texts.written
+        self._steps = texts.steps
         # Without an exact form no book has a key for it: there is nothing to be found.
-        exact = Hits(book.exact, texts.exact or texts.folded)
-        self._hits = {False: Hits(book.folded, texts.folded), True: exact}
+        exact = Hits(book.exact, texts.exact or texts.folded, texts.steps)
+        self._hits = {False: Hits(book.folded, texts.folded, texts.steps), True: exact}
         self._searched = [each for each in self._hits.values() if each.has_keys]
         self._seen: dict[int, Seen] = {}
 
@@ -109,6 +114,7 @@ class KeywordScan:
     def question(self, asked: Asked, text: int) -> Look:
         """Return which regexes a look will need of the entry's text, the `text`-th of a call."""
         entry, depth = asked.entry, asked.depth
+        self._steps.spend("keys", entry.look)
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         wanted: list[RegexKey] = []
@@ -135,9 +141,10 @@ class KeywordScan:
 
     def look(self, entry: CompiledEntry, depth: int) -> Found:
         """Return what the entry's keys give in `depth` messages and all supplied texts."""
+        self._steps.spend("keys", entry.look)
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
-        if begin >= len(hits.haystack.text):
+        if begin >= hits.haystack.length:
             return NOTHING
         failures: list[tuple[Outcome, str]] = []
         outcomes = iter(self._seen[entry.index].primary if entry.has_regex else ())
@@ -175,6 +182,7 @@ class KeywordScan:
 
         Regexes must have been asked for as those of a gated entry.
         """
+        self._steps.spend("keys", entry.look)
         places, failures = self._look_for_secondary(entry, depth)
         failed = _fail(NOTHING, failures)
         if failed.problem is not None:
@@ -188,7 +196,7 @@ class KeywordScan:
         """Return where each secondary key lies, and what became of those that are regexes."""
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
-        if begin >= len(hits.haystack.text):  # nothing was asked of an empty text
+        if begin >= hits.haystack.length:  # nothing was asked of an empty text
             return [None] * len(entry.secondary), []
         places: list[Place | None] = []
         failures: list[tuple[Outcome, str]] = []
@@ -233,9 +241,18 @@ def search_regexes(
             asked.append(look)
             questions.append(look.scan.question(look, text))
     if questions:
+        _count(questions, [texts.written.length - begin for begin in begins], texts.steps)
         answers = guard.search([texts.written.text[begin:] for begin in begins], questions)
         for look, seen in zip(asked, answers, strict=True):
             look.scan.answer(look.entry, seen)
+
+
+def _count(questions: Iterable[Look], lengths: Sequence[int], steps: Steps) -> None:
+    """Count the regexes about to be searched, each for the whole length of its text."""
+    for question in questions:
+        patterns = len(question.primary) + len(question.secondary)
+        chars = lengths[question.text]
+        steps.spend("regex", patterns * (STEPS_PER_PATTERN + chars // CHARS_PER_PATTERN_STEP))
 
 
 def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> Found:

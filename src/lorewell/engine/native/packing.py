@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lorewell.engine.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import Activated, Activation
+from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BudgetExceededError,
     RequiredConflictError,
@@ -198,6 +199,7 @@ def pack(
     activation: Activation,
     ranks: Mapping[str, float],
     cost: Callable[[CompiledBook, CompiledEntry], int],
+    steps: Steps,
 ) -> Packing:
     """Return which activated entries go in, with what they require, and why the others do not.
 
@@ -206,6 +208,7 @@ def pack(
     packing = Packing(request, activation, cost)
     ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
     for candidate in ordered:
+        steps.spend("packing", 2 + len(candidate.entry.closure.members))
         if candidate.entry.full_id in packing.chosen:
             continue  # came with an earlier package
         packing.offer(candidate)

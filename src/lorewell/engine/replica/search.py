@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from lorewell.engine.matching.fold import fold_case, keep_case
+from lorewell.engine.matching.fold import Folded, fold_case, keep_case
 from lorewell.engine.matching.keys import LiteralKey
+from lorewell.engine.matching.literal import MOST_TOLD, occurrences
 from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.replica.triggers import KeywordTrigger
 from lorewell.engine.replica.world import Lore, World
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts
 
 Span = tuple[int, int]
@@ -37,6 +40,24 @@ class _Seen:
         self.history: tuple[int, Span] | None = None
 
 
+class Texts:
+    """The texts of one turn, each brought to the forms for comparison once, for all books."""
+
+    def __init__(self, mes: str, history: Sequence[str], steps: Steps) -> None:
+        """Take the user's text and the history; nothing is done to them yet."""
+        self._texts = (mes, *history)
+        self._forms: dict[bool, list[Folded]] = {}
+        self.steps = steps
+
+    def in_form(self, *, case: bool) -> Iterator[tuple[int | None, Folded]]:
+        """Yield each text with its place in the history; the user's comes first and has none."""
+        if case not in self._forms:
+            form = keep_case if case else fold_case
+            self._forms[case] = [form(text, self.steps) for text in self._texts]
+        for place, folded in enumerate(self._forms[case], -1):
+            yield (None if place < 0 else place), folded
+
+
 class Search:
     """The keys of one book in the texts of one turn: one pass over each text.
 
@@ -44,40 +65,54 @@ class Search:
         awake: indexes of the entries of which a key was found somewhere, whole word or not.
     """
 
-    def __init__(self, world: World, mes: str, history: Sequence[str]) -> None:
+    def __init__(self, world: World, texts: Texts) -> None:
         """Search all of it."""
         self._world = world
+        self._steps = texts.steps
         # By whether case counts, then by whether the key stands alone.
         self._seen: tuple[tuple[dict[int, _Seen], dict[int, _Seen]], ...] = (({}, {}), ({}, {}))
         self.awake: set[int] = set()
         for case in (False, True):
             if world.literals[case].patterns:
-                self._look(mes, None, case=case)
-                for number, text in enumerate(history):
-                    self._look(text, number, case=case)
+                for number, form in texts.in_form(case=case):
+                    self._look(form, number, case=case)
                 for pattern in self._seen[case][False]:
                     self.awake.update(world.literals[case].entries[pattern])
 
-    def _look(self, text: str, number: int | None, *, case: bool) -> None:
-        form = keep_case(text) if case else fold_case(text)
-        asked_alone = self._world.alone[case]
+    def _look(self, form: Folded, number: int | None, *, case: bool) -> None:
+        index = self._world.literals[case]
         anywhere, alone = self._seen[case]
-        settled: set[int] = set()  # of each key only the first place in a text counts
-        for pattern, start, end in self._world.literals[case].find_again(form.text):
-            if pattern in settled:
-                continue
+        places: dict[int, list[int]] = {}
+        for pattern, start, _ in index.find_again(form.text, self._steps):
+            places.setdefault(pattern, []).append(start)
+        for pattern, starts in places.items():
+            wanted = index.patterns[pattern]
+            span = self._first(form, wanted, starts, alone=False)
+            if span is not None:
+                _note(anywhere, pattern, number, span)
+                if pattern in self._world.alone[case]:
+                    span = self._first(form, wanted, starts, alone=True)
+                    if span is not None:
+                        _note(alone, pattern, number, span)
+
+    def _first(
+        self, form: Folded, wanted: str, starts: Sequence[int], *, alone: bool
+    ) -> Span | None:
+        """Return the first place of a key that cuts no character, and stands alone if it must."""
+        rest: Iterable[int] = ()
+        if len(starts) == MOST_TOLD:
+            rest = occurrences(form.text, wanted, starts[-1] + 1, self._steps)
+        for start in chain(starts, rest):
+            self._steps.spend("keys")
+            end = start + len(wanted)
             span = form.original_span(start, end)
-            if span is None:
-                continue
-            _note(anywhere, pattern, number, span)
-            if pattern not in asked_alone:
-                settled.add(pattern)
-            elif stands_alone(form.text, start, end):
-                _note(alone, pattern, number, span)
-                settled.add(pattern)
+            if span and (not alone or stands_alone(form.text, start, end, self._steps)):
+                return span
+        return None
 
     def look(self, lore: Lore) -> Found | None:
         """Return what the keys of an entry gave; None if none was found."""
+        self._steps.spend("keys", 1 + len(lore.primary) + len(lore.secondary))
         keyword = lore.triggers.keyword or KeywordTrigger()
         seen = self._seen[keyword.case_sensitive][keyword.whole_words]
         found = [(key, seen[key.pattern]) for key in lore.primary if key.pattern in seen]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from lorewell.engine.tokens import TokenCounter, adds_up
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, adds_up, count_tokens
 from lorewell.model.activate import SillyTavernRequest
 
 # A chat's turns activate much the same entries, so their texts are counted once, not each turn.
 _KEPT_CHARS = 2_000
 _MOST_KEPT = 5_000
+_JOINED_PER_STEP = 2_000
 
 
 def limit_of(request: SillyTavernRequest) -> int:
@@ -33,16 +35,23 @@ class Tally:
     """
 
     def __init__(
-        self, counter: TokenCounter, extra: int, *, known: dict[str, int] | None = None
+        self,
+        counter: TokenCounter,
+        extra: int,
+        steps: Steps,
+        *,
+        known: dict[str, int] | None = None,
     ) -> None:
         """Bind it to a tokenizer.
 
         Args:
             counter: the tokenizer.
             extra: tokens.
+            steps: what it may cost; what is known already is not cheaper.
             known: what it counted before, for it to read and to add short texts to.
         """
         self._counter = counter
+        self._steps = steps
         self._extra = extra
         self._adds_up = adds_up(counter)
         self._known: dict[str, int] = {}
@@ -66,16 +75,23 @@ class Tally:
 
     def count(self, text: str) -> int:
         """Return the tokens of a text, without what it costs extra."""
+        found = self._known.get(text)
+        if found is not None:
+            return found
+        self._steps.spend("tokens", 1 + len(text) // CHARS_PER_STEP)
         found = self._kept.get(text)
         if found is None:
-            found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = self._counter.count(text)
+            found = count_tokens(self._counter, text, self._steps)
             if len(self._kept) >= _MOST_KEPT:  # texts with macros in them are new each turn
                 self._kept.clear()
             if len(text) <= _KEPT_CHARS:
                 self._kept[text] = found
+        self._known[text] = found
         return found
+
+    def grow(self, chars: int) -> None:
+        """Count that so many characters are put together."""
+        self._steps.spend("tokens", 1 + chars // _JOINED_PER_STEP)
 
     def total(self, settled: int, rest: str) -> int:
         """Return what a text costs that ends with `rest`, `settled` tokens standing before it."""
@@ -92,6 +108,7 @@ class RunningText(NamedTuple):
     def add(self, content: str) -> RunningText:
         """Return the text with a content and a line break added."""
         line = content + "\n"
+        self.tally.grow(len(self.rest) + len(line))
         start = self.tally.find_split(content) if self.rest else None
         if start is not None:
             settled = self.settled + self.tally.count(self.rest + line[:start])
@@ -102,3 +119,59 @@ class RunningText(NamedTuple):
     def tokens(self) -> int:
         """What the text costs."""
         return self.tally.total(self.settled, self.rest)
+
+
+class _Piece(NamedTuple):
+    """A text that stands behind another one, counted as far as what is before it has no part.
+
+    Attributes:
+        head: up to the first place where it can be split; all of it if there is none.
+        settled: tokens from there to the last such place.
+        tail: from there on; "" if there is none.
+    """
+
+    head: str
+    settled: int
+    tail: str
+
+    def after(self, other: _Piece, tally: Tally) -> _Piece:
+        """Return this text with the other one before it."""
+        if not other.tail:
+            return _Piece(other.head + self.head, self.settled, self.tail)
+        if not self.tail:
+            return _Piece(other.head, other.settled, other.tail + self.head)
+        between = tally.count(other.tail + self.head)
+        return _Piece(other.head, other.settled + between + self.settled, self.tail)
+
+
+class Charged:
+    """The contents of earlier loops, the newest first, as one text that grows at its front."""
+
+    def __init__(self, tally: Tally) -> None:
+        """Begin with no text."""
+        self._tally = tally
+        self._whole = RunningText(tally, 0, "")
+        self._behind = _Piece("", 0, "")
+
+    @property
+    def tokens(self) -> int:
+        """What the text costs. It is counted when this is asked for, as SillyTavern does."""
+        return self._whole.tokens
+
+    def put_before(self, contents: Sequence[str]) -> None:
+        """Add contents before all others."""
+        tally, behind = self._tally, self._behind
+        front = tally.begin(contents)
+        tally.grow(len(front.rest) + len(behind.head))
+        settled, rest = front.settled, front.rest + behind.head
+        if behind.tail:
+            settled += tally.count(rest) + behind.settled
+            rest = behind.tail
+        self._whole = RunningText(tally, settled, rest)
+        for content in reversed(contents):
+            self._behind = behind = behind.after(self._piece(content), tally)
+
+    def _piece(self, content: str) -> _Piece:
+        line = content + "\n"
+        start = self._tally.find_split(content)
+        return _Piece(line, 0, "") if start is None else _Piece(line[:start], 0, line[start:])

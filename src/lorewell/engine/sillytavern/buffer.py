@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +13,14 @@ from lorewell.engine.sillytavern.javascript import SURROGATE, WHITESPACE, in_obj
 from lorewell.engine.sillytavern.keys import MARKER
 from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.macros import Macros
+from lorewell.engine.steps import Steps
 from lorewell.jsregex import Outcome, Pattern
 from lorewell.model.activate import ScanTexts, SillyTavernRequest
 from lorewell.model.activated import Hit, HitIn
 
 MAX_DEPTH: Final = 1_000
+GROWING: Final = "\u0130"  # the one character that is two in lower case
+_CHARS_PER_STEP, _SEGMENTS_PER_STEP = 200, 2
 _JOINT = "\n" + MARKER
 _KINDS: tuple[HitIn, ...] = get_args(HitIn)[1:-2]
 
@@ -52,23 +55,27 @@ class Segment:
         """The same in lower case."""
         return self.exact.lower()
 
+    @cached_property
+    def _grown(self) -> tuple[int, ...]:
+        """Where in the lower case each character begins that is two of it, in order."""
+        if len(self.folded) == len(self.text):
+            return ()
+        places = (at for at, character in enumerate(self.text) if character == GROWING)
+        return tuple(at + before for before, at in enumerate(places))
+
+    def _unfolded(self, place: int) -> int:
+        """Return the place in the text that a place in its lower case stands for."""
+        before = bisect_left(self._grown, place)
+        is_inside = before > 0 and self._grown[before - 1] == place - 1
+        return place - before + is_inside
+
     def hit(self, start: int, end: int, *, folded: bool = False) -> Hit:
         """Return a span of this text, or of its lower case, as the ledger has it."""
-        if folded and len(self.folded) != len(self.text):
-            start, end = _unfolded(self.text, start), _unfolded(self.text, end)
+        if folded and self._grown:
+            start, end = self._unfolded(start), self._unfolded(end)
         at = bisect_right(self.wakers, start, key=lambda waker: waker[0]) - 1
         woken_by = self.wakers[at][1] if self.wakers else None
         return Hit(self.kind, self.number, (start + self.offset, end + self.offset), woken_by)
-
-
-def _unfolded(text: str, place: int) -> int:
-    """Return the place in a text that a place in its lower case stands for."""
-    folded = 0
-    for index, character in enumerate(text):
-        if folded >= place:
-            return index
-        folded += len(character.lower())
-    return len(text)
 
 
 class View(NamedTuple):
@@ -124,8 +131,12 @@ class Joined:
 class Buffer:
     """The texts of one scan; recursion adds to them, and each step of depth lets more be seen."""
 
-    def __init__(self, request: SillyTavernRequest, macros: Macros) -> None:
+    def __init__(self, request: SillyTavernRequest, macros: Macros, steps: Steps) -> None:
         """Take the texts of a request, the prompts with their macros expanded."""
+        self._steps = steps
+        newest = request.chat[-MAX_DEPTH:]
+        chars = sum(len(line.content) for line in newest)
+        steps.spend("scan", 1 + len(newest) + chars // _CHARS_PER_STEP)
         self._default_depth = request.settings.world_info_depth
         self._skew = 0
         self.messages = _messages(request)
@@ -175,6 +186,10 @@ class Buffer:
             return Joined("", [], [])
         messages = self.messages[: view.depth]
         segments = [*messages, *filter(view.shows, [*self.others, *self.recursion])]
+        chars = sum(len(segment.text) for segment in segments)
+        self._steps.spend(
+            "scan", 1 + len(segments) // _SEGMENTS_PER_STEP + chars // _CHARS_PER_STEP
+        )
         starts, at = [], len(MARKER)
         if not messages:  # the text of no messages is empty, and is there
             at += len(_JOINT)

@@ -20,6 +20,7 @@ from lorewell.engine.sillytavern.keys import (
 from lorewell.engine.sillytavern.lore import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, Lore
 from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.sightings import Sight, Sightings
+from lorewell.engine.steps import CHARS_PER_PATTERN_STEP, STEPS_PER_PATTERN, Steps
 from lorewell.jsregex import Look, Outcome, Pattern, RegexGuard
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, Hit
@@ -59,6 +60,8 @@ class Found(NamedTuple):
 
 
 NOTHING: Final = Found()
+_STEPS_PER_CALL: Final = 200  # of a single regex, beside what its text costs
+_CHARS_PER_STEP: Final = 100
 _ALWAYS: Final = "always"
 _PROBLEMS: Final[dict[str, Literal["regex_timeout", "regex_unsupported"]]] = {
     "timeout": "regex_timeout",
@@ -70,10 +73,16 @@ class Lookout:
     """Looks for keys in the texts of one scan."""
 
     def __init__(
-        self, buffer: Buffer, macros: Macros, request: SillyTavernRequest, alone: Borders
+        self,
+        buffer: Buffer,
+        macros: Macros,
+        request: SillyTavernRequest,
+        alone: Borders,
+        steps: Steps,
     ) -> None:
         """Bind the looks to texts and settings."""
         settings = request.settings
+        self._steps = steps
         self._alone = alone
         self._blank: Literal["always"] | None = None if request.mending.blank_keys else _ALWAYS
         self._buffer = buffer
@@ -82,6 +91,7 @@ class Lookout:
         self._whole = settings.world_info_match_whole_words
         self._guard = RegexGuard()
         self._prepared: dict[str, Prepared | Literal["always"] | None] = {}
+        self._as_written: dict[str, Prepared] = {}
 
     def look(self, lore: Lore, sightings: Sightings | None, *, recursion: bool) -> Found:
         """Return what the keys of an entry give.
@@ -143,8 +153,15 @@ class Lookout:
         return primary
 
     def _count(self, keys: Sequence[Key], lore: Lore, view: View) -> int:
-        found = (self._search(classify(key.text), lore, view) for key in keys)
+        self._steps.spend("groups", 1 + len(keys))
+        found = (self._search(self._classify(key.text), lore, view) for key in keys)
         return sum(place is not None for place in found)
+
+    def _classify(self, text: str) -> Prepared:
+        if text not in self._as_written:
+            self._steps.spend("groups", 1 + len(text) // _CHARS_PER_STEP)
+            self._as_written[text] = classify(text)
+        return self._as_written[text]
 
     def _prepare(self, text: str) -> Prepared | Literal["always"] | None:
         """Return what a key means in this scan; None if it never matches."""
@@ -185,7 +202,7 @@ class Lookout:
             key = key.otherwise
         case, alone = self._modes(lore, key)
         wanted, text = (key.exact, joined.text) if case else (key.folded, joined.folded)
-        start = find_plain(text, wanted, self._alone if alone else None)
+        start = find_plain(text, wanted, self._alone if alone else None, self._steps)
         return None if start < 0 else Place(joined=joined, span=(start, start + len(wanted)))
 
     def _outcome(self, pattern: Pattern, view: View) -> Outcome:
@@ -196,6 +213,7 @@ class Lookout:
         return joined.outcomes[pattern]
 
     def _search_one(self, text: str, pattern: Pattern) -> Outcome:
+        self._steps.spend("regex", _STEPS_PER_CALL + len(text) // _CHARS_PER_STEP)
         look = Look(0, (pattern,), fallback=False, secondary=())
         return self._guard.search([text], [look])[0].primary[0]
 
@@ -227,6 +245,9 @@ class Lookout:
             secondary = self._patterns(lore.secondary) if lore.looks_at_secondary else ()
             number = list(texts).index(view)
             looks.append((joined, Look(number, primary, fallback=False, secondary=secondary)))
+            patterns, chars = len(primary) + len(secondary), len(joined.text)
+            cost = STEPS_PER_PATTERN + chars // CHARS_PER_PATTERN_STEP
+            self._steps.spend("regex", patterns * cost)
         if not looks:
             return
         searched = [joined.text for joined in texts.values()]
