@@ -98,6 +98,7 @@ def _compute_limits(settings: Settings) -> ComputeLimits:
         queue_seconds=settings.queue_seconds,
         turn_seconds=settings.turn_seconds,
         max_steps=settings.max_steps,
+        max_chars=settings.max_made_chars,
     )
 
 

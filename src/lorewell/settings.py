@@ -27,7 +27,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from lorewell.engine.steps import MAX_STEPS
+from lorewell.engine.steps import MAX_CHARS, MAX_STEPS
 from lorewell.errors import Fault, ValidationFailedError
 
 PREFIX = "LOREWELL_"
@@ -142,6 +142,12 @@ class Settings(BaseSettings):
         le=10**12,
         description="Steps of work of one request, about a microsecond each; the same request "
         "takes as many on every machine.",
+    )
+    max_made_chars: int = Field(
+        MAX_CHARS,
+        ge=1_000,
+        le=10**12,
+        description="Characters that macros, templates and escapes make in one request.",
     )
     shutdown_seconds: Seconds = Field(
         10.0, description="Seconds within which a process ends that is told to stop."

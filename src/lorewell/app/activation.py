@@ -24,7 +24,7 @@ from lorewell.app.worlds import (
     make_library,
 )
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.errors import NotFoundError
+from lorewell.errors import NotFoundError, TooExpensiveError
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -176,17 +176,20 @@ async def _activate(
         return loaded, find_beginning(tx, tenant_id, request, hashes), near
 
     def answer(
-        loaded: Sequence[LoadedWorld], beginning: Beginning | None, near: Near | None
+        turn: Turn,
+        loaded: Sequence[LoadedWorld],
+        beginning: Beginning | None,
+        near: Near | None,
     ) -> _Done:
         begun = scene = request if beginning is None else beginning.of(request)
-        attached = attach_worlds(services, loaded)
+        attached = attach_worlds(services, turn, loaded)
         used = None
         if near is not None and request.vectors is not None:
             used = near.entries([each.world for each in attached], request.vectors)
             scene = force(scene, used)
         library = make_library(services, loaded, attached)
         response = replace(
-            activate(library, scene, counter=services.counter),
+            activate(library, scene, counter=services.counter, steps=turn.steps),
             snapshot=snapshot_of(each.row for each in loaded),
             conversation=None if beginning is None else beginning.told,
             vectors=used,
@@ -200,7 +203,7 @@ async def _activate(
     async with services.computing.turn(tenant_id) as turn:
         loaded, beginning, near = await services.store.read(load)
         loaded = await compile_stored(services, turn, loaded)
-        return await turn.run(lambda: answer(loaded, beginning, near))
+        return await turn.run(lambda: answer(turn, loaded, beginning, near))
 
 
 async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest) -> ReplayResponse:
@@ -216,8 +219,9 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
         return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
 
     def answer(turn: Turn, loaded: Sequence[LoadedWorld]) -> ReplayResponse:
-        library = make_library(services, loaded, attach_worlds(services, loaded))
-        turns = tuple(_bounded(turn, replay(library, request, counter=services.counter)))
+        library = make_library(services, loaded, attach_worlds(services, turn, loaded))
+        made = replay(library, request, counter=services.counter, steps=turn.steps)
+        turns = tuple(_bounded(turn, made))
         rest = turns_of(request)[len(turns) :]
         return ReplayResponse(
             turns=turns,
@@ -231,10 +235,14 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
 
 
 def _bounded(turn: Turn, turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
-    """Yield turns until they are enough for one answer, or take nearly all the time there is."""
-    found, reserved_s = 0, turn.seconds_left() * _RESERVED_RATIO
-    for number, each in enumerate(turns, 1):
-        yield each
-        found += len(each.activated) + sum(map(len, each.timed_state.values()))
-        if number == MAX_TURNS or found > MAX_FOUND or turn.seconds_left() < reserved_s:
-            return
+    """Yield turns until they are enough for one answer, or take most of what it may cost."""
+    number, found, reserved_s = 0, 0, turn.seconds_left() * _RESERVED_RATIO
+    try:
+        for number, each in enumerate(turns, 1):
+            yield each
+            found += len(each.activated) + sum(map(len, each.timed_state.values()))
+            if number == MAX_TURNS or found > MAX_FOUND or turn.seconds_left() < reserved_s:
+                return
+    except TooExpensiveError:
+        if not number:
+            raise

@@ -19,6 +19,5 @@ async def assemble_prompt(
         ContextOverflowError: the prompt needs more tokens than the window has.
     """
     counter = await choose_counter(services, tenant_id, request.tokenizer)
-    return await services.computing.run(
-        tenant_id, lambda: assemble_request(request, counter=counter)
-    )
+    async with services.computing.turn(tenant_id) as turn:
+        return await turn.run(lambda: assemble_request(request, counter=counter, steps=turn.steps))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -10,18 +11,26 @@ from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_selection
 from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
-from lorewell.app.recent import SHORT_IN_THREAD_MS, SHORT_MS
+from lorewell.app.recent import (
+    SHORT_IN_THREAD_MS,
+    SHORT_MS,
+    NotShortError,
+    may_be_short,
+    short_steps,
+)
 from lorewell.app.services import Services
 from lorewell.app.vectors import embed_query, not_ready, scores_of, without
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
+from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
 from lorewell.errors import Fault, NotFoundError, ValidationFailedError
 from lorewell.model import (
@@ -129,12 +138,13 @@ async def _select(
 ) -> SelectResponse:
     cache, recent, mark = services.cache, services.recent, services.store.mark()
     name = (tenant_id, *((ref.book_id, ref.revision) for ref in request.books))
-    keys = recent.find(name, mark) if _may_be_short(request) else ()
+    keys = recent.find(name, mark) if may_be_short(request) else ()
     held = [book for key in keys if (book := cache.find(key)) is not None]
     if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        response = _timed(services, held, request)
-        recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
-        return response
+        with suppress(NotShortError):  # then the same is done again where it may take longer
+            response = _timed(services, held, request, short_steps(services.computing.limits))
+            recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
+            return response
 
     def load(tx: Transaction) -> tuple[list[Loaded], VectorScores]:
         loaded = load_books(tx, cache, tenant_id, request.books)
@@ -143,7 +153,7 @@ async def _select(
     async with services.computing.turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
         books = [await compiled(services, turn, each) for each in loaded]
-        response = await turn.run(lambda: _timed(services, books, request, vectors))
+        response = await turn.run(lambda: _timed(services, books, request, turn.steps, vectors))
     recent.keep(name, mark, [key_of(each.row) for each in loaded])
     recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
@@ -157,19 +167,15 @@ def _scores(
     return scores_of(tx, tenant_id, [each.row for each in loaded], query)
 
 
-def _may_be_short(request: SelectRequest) -> bool:
-    """Return whether the request asks for nothing that takes long by itself."""
-    return request.strategy == "rules" and request.explain != "full"
-
-
 def _timed(
     services: Services,
     books: Sequence[CompiledBook],
     request: SelectRequest,
+    steps: Steps,
     vectors: VectorScores = NO_VECTORS,
 ) -> SelectResponse:
     begin = perf_counter()
-    response = select(books, request, vectors=vectors, limits=services.limits)
+    response = select(books, request, vectors=vectors, limits=services.limits, steps=steps)
     return replace(response, duration_ms=(perf_counter() - begin) * 1000)
 
 
@@ -206,6 +212,7 @@ async def preview_context(
         return loaded, _scores(tx, tenant_id, named, query)
 
     def answer(
+        turn: Turn,
         loaded: Sequence[Loaded | None],
         stored: Mapping[int, CompiledBook],
         vectors: VectorScores,
@@ -223,7 +230,8 @@ async def preview_context(
                 if not isinstance(item, BookRef)
             }
             vectors = without(vectors, unstored)
-        return _timed(services, books, parse_model(SelectRequest, fields), vectors)
+        asked = parse_model(SelectRequest, fields)
+        return _timed(services, books, asked, turn.steps, vectors)
 
     async with services.computing.turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
@@ -232,7 +240,7 @@ async def preview_context(
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
             if each is not None and isinstance(item, BookRef)
         }
-        return await turn.run(lambda: answer(loaded, named, vectors))
+        return await turn.run(lambda: answer(turn, loaded, named, vectors))
 
 
 def _load_item(

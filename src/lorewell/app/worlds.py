@@ -24,6 +24,7 @@ from lorewell.engine.sillytavern.world import (
     compile_world,
     world_entries,
 )
+from lorewell.engine.steps import Steps
 from lorewell.model import BookRef
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import AttachedChanges, AttachedNative
@@ -129,7 +130,7 @@ async def _compiled(services: Services, turn: Turn, loaded: LoadedWorld) -> Worl
     return await services.cache.get(key, turn, lambda: _compile(loaded))
 
 
-def attach_worlds(services: Services, loaded: Sequence[LoadedWorld]) -> list[Attached]:
+def attach_worlds(services: Services, turn: Turn, loaded: Sequence[LoadedWorld]) -> list[Attached]:
     """Return the books compiled, in their order; the stored ones are compiled already.
 
     Books in our own format that are given or changed are compiled for one request alone.
@@ -137,7 +138,7 @@ def attach_worlds(services: Services, loaded: Sequence[LoadedWorld]) -> list[Att
     Raises:
         ValidationFailedError: a change does not fit to its book.
     """
-    return [Attached(each.item.source, _world(services.cache, each)) for each in loaded]
+    return [Attached(each.item.source, _world(services.cache, turn, each)) for each in loaded]
 
 
 def make_library(
@@ -186,24 +187,25 @@ def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:
     return CacheKey(World, (item.name, row.book_id, row.revision, row.content_hash))
 
 
-def _world(cache: BookCache, loaded: LoadedWorld) -> World:
+def _world(cache: BookCache, turn: Turn, loaded: LoadedWorld) -> World:
     if loaded.world is not None:
         return loaded.world
     key = _key(loaded)
     world = None if key is None else cache.find(key)
     if world is None:
-        world = _compile(loaded)
+        # Not from the budget of the turn: what that costs depends on nothing that is cached.
+        world = _compile(loaded, turn.new_steps())
         if key is not None:
             cache.hold(key, world)
     return world
 
 
-def _compile(loaded: LoadedWorld) -> World:
+def _compile(loaded: LoadedWorld, steps: Steps | None = None) -> World:
     item = loaded.item
     if isinstance(item, AttachedNative):
         return compile_native(item.book, name=item.name)
     if isinstance(item, AttachedBook) and item.entries is not None:
-        return compile_world(item.name or "", world_entries(item.entries))
+        return compile_world(item.name or "", world_entries(item.entries), steps=steps)
     book = load_model(loaded.content or b"")
     if isinstance(item, AttachedChanges):
         book = changed(book, item, "books", loaded.index)

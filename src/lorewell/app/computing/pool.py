@@ -14,13 +14,15 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from lorewell.app.computing.places import PlaceLimits, Places, stopping
 from lorewell.app.computing.slices import Bound, Slices, Spent, Work, waited_too_long
-from lorewell.engine.steps import MAX_STEPS, Steps
-from lorewell.errors import OverloadedError
+from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, Steps
+from lorewell.errors import OverloadedError, TooExpensiveError
 
 Result = TypeVar("Result")
 Leaving = Callable[[], Coroutine[Any, Any, NoReturn]]
 
 _TICK_SECONDS: Final = 0.02
+_STEPS: Final = "LOREWELL_MAX_STEPS"
+_CHARS: Final = "LOREWELL_MAX_MADE_CHARS"
 _UNBOUND: Final = Bound(inf, "")
 
 caller_leaves: ContextVar[Leaving | None] = ContextVar("caller_leaves", default=None)
@@ -37,6 +39,7 @@ class ComputeLimits:
         queue_seconds: how long a request may wait.
         turn_seconds: how long a request may compute, without the time that it waits.
         max_steps: steps of work of one request.
+        max_chars: characters that macros and the like make in one request.
     """
 
     threads: int = 2
@@ -44,6 +47,7 @@ class ComputeLimits:
     queue_seconds: float = 10.0
     turn_seconds: float = 2.0
     max_steps: int = MAX_STEPS
+    max_chars: int = MAX_CHARS
 
 
 @dataclass(slots=True)
@@ -81,8 +85,8 @@ class Turn:
     ) -> None:
         self.tenant_id, self.limit, self.patience = tenant_id, limit, patience
         self.spent = Spent()
-        self.steps = Steps(pool.limits.max_steps, watch=self.pause)
         self._pool, self._give_back = pool, give_back
+        self.steps = self.new_steps()
         self._work: Work | None = None
         self._holders = 1
 
@@ -92,7 +96,14 @@ class Turn:
         Raises:
             OverloadedError: the turn waits or computes for too long, or the service stops.
         """
-        return await self._pool.do(self, function)
+        try:
+            return await self._pool.do(self, function)
+        except TooExpensiveError as error:  # the core knows no settings
+            setting = _STEPS if "max_steps" in error.details else _CHARS
+            message = f"{error} The limit is {setting}."
+            named = TooExpensiveError(message)
+            named.details = {**error.details, "setting": setting}
+            raise named from error
 
     def begin(self, function: Callable[[], Result]) -> asyncio.Task[Result]:
         """Begin work whose result others may wait for too.
@@ -118,6 +129,11 @@ class Turn:
                 return await _unless_left(asyncio.shield(task))
         except TimeoutError:
             raise waited_too_long(self.patience) from None
+
+    def new_steps(self) -> Steps:
+        """Return another budget, for what counts by itself, whatever else the turn does."""
+        limits = self._pool.limits
+        return Steps(limits.max_steps, max_chars=limits.max_chars, watch=self.pause)
 
     def pause(self) -> None:
         """Let others compute if it is their turn. The work calls it every few milliseconds.

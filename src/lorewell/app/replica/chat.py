@@ -152,9 +152,10 @@ async def reply(
         UpstreamError: the model server gives no reply, or breaks off in the middle of one.
     """
     if services.model is not None:
-        assembled = await services.computing.run(
-            tenant_id, lambda: assemble(chat.draft, found.entries)
-        )
+        async with services.computing.turn(tenant_id) as turn:
+            assembled = await turn.run(
+                lambda: assemble(chat.draft, found.entries, steps=turn.steps)
+            )
         messages = [message._asdict() for message in assembled.messages]
         parts: list[str] = []
         async with aclosing(services.model.stream(messages)) as pieces:

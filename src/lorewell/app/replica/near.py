@@ -25,6 +25,7 @@ from lorewell.app.vectors import (
     vector_of,
 )
 from lorewell.engine.replica import RagScores, rag_queries
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaRequest
 from lorewell.model.text import is_blank
 
@@ -68,9 +69,10 @@ class TurnVectors:
         )
 
 
-def asked_of(books: Iterable[ReplicaBook], request: ReplicaRequest) -> Asked:
+def asked_of(books: Iterable[ReplicaBook], request: ReplicaRequest, steps: Steps) -> Asked:
     """Return by book the texts that its entries are to be compared with."""
-    return rag_queries((book.world for book in books if book.world is not None), request)
+    worlds = (book.world for book in books if book.world is not None)
+    return rag_queries(worlds, request, steps=steps)
 
 
 async def embed_turn(

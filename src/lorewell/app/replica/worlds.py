@@ -187,7 +187,7 @@ async def _compiled(services: Services, turn: Turn, book: ReplicaBook, row: Revi
 
 
 def compile_books(
-    cache: BookCache, books: Sequence[ReplicaBook], request: ReplicaRequest
+    cache: BookCache, turn: Turn, books: Sequence[ReplicaBook], request: ReplicaRequest
 ) -> tuple[ReplicaBook, ...]:
     """Return the books compiled, without those that are not there; the stored ones are already.
 
@@ -196,11 +196,13 @@ def compile_books(
     Raises:
         ValidationFailedError: a change does not fit to its book.
     """
-    made = (replace(book, world=_world(cache, book, request), content=None) for book in books)
+    made = (replace(book, world=_world(cache, turn, book, request), content=None) for book in books)
     return tuple(book for book in made if book.world is not None)
 
 
-def _world(cache: BookCache, book: ReplicaBook, request: ReplicaRequest) -> World | None:
+def _world(
+    cache: BookCache, turn: Turn, book: ReplicaBook, request: ReplicaRequest
+) -> World | None:
     if book.world is not None:
         return book.world
     if book.row is not None:
@@ -213,7 +215,8 @@ def _world(cache: BookCache, book: ReplicaBook, request: ReplicaRequest) -> Worl
     key = CacheKey(World, (book.key, hashlib.sha256(written.encode()).digest()))
     world = cache.find(key)
     if world is None:
-        world = compile_world(document, book_id=book.key)
+        # Not from the budget of the turn: what that costs depends on nothing that is cached.
+        world = compile_world(document, book_id=book.key, steps=turn.new_steps())
         cache.hold(key, world)
     return world
 
