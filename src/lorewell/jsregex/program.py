@@ -93,6 +93,13 @@ PROGRAM = r"""
     return made;
   }
 
+  function lengthOf(v) {
+    const ranges = job.views[v];
+    let length = 0;
+    for (let i = 0; i < ranges.length; i += 2) length += ranges[i + 1] - ranges[i];
+    return length;
+  }
+
   function show(v) {
     if (job.shown !== v) {
       const ranges = job.views[v];
@@ -137,16 +144,18 @@ PROGRAM = r"""
     const pair = [p, v];
     const known = job.known.get(keyOf(pair));
     if (known !== undefined) return known;
-    const view = show(v);
-    if (view === "") return MISS;
+    const length = lengthOf(v);
+    if (length === 0) return MISS;
     if (job.left <= 0 || job.bad.has(p)) return TIMEOUT;
+    const now = Date.now();
+    job.until ??= now + SLICE_MS;
+    if (now > job.until) throw PAUSE;
+    show(v);
     const began = Date.now();
-    job.until ??= began + SLICE_MS;
-    if (began > job.until) throw PAUSE;
     job.at = pair;
     const outcome = attempt(pair);
     if (Array.isArray(outcome) || outcome === MISS) {
-      if (Date.now() - began > limitMs(view.length)) throw HALT;
+      if (Date.now() - began > limitMs(length)) throw HALT;
     }
     return learn(pair, outcome);
   }
@@ -173,18 +182,20 @@ PROGRAM = r"""
       job.at = job.trial = job.shown = job.view = null;
     },
     go() {
+      if (job.results !== undefined) return job.results;
       job.until = null;
       try {
         while (job.seen.length < job.looks.length) {
           job.seen.push(answer(job.looks[job.seen.length]));
         }
-        return JSON.stringify({ seen: job.seen, bad: [...job.bad] });
+        job = { results: JSON.stringify({ seen: job.seen, bad: [...job.bad] }) };
+        return job.results;
       } catch (state) {
         if (state === PAUSE || state === HALT) return state;
         throw state;
       }
     },
-    limit: () => job?.at ? String(limitMs(show(job.at[1]).length)) : "0",
+    limit: () => job?.at ? String(limitMs(lengthOf(job.at[1]))) : "0",
     confirm() { if (job.at) job.trial = attempt(job.at); },
     keep() { if (job.at) learn(job.at, job.trial); },
     drop() { if (job.at) learn(job.at, TIMEOUT); },

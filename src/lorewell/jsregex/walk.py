@@ -49,15 +49,16 @@ class Walk:
                 self._engine.call("close")
             match self._timed("go", wall_ms):
                 case "pause":
-                    pass
+                    wall_ms = _GO_WALL_MS
                 case "halt" | None:
-                    if not self._judge():
-                        wall_ms *= 2  # it was the machine: give V8 more time to come back
+                    settled = self._judge()
+                    # Without a suspect it was the machine: give V8 more time to come back.
+                    wall_ms = _GO_WALL_MS if settled else 2 * wall_ms
                 case results:
                     return results
 
     def _judge(self) -> bool:
-        """Run the suspect once more, alone, and return whether it is to blame."""
+        """Run the suspect once more, alone, and settle its outcome; return whether there is one."""
         limit_ms = min(float(self._engine.call("limit")), self._left_ms - self.spent_ms)
         if limit_ms <= 0:  # interrupted between two patterns; or the guard closes anyway
             return False
@@ -71,7 +72,7 @@ class Walk:
             wall_ms *= 2
         to_blame = answer is None or used_ms > limit_ms
         self._engine.call("drop" if to_blame else "keep")
-        return to_blame
+        return True
 
     def _timed(self, command: str, wall_ms: float) -> str | None:
         """Return the answer, None if the call was interrupted; count its CPU time."""
