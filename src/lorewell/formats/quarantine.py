@@ -145,7 +145,8 @@ class Suspect(NamedTuple):
 def find_suspects(imported: Imported) -> Iterator[Suspect]:
     """Yield what to look at in an entry: text by text, in the order of the kinds.
 
-    Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind.
+    Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind; of the
+    keys that may take very long the first hundred are named.
 
     Args:
         imported: the entry, with its texts and the signs of dynamic content in them.
@@ -158,14 +159,19 @@ def find_suspects(imported: Imported) -> Iterator[Suspect]:
         if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
             for found, span in _in_text(text[:MAX_CHARS]):
                 yield Suspect(found, at.pointer(), span, text)
+    for key in islice(_costly_keys(imported), _MAX_SPANS):
+        holding = (place for place in imported.texts if key in place[1])
+        for at, text in islice(holding, 1):
+            start = text.index(key)
+            yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
+
+
+def _costly_keys(imported: Imported) -> Iterator[str]:
     keys = (*imported.entry.get("keys", ()), *imported.entry.get("secondary_keys", ()))
     for key in dict.fromkeys(keys):
         regex = split_regex(key)
-        if regex is None or costly(regex[0]) is None:
-            continue
-        for at, text in [place for place in imported.texts if key in place[1]][:1]:
-            start = text.index(key)
-            yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
+        if regex is not None and costly(regex[0]) is not None:
+            yield key
 
 
 def _in_text(text: str) -> Iterator[tuple[Suspicion, Span]]:

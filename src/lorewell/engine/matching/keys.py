@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from lorewell.jsregex import Pattern
+from lorewell.engine.steps import Steps
+from lorewell.jsregex import Look, Pattern
 from lorewell.model.text import BLANK
 from lorewell.retrieval.normal import normalise
 
 # A slash inside the pattern must be escaped, that is, follow an odd number of backslashes.
 _REGEX_KEY = re.compile(r"/((?:\\.|[^\\/])+)/([gimsuy]*)", re.DOTALL)
+
+# What regexes cost: V8 looks at so many characters in a step, or at a pattern in so many steps.
+_STEPS_PER_PATTERN: Final = 5
+_CHARS_PER_STEP: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +59,15 @@ def fold_key(key: str, *, case_sensitive: bool) -> str:
     """Return the trimmed key as it is compared."""
     composed = normalise("NFC", key)
     return composed if case_sensitive else composed.casefold()
+
+
+def count_regexes(looks: Iterable[Look], steps: Steps) -> None:
+    """Count the regexes about to be searched, each for all that its look sees.
+
+    Raises:
+        TooExpensiveError: the limit is exceeded.
+    """
+    for look in looks:
+        patterns = len(look.primary) + len(look.secondary)
+        chars = sum(end - start for start, end in look.parts)
+        steps.spend("regex", patterns * (_STEPS_PER_PATTERN + chars // _CHARS_PER_STEP))

@@ -113,7 +113,11 @@ class _Rounds:
     request: SelectRequest
     result: Activation
     new: list[Activated] = field(default_factory=list)
-    _guard: RegexGuard = field(default_factory=RegexGuard)
+    _guard: RegexGuard = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let a search of regexes end with the request."""
+        self._guard = RegexGuard(watch=self.texts.steps.watch)
 
     def begin(self, recall: Recall) -> None:
         """Activate what the messages, a flag or recall bring in."""

@@ -9,10 +9,10 @@ from lorewell.engine.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.conditions import Leaf, Word, holds
 from lorewell.engine.matching.fold import fold_case, keep_case, keep_text
 from lorewell.engine.matching.hits import Hits
-from lorewell.engine.matching.keys import Key, RegexKey
+from lorewell.engine.matching.keys import Key, RegexKey, count_regexes
 from lorewell.engine.matching.window import Haystack, Place
-from lorewell.engine.steps import CHARS_PER_PATTERN_STEP, STEPS_PER_PATTERN, Steps
-from lorewell.jsregex import Look, Outcome, RegexGuard, Seen
+from lorewell.engine.steps import Steps
+from lorewell.jsregex import Look, Outcome, Parts, RegexGuard, Seen
 from lorewell.model import Reason
 from lorewell.model.entry import Logic
 
@@ -111,8 +111,8 @@ class KeywordScan:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
         return set().union(*[hits.advance() for hits in self._searched])
 
-    def question(self, asked: Asked, text: int) -> Look:
-        """Return which regexes a look will need of the entry's text, the `text`-th of a call."""
+    def question(self, asked: Asked, parts: Parts) -> Look:
+        """Return which regexes a look will need of what the entry sees of the written text."""
         entry, depth = asked.entry, asked.depth
         self._steps.spend("keys", entry.look)
         hits = self._hits[entry.spec.case_sensitive]
@@ -129,7 +129,7 @@ class KeywordScan:
             found = _weigh(entry.expression, hits, begin).hit
         secondary = [key for key in entry.secondary if isinstance(key, RegexKey)]
         return Look(
-            text=text,
+            parts=parts,
             primary=tuple(key.pattern for key in wanted),
             fallback=found or asked.gated,
             secondary=tuple(key.pattern for key in secondary),
@@ -234,25 +234,17 @@ def search_regexes(
         return
     asked: list[Asked] = []
     questions: list[Look] = []
-    begins: dict[int, int] = {}  # entries that scan equally deep share one text
+    text = texts.written.text
     for look in looks:
         if look.entry.has_regex and not texts.written.is_empty(look.depth):
-            text = begins.setdefault(texts.written.start_of(look.depth), len(begins))
             asked.append(look)
-            questions.append(look.scan.question(look, text))
+            parts = ((texts.written.start_of(look.depth), len(text)),)
+            questions.append(look.scan.question(look, parts))
     if questions:
-        _count(questions, [texts.written.length - begin for begin in begins], texts.steps)
-        answers = guard.search([texts.written.text[begin:] for begin in begins], questions)
+        count_regexes(questions, texts.steps)
+        answers = guard.search(text, questions)
         for look, seen in zip(asked, answers, strict=True):
             look.scan.answer(look.entry, seen)
-
-
-def _count(questions: Iterable[Look], lengths: Sequence[int], steps: Steps) -> None:
-    """Count the regexes about to be searched, each for the whole length of its text."""
-    for question in questions:
-        patterns = len(question.primary) + len(question.secondary)
-        chars = lengths[question.text]
-        steps.spend("regex", patterns * (STEPS_PER_PATTERN + chars // CHARS_PER_PATTERN_STEP))
 
 
 def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> Found:
