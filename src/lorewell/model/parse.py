@@ -10,30 +10,15 @@ from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
-from lorewell.model.text import MAX_NESTING, pointer
+from lorewell.model.faults import faults_of
+from lorewell.model.text import MAX_NESTING
 
 Model = TypeVar("Model", bound=BaseModel)
 Given = TypeVar("Given")
 
 UTF_8_MARK = "\ufeff"  # what a byte order mark in UTF-8 is as text
-
-# Pydantic speaks of tuples and items where a person wrote lists and text.
-_SENTENCES = {
-    "contract": "{detail}",
-    "extra_forbidden": "there is no such field",
-    "missing": "must be given",
-    "too_long": "must hold at most {max_length}, holds {actual_length}",
-    "too_short": "must hold at least {min_length}, holds {actual_length}",
-    "tuple_type": "must be a list",
-}
-
-
-# What pydantic puts into a path that is no step of the document: the mark of a member's name that
-# is at fault itself, and the tags of model/preview.py.
-_NO_STEPS = frozenset({"[key]", "[stored]", "[inline]", "[changed]"})
 
 # A string of JSON, or what looks like one: without a closing quote it goes on to the end.
 STRING = r'"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)'
@@ -203,7 +188,8 @@ def parse_model(model: type[Model], document: object) -> Model:
     """Return the document as a model.
 
     Raises:
-        ValidationFailedError: with every fault, each with its JSON pointer and the bound it broke.
+        ValidationFailedError: with the first 100 faults, each with its JSON pointer and the bound
+            it broke, and the number of the others.
 
     >>> from lorewell import BookCreate
     >>> parse_model(BookCreate, {"name": "Harbour", "entries": [{"content": 7}]})
@@ -213,25 +199,5 @@ def parse_model(model: type[Model], document: object) -> Model:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        faults = faults_of(error)
-        raise ValidationFailedError.at(*faults) from error
-
-
-def faults_of(error: ValidationError) -> tuple[Fault, ...]:
-    """Return the faults of a pydantic error, in document order."""
-    faults = []
-    items = error.errors(include_url=False, include_input=False)
-    for item in items:
-        if item["type"] == "too_short" and any(_is_below(other, item) for other in items):
-            continue  # members at fault are not counted: the list itself may be long enough
-        steps = [step for step in item["loc"] if step not in _NO_STEPS]
-        below = str(item.get("ctx", {}).get("at", ""))
-        template = _SENTENCES.get(item["type"])
-        detail = template.format_map(item.get("ctx", {})) if template else item["msg"]
-        faults.append(Fault(pointer(*steps) + below, detail))
-    return tuple(faults)
-
-
-def _is_below(item: ErrorDetails, other: ErrorDetails) -> bool:
-    depth = len(other["loc"])
-    return len(item["loc"]) > depth and item["loc"][:depth] == other["loc"]
+        faults, more = faults_of(error)
+        raise ValidationFailedError.at(*faults, more=more) from error

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -19,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from lorewell.model.base import Bounded
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
@@ -69,10 +69,10 @@ WarningCode = Literal[
 ]
 
 
-class _Foreign(BaseModel):
+class _Foreign(Bounded):
     """A value of a foreign protocol: members that we do not know are passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True)
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
 
 def _with_nulls(schema: dict[str, Any]) -> None:

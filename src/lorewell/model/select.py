@@ -78,9 +78,9 @@ class SelectRequest(Contract):
     max_entries: Annotated[Integer, Field(ge=1, le=200)] = 50
     max_recursion_rounds: Annotated[Integer, Field(ge=0, le=5)] = 2
     seed: Annotated[Text, Field(max_length=200)] = "0"
-    template_vars: dict[Literal["char", "user"], Annotated[Text, Field(max_length=500)]] = Field(
-        default_factory=dict
-    )
+    template_vars: Annotated[
+        dict[Literal["char", "user"], Annotated[Text, Field(max_length=500)]], Field(max_length=2)
+    ] = Field(default_factory=dict)
     placement_capabilities: PlacementCapabilities | None = None
     explain: Explain = "full"
     recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
