@@ -347,6 +347,12 @@ class BatchTooLargeError(LimitError):
     code = "batch_too_large"
 
 
+class JsonTooLargeError(LimitError):
+    """A JSON document holds more values than the limit."""
+
+    code = "json_too_large"
+
+
 class UnavailableError(LorewellError):
     """Something that the answer needs can't be had now; the same call may work later."""
 
