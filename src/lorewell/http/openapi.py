@@ -84,7 +84,7 @@ Link = tuple[str, Mapping[str, str]]
 """An operation that an answer leads to, and its parameters as runtime expressions."""
 
 _PREFIX = "#/components/schemas/"
-_TAKEN: tuple[type, ...] = (
+TAKEN: tuple[type, ...] = (
     ActivatePreview,
     ActivateRequest,
     AssembleRequest,
@@ -151,7 +151,7 @@ def _named(name: str) -> str:
 def _make_schemas() -> tuple[Mapping[type, str], Document]:
     """Return the name of each model's schema, and all schemas."""
     wanted: list[tuple[type, Literal["validation", "serialization"], TypeAdapter[Any]]] = [
-        *((model, "validation", TypeAdapter(model)) for model in _TAKEN),
+        *((model, "validation", TypeAdapter(model)) for model in TAKEN),
         *((model, "serialization", TypeAdapter(model)) for model in _GIVEN),
     ]
     refs, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")

@@ -28,10 +28,14 @@ def lower_uuid(text: str) -> str:
     return text.lower() if is_uuid(text) else text
 
 
+# Any other text than a UUID is one that no book has.
+BookId = Annotated[Text, Field(max_length=200), AfterValidator(lower_uuid)]
+
+
 class BookRef(Contract):
     """A book to select from; without `revision` its latest one."""
 
-    book_id: Annotated[Text, AfterValidator(lower_uuid)]
+    book_id: BookId
     revision: Annotated[Integer, Field(ge=1)] | None = None
 
 
