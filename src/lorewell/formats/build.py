@@ -94,8 +94,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     try:
         made = parse_model(BookCreate, document)
     except ValidationFailedError as error:
-        faults = tuple(_in_file(fault, sources, lorebook) for fault in error.faults)
-        raise ValidationFailedError.at(*faults) from error
+        raise error.moved(lambda fault: _in_file(fault, sources, lorebook)) from error
     if depth > MAX_NESTING - _ADDED_NESTING and nesting(made.model_dump_json()) > MAX_NESTING:
         raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
     return made

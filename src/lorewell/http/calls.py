@@ -72,10 +72,9 @@ class Call:
         """Refuse the request unless it may do this too."""
         await _allowed(self.request, scope, self.tenant_id)
 
-    async def body(self, model: type[Model], most_bytes: int | None = None) -> Model:
-        """Return the JSON body as a model; its route may take less than others do."""
-        settings = self.shared.settings
-        return await read_model(self.request, settings, model, most_bytes, compute=self.compute)
+    async def body(self, model: type[Model]) -> Model:
+        """Return the JSON body as a model."""
+        return await read_model(self.request, self.shared.settings, model, self.compute)
 
     async def files(self, field: str, most: int) -> Sequence[File]:
         """Return the files of a form."""

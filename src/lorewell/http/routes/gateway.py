@@ -27,7 +27,7 @@ from lorewell.errors import (
     UpstreamUnavailableError,
 )
 from lorewell.http import gateway_headers as names
-from lorewell.http.bodies import read_body
+from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
 from lorewell.http.completion_body import Completion
 from lorewell.http.openapi import any_body, told
@@ -159,7 +159,9 @@ async def _enter(request: Request) -> tuple[Gateway, Entered]:
 
 
 def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:
-    completion = Completion.parse(body)
+    settings = shared(request).settings
+    with naming_the_limit(settings):
+        completion = Completion.parse(body, max_values=settings.max_json_values)
     return completion, _turn_of(request, completion)
 
 
