@@ -19,7 +19,7 @@ from lorewell.http import logs
 from lorewell.http.app import create_app
 from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
-from lorewell.http.protocol import OPTIONS
+from lorewell.http.protocol import options
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
@@ -76,7 +76,7 @@ def serve(settings: Settings, *, reload: bool = False) -> None:
             workers=None if reload else settings.workers,
             reload=reload,
             reload_dirs=[str(_SOURCES)] if reload else None,
-            **OPTIONS,
+            **options(settings),
             lifespan="on",
             log_config=None,
             access_log=False,
