@@ -12,10 +12,14 @@ from collections.abc import Callable
 from time import perf_counter
 from weakref import WeakKeyDictionary
 
+MAX_WAITING_BYTES = 65_536  # of one connection; more is left to the network until these are taken
 PASS_S = 0.002
 MAX_AHEAD = 8
 AHEAD_S = 1.0
 IDLE_S = 1.0
+OVER, NEW, IDLE = range(3)
+
+_Free = dict[object, tuple[float, Callable[[], None]]]
 
 
 class Intake:
@@ -28,7 +32,8 @@ class Intake:
         self._ahead: deque[Callable[[], object]] = deque()
         self._begun = 0
         self._is_due = False
-        self._idle: dict[object, tuple[float, Callable[[], None]]] = {}
+        # By how little they would be missed, and of each kind the oldest first.
+        self._free: tuple[_Free, ...] = ({}, {}, {})
 
     def take_later(self, take: Callable[[], object]) -> None:
         """Call `take` in its turn, to take in one slice."""
@@ -70,22 +75,31 @@ class Intake:
             self._ahead.popleft()()
         self._schedule()
 
-    def set_idle(self, connection: object, close: Callable[[], None]) -> None:
-        """Note that a connection has no request; `close` closes it."""
-        self._idle[connection] = (self._loop.time(), close)
+    def set_free(self, connection: object, kind: int, close: Callable[[], None]) -> None:
+        """Note that a connection has no request: it is `OVER`, `NEW` or `IDLE`.
+
+        Args:
+            connection: which one.
+            kind: `OVER` if it only waits for its end, `NEW` before its first request.
+            close: closes it.
+        """
+        self.set_busy(connection)
+        self._free[kind][connection] = (self._loop.time(), close)
 
     def set_busy(self, connection: object) -> None:
         """Note that a connection has a request, or is gone."""
-        self._idle.pop(connection, None)
+        for free in self._free:
+            free.pop(connection, None)
 
-    def close_idlest(self) -> bool:
-        """Close the connection that was idle for the longest time; return whether there was one."""
-        for connection, (since, close) in self._idle.items():
-            if self._loop.time() - since < IDLE_S:
-                break
-            del self._idle[connection]
-            close()
-            return True
+    def make_room(self) -> bool:
+        """Close the connection that would be missed least; return whether there was one."""
+        for kind, free in enumerate(self._free):
+            for connection, (since, close) in free.items():
+                if kind == IDLE and self._loop.time() - since < IDLE_S:
+                    break
+                del free[connection]
+                close()
+                return True
         return False
 
 

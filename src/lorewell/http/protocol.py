@@ -8,49 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import struct
 from collections.abc import Mapping
 from functools import partial
-from http import HTTPStatus
 from typing import Any, cast
 from uuid import uuid4
 
 import httptools
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.utils import ClientDisconnected
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from uvicorn.server import ServerState
-from websockets.frames import CloseCode, Frame
-from websockets.protocol import State
 
 from lorewell.errors import OverloadedError
-from lorewell.http.intake import Place, intake_of
+from lorewell.http.intake import IDLE, MAX_WAITING_BYTES, NEW, OVER, Place, intake_of
 from lorewell.http.problems import MEDIA_TYPE, problem_of
 from lorewell.http.transport import BoundedTransport
+from lorewell.http.websocket import CLOSE_TIMEOUT_S, MAX_MESSAGE_BYTES, BoundedSocket
 from lorewell.settings import Settings, env_name
 
 MAX_HEAD_BYTES = 65_536
 MAX_HEADERS = 100
+MAX_BLANK_BYTES = 1_024
 MAX_FRAMING_BYTES = 65_536  # beyond as many as the body has: sizes of chunks, and what follows it
-MAX_WAITING_BYTES = 65_536  # more is left to the network until these are taken
-SLICE_BYTES = 1_024  # of frames
-CHUNKS_BYTES = 4_096
+SLICE_BYTES = 4_096  # of a body in chunks
+MAX_IGNORED_BYTES = 8 * 1024 * 1024
 HEAD_TIMEOUT_S = 10.0
-MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-MAX_FRAGMENTS = 8_192
-MAX_FRAMES, FRAMES_PER_S = 200, 20.0  # at once, and in the long run; large ones do not count
-FRAME_BYTES = 1_024
-MAX_IGNORED_BYTES = 2 * MAX_MESSAGE_BYTES
-CLOSE_TIMEOUT_S = 1.0
-TOO_MANY_FRAMES = "too_many_frames"
-SOCKET_LOGGER = "lorewell.sockets"
 STOPPING = "stopping"
-PACKED = "lorewell.packed"  # an extension of ASGI: messages that are packed already
 _MOST_LINGERING = 100
-_TEXT = 0x81  # whole
-_ONE_BYTE, _TWO_BYTES = 125, 65_536
 _HEAD_END = b"\n\r\n"
 _END = b"content-length: 0\r\nconnection: close\r\n\r\n"
 _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\n" + _END
@@ -77,7 +58,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._waiting = bytearray()
         self._is_due = self._is_over = self._is_upgraded = False
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False
-        self._head_bytes = self._framing_bytes = self._body_left = 0
+        self._head_bytes = 0
+        self._head_bytes = self._framing_bytes = self._body_left = self._ignored_bytes = 0
         self._last = b""  # of the head, where the next piece may complete its end
         self._refusal = _BAD_REQUEST
 
@@ -85,15 +67,13 @@ class BoundedProtocol(HttpToolsProtocol):
         """Wait for a first request, if one more connection may be open."""
         super().connection_made(cast("asyncio.Transport", BoundedTransport(transport, self.loop)))
         most = self._max_connections
-        if most is None or len(self.connections) <= most or self._intake.close_idlest():
+        if most is None or len(self.connections) <= most or self._intake.make_room():
             self._expect_head()
-            self._intake.set_idle(self, self.transport.close)
+            self._intake.set_free(self, NEW, self.transport.close)
             return
         self._is_over = True
-        self.transport.write(_too_many(most))
-        # To close at once, while the client still sends, could take the answer away from it.
         lingers = len(self.connections) <= most + _MOST_LINGERING
-        self.loop.call_later(CLOSE_TIMEOUT_S if lingers else 0, self.transport.abort)
+        self._bounds.end(_too_many(most), CLOSE_TIMEOUT_S if lingers else 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
@@ -118,6 +98,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take in what was sent as far as a request goes; the rest waits."""
         if self._is_over:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > MAX_IGNORED_BYTES:
+                self.transport.abort()
             return
         if not (self._waiting or self._is_answering):
             data = data[self._take(data) :]
@@ -129,6 +112,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _go_on(self) -> None:
         """Take in more in turn, if there is more and nothing has to be answered before."""
+        if self._is_over:
+            return
         self._bounds.hold_reading(is_held=len(self._waiting) > MAX_WAITING_BYTES)
         if not self._waiting or self._is_due or self._is_answering:
             return
@@ -165,7 +150,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """Parse one slice, which begins one request at most; return how many bytes it had."""
         if not self._is_in_message:
             blank = len(data) - len(data.lstrip(b"\r\n"))
-            if blank:
+            if blank:  # before a request, not a part of it
+                self._head_bytes += blank
+                if self._head_bytes > MAX_BLANK_BYTES:
+                    self._refuse(_BAD_REQUEST)
                 return blank
         size = self._next_size(data)
         piece = data if size == len(data) else data[:size]
@@ -193,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             found = (self._last + data if self._last else data).find(_HEAD_END)
             return len(data) if found < 0 else found + len(_HEAD_END) - len(self._last)
-        return min(len(data), CHUNKS_BYTES if self._is_chunked else self._body_left)
+        return min(len(data), SLICE_BYTES if self._is_chunked else self._body_left)
 
     def _count_head(self, piece: bytes) -> None:
         if not (self._is_in_message and self._is_in_head):
@@ -234,9 +222,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if is_open:
             cycle.disconnected = True
             cycle.message_event.set()
-        if not (is_open and cycle.response_started) and not self.transport.is_closing():
-            self.transport.write(answer)
-        self.transport.close()
+        if is_open and cycle.response_started:
+            self.transport.close()
+        else:
+            self._bounds.end(answer, CLOSE_TIMEOUT_S)
+            self._intake.set_free(self, OVER, self.transport.abort)
 
     def shutdown(self) -> None:
         """Let the request that runs end; one that would not by itself is told so."""
@@ -327,6 +317,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         super().on_message_complete()
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False
+        self._head_bytes = 0
 
     def on_response_complete(self) -> None:
         """Go on with what the client sent ahead."""
@@ -337,7 +328,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._go_on()
         if not self._is_due and self._is_in_head:
-            self._intake.set_idle(self, self.transport.close)
+            self._intake.set_free(self, IDLE, self.transport.close)
 
     def _expect_head(self) -> None:
         self._stop_timer()
@@ -351,158 +342,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
-
-
-class BoundedSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that ends when it shall, whether or not the other side reads what it was sent.
-
-    What it is sent is taken in slice by slice. Small frames cost as much as large ones, so a client
-    may send only so many of them.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        # Its base logs the address of each socket, with the query, and where somebody debugs every
-        # header, with the keys.
-        self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
-        self.conn.debug = False
-        self._lingers = self._is_due = False
-        self._waiting = bytearray()
-        self._ignored_bytes = 0
-        self._frames_left, self._counted_at = float(MAX_FRAMES), self.loop.time()
-        self._intake = intake_of(server_state, self.loop)
-
-    @property
-    def _bounds(self) -> BoundedTransport:
-        return cast("BoundedTransport", self.transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._lingers = True
-        self._waiting.clear()
-        self._bounds.stop_watching()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Take what was sent, unless something before it was already too much."""
-        if self._lingers:
-            self._ignored_bytes += len(data)
-            if self._ignored_bytes > MAX_IGNORED_BYTES:
-                self.transport.abort()
-        elif not self.handshake_initiated:
-            super().data_received(data)
-        else:
-            self._waiting += data
-            self._go_on()
-
-    def _go_on(self) -> None:
-        """Take in more in turn, if there is more and the application has taken what came before."""
-        self._bounds.hold_reading(is_held=len(self._waiting) > MAX_WAITING_BYTES)
-        can_take = self.handshake_complete and not (self.read_paused or self._lingers)
-        if self._waiting and can_take and not self._is_due:
-            self._is_due = True
-            self._intake.take_later(self._take_more)
-
-    def _take_more(self) -> None:
-        self._is_due = False
-        if self._lingers or self.transport.is_closing():
-            return
-        piece = bytes(self._waiting[:SLICE_BYTES])
-        del self._waiting[:SLICE_BYTES]
-        super().data_received(piece)
-        self._go_on()
-
-    def handle_events(self) -> None:
-        """Take the frames of a slice, unless there were too many small ones."""
-        frames = [each for each in self.conn.events if isinstance(each, Frame)]
-        now = self.loop.time()
-        earned = (now - self._counted_at) * FRAMES_PER_S
-        earned += sum(len(each.data) for each in frames) / FRAME_BYTES
-        self._frames_left = min(self._frames_left + earned, MAX_FRAMES) - len(frames)
-        self._counted_at = now
-        if self._frames_left < 0 or len(self.frames) + len(frames) > MAX_FRAGMENTS:
-            self.conn.fail(CloseCode.POLICY_VIOLATION, TOO_MANY_FRAMES)
-            self.handle_parser_exception()
-        else:
-            super().handle_events()
-
-    def handle_parser_exception(self) -> None:
-        """Say what can't be taken, and end soon.
-
-        To close at once, while the client still sends, would reset the connection, and with it
-        take away what was said.
-        """
-        self._lingers = True
-        self._waiting.clear()
-        said = self.conn.close_sent
-        if said is None:  # the handshake is not complete yet
-            self.transport.abort()
-            return
-        self.close_sent = True
-        self.queue.put_nowait(
-            {"type": "websocket.disconnect", "code": said.code, "reason": said.reason}
-        )
-        self._bounds.hold_reading(is_held=False)
-        self._bounds.resume_reading()
-        self.transport.write(b"".join(self.conn.data_to_send()))
-        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
-
-    def handle_connect(self, event: Any) -> None:  # noqa: ANN401  as its base has it
-        """Begin, and say what this server knows beside what all do."""
-        super().handle_connect(event)
-        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
-            cast("dict[str, Any]", self.scope["extensions"])[PACKED] = {}
-
-    def keepalive_timeout(self) -> None:
-        """End the socket since its client does not answer."""
-        super().keepalive_timeout()
-        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
-
-    async def receive(self) -> Any:  # noqa: ANN401  as its base has it
-        """Return the next message."""
-        message = await super().receive()
-        self._go_on()
-        return message
-
-    async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
-        """Send a message; one that closes the socket does not wait behind those nobody reads."""
-        if PACKED in message:
-            await self.writable.wait()
-            if self.disconnected or self.conn.state is not State.OPEN:
-                raise ClientDisconnected
-            self.transport.write(message[PACKED])
-            return
-        if message["type"] == "websocket.close":
-            self.writable.set()
-            self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
-        await super().send(message)
-        self._go_on()
-
-    def shutdown(self) -> None:
-        """End the socket since the server does."""
-        super().shutdown()
-        self.writable.set()
-        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
-
-
-def pack(text: str) -> bytes:
-    """Return a text message as it is on the wire: that of a server is the same for everybody.
-
-    Source: RFC 6455 §5.2.
-    """
-    data = text.encode()
-    length = len(data)
-    if length <= _ONE_BYTE:
-        return bytes((_TEXT, length)) + data
-    if length < _TWO_BYTES:
-        return struct.pack("!BBH", _TEXT, _ONE_BYTE + 1, length) + data
-    return struct.pack("!BBQ", _TEXT, _ONE_BYTE + 2, length) + data
 
 
 def _too_many(most: int) -> bytes:

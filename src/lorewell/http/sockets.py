@@ -29,7 +29,7 @@ from lorewell.errors import (
 from lorewell.http.calls import Shared
 from lorewell.http.observe import COUNT, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, problem_of, status_of
-from lorewell.http.protocol import PACKED, pack
+from lorewell.http.websocket import PACKED, pack
 from lorewell.model import Scope
 
 PROTOCOL = "lorewell"

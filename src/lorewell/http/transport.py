@@ -35,6 +35,20 @@ class BoundedTransport:
         if self._transport.get_write_buffer_size():
             self.watch_reader()
 
+    def end(self, data: bytes, seconds: float) -> None:
+        """Send last data, take no more, and close the connection after so many seconds.
+
+        To close at once, while the client still sends, would reset the connection, and take the
+        data away from a client that has not read it. It could also connect again at once.
+        """
+        self.hold_reading(is_held=True)
+        if not self._transport.is_closing():
+            self.write(data)
+            self._flush()
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+        self._loop.call_later(seconds, self.abort)
+
     def abort(self) -> None:
         """Close the connection at once."""
         self.stop_watching()
