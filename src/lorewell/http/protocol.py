@@ -166,7 +166,6 @@ class BoundedProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             self._upgrade()
         except httptools.HttpParserError:
-            self.logger.warning("Invalid HTTP request received.")
             self._refuse(self._refusal)
             return len(data)
         if is_in_head:
@@ -214,7 +213,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._is_in_head = False
 
     def _refuse(self, answer: bytes) -> None:
-        """End the connection, with this answer if none has begun."""
+        """End the connection, with this answer if none has begun, unless it ends already."""
+        if self._is_over:
+            return
+        self.logger.warning("Invalid HTTP request received.")
         self._is_over = True
         self._waiting.clear()
         cycle = self.cycle
