@@ -133,8 +133,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_due = False
         if self._is_over:
             return
-        # A slice of a bytearray shares nothing; deleting its beginning moves nothing.
-        del self._waiting[: self._take(bytes(self._waiting))]
+        piece = bytes(self._waiting[:MAX_WAITING_BYTES])
+        del self._waiting[: self._take(piece)]
         if self._is_upgraded:
             self._bounds.get_protocol().data_received(bytes(self._waiting))
             self._waiting.clear()
@@ -180,7 +180,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             found = (self._last + data if self._last else data).find(_HEAD_END)
             return len(data) if found < 0 else found + len(_HEAD_END) - len(self._last)
-        return min(len(data), SLICE_BYTES if self._is_chunked else self._body_left)
+        return min(len(data), SLICE_BYTES if self._is_chunked else self._body_left or len(data))
 
     def _count_head(self, piece: bytes) -> None:
         if not (self._is_in_message and self._is_in_head):
