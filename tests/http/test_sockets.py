@@ -264,7 +264,7 @@ def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
                 await end_of(client)
             async with service.connect() as client:
                 await end_of(client)
-            admin = {"Authorization": f"Bearer {await service.key('admin')}"}
+            admin = {"Authorization": f"Bearer {await service.key('metrics', tenants=('*',))}"}
             async with httpx.AsyncClient(headers=admin) as asking:
                 figures = (await asking.get(f"http://127.0.0.1:{service.port}/metrics")).text
             assert "lorewell_sockets 0.0" in figures

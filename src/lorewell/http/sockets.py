@@ -116,7 +116,7 @@ class Socket:
         Raises:
             UnauthenticatedError, ForbiddenError: it may not.
         """
-        self._need = Need(scope, tenant_id)
+        self._need = Need(scope=scope, tenant_id=tenant_id)
         await self._authorise()
         self._listens = listens
         await self._accept()
