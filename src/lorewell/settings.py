@@ -195,6 +195,19 @@ class Settings(BaseSettings):
         le=100_000,
         description="Sockets and live streams open at the same time, of each process.",
     )
+    max_tenant_sockets: int = Field(
+        800,
+        ge=1,
+        le=100_000,
+        description="Those of one tenant at most, of each process, so that others find room.",
+    )
+    max_connections: int = Field(
+        2_000,
+        ge=1,
+        le=1_000_000,
+        description="Connections open at the same time, of each process, sockets included; for one "
+        "more, the one that was idle for the longest time is closed.",
+    )
     body_timeout_s: Seconds = Field(
         30.0,
         description="Seconds to wait for a body, and longer by one for each 64 KiB received.",

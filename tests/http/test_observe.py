@@ -58,7 +58,7 @@ def test_a_request_is_one_line(api: Api, written: io.StringIO) -> None:
 
 def test_nothing_that_somebody_wrote_is_logged(database: str, written: io.StringIO) -> None:
     with serving(database_url=database, auth=True) as api:
-        key = bearer(api, "read", "write", "admin")
+        key = bearer(api, "read", "write", "admin", tenants=("*",))
         entry = {"id": SECRET, "content": SECRET, "keys": [SECRET], "title": SECRET}
         book_id = api.create({"name": SECRET, "entries": [entry]}, headers=key)
         turn = {"books": [{"book_id": book_id}], "query": SECRET}

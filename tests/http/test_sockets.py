@@ -20,9 +20,9 @@ from websockets.frames import Frame, Opcode
 from listening import Service, end_of, listening, refusal
 from lorewell.app.access import list_keys, revoke_key
 from lorewell.errors import BookNotFoundError, LorewellError
-from lorewell.http import logs, protocol, sockets
-from lorewell.http.protocol import MAX_MESSAGE_BYTES, pack
+from lorewell.http import logs, sockets, websocket
 from lorewell.http.sockets import Socket, SocketClosed, attend
+from lorewell.http.websocket import MAX_MESSAGE_BYTES, pack
 from lorewell.settings import load_settings
 
 SECRET = "雾渡的秘密 🗝"  # noqa: S105  what a message says
@@ -227,7 +227,7 @@ def test_only_so_many_are_open_at_the_same_time(database: str) -> None:
 def test_the_service_stops_at_once_though_nobody_reads(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "CLOSE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT_S", 0.3)
 
     async def work() -> None:
         async with (
@@ -264,7 +264,7 @@ def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
                 await end_of(client)
             async with service.connect() as client:
                 await end_of(client)
-            admin = {"Authorization": f"Bearer {await service.key('admin')}"}
+            admin = {"Authorization": f"Bearer {await service.key('metrics', tenants=('*',))}"}
             async with httpx.AsyncClient(headers=admin) as asking:
                 figures = (await asking.get(f"http://127.0.0.1:{service.port}/metrics")).text
             assert "lorewell_sockets 0.0" in figures

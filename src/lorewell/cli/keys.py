@@ -24,7 +24,9 @@ def create_command(
     ],
     scope: Annotated[
         list[str],
-        typer.Option(metavar="read|write|admin", help="What it may do; may be repeated."),
+        typer.Option(
+            metavar="read|write|tenant_admin|admin|metrics", help="What it may do; may be repeated."
+        ),
     ],
     name: Annotated[str, typer.Option(help="What it is for.")] = "",
 ) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
-from lorewell.app.access import Need, authorise
+from lorewell.app.access import Need, Rights, authorise
 from lorewell.app.imports import File
 from lorewell.app.services import Services
 from lorewell.http.bodies import read_model
@@ -57,11 +57,13 @@ class Call:
 
     Attributes:
         tenant_id: whose books it is about; empty where it crosses tenants.
+        rights: what its key allows.
     """
 
     request: Request
     shared: Shared
     tenant_id: str
+    rights: Rights
 
     @property
     def services(self) -> Services:
@@ -70,7 +72,7 @@ class Call:
 
     async def need(self, scope: Scope) -> None:
         """Refuse the request unless it may do this too."""
-        await _allowed(self.request, scope, self.tenant_id)
+        await _allowed(self.request, Need(scope=scope, tenant_id=self.tenant_id))
 
     async def body(self, model: type[Model]) -> Model:
         """Return the JSON body as a model."""
@@ -95,30 +97,40 @@ def shared(request: Request) -> Shared:
     return cast("Shared", request.app.state.shared)
 
 
-async def _allowed(request: Request, scope: Scope, tenant_id: str | None) -> Call:
+async def _allowed(request: Request, need: Need) -> Call:
     # Before anything is looked up, and before any of the body is read.
     common = shared(request)
-    await authorise(common.services, request.headers.get("authorization"), Need(scope, tenant_id))
-    return Call(request=request, shared=common, tenant_id=tenant_id or "")
+    rights = await authorise(common.services, request.headers.get("authorization"), need)
+    return Call(request=request, shared=common, tenant_id=need.tenant_id or "", rights=rights)
 
 
 async def reading(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may read the tenant's books."""
-    return await _allowed(request, "read", tenant_id)
+    return await _allowed(request, Need(scope="read", tenant_id=tenant_id))
 
 
 async def writing(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may change the tenant's books."""
-    return await _allowed(request, "write", tenant_id)
+    return await _allowed(request, Need(scope="write", tenant_id=tenant_id))
 
 
 async def _administering(request: Request) -> Call:
-    return await _allowed(request, "admin", None)
+    return await _allowed(request, Need(scope="admin"))
+
+
+async def _managing(request: Request) -> Call:
+    return await _allowed(request, Need(scope="tenant_admin", instead="admin"))
+
+
+async def _measuring(request: Request) -> Call:
+    return await _allowed(request, Need(scope="metrics", instead="admin"))
 
 
 Reading = Annotated[Call, Depends(reading)]
 Writing = Annotated[Call, Depends(writing)]
 Administering = Annotated[Call, Depends(_administering)]
+Managing = Annotated[Call, Depends(_managing)]
+Measuring = Annotated[Call, Depends(_measuring)]
 
 
 def answer(value: BaseModel, status: int = OK) -> Response:

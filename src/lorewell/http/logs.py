@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from structlog.typing import Processor
 
-from lorewell.http.protocol import SOCKET_LOGGER
+from lorewell.http.websocket import SOCKET_LOGGER
 from lorewell.settings import Settings
 
 _SHARED: tuple[Processor, ...] = (

@@ -20,7 +20,7 @@ from lorewell.http import logs
 from lorewell.http.app import create_app
 from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
-from lorewell.http.protocol import OPTIONS
+from lorewell.http.protocol import options
 from lorewell.http.shutdown import ANSWERS_RATIO, Workers, ending, seconds_of_process
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
@@ -78,8 +78,8 @@ def serve(settings: Settings, *, reload: bool = False) -> None:
     check_exposure(settings)
     build_services(settings)  # connects to nothing: a bad setting is told here, not by a worker
     logs.configure(settings)
-    options: dict[str, Any] = {
-        **OPTIONS,
+    given: dict[str, Any] = {
+        **options(settings),
         "factory": True,
         "host": settings.host,
         "port": settings.port,
@@ -93,11 +93,11 @@ def serve(settings: Settings, *, reload: bool = False) -> None:
     }
     with _environment(settings):
         if reload:
-            uvicorn.run(_FACTORY, **options, reload=True, reload_dirs=[str(_SOURCES)])
+            uvicorn.run(_FACTORY, **given, reload=True, reload_dirs=[str(_SOURCES)])
         elif settings.workers == 1:
-            uvicorn.run(_FACTORY, **options)
+            uvicorn.run(_FACTORY, **given)
         else:
-            config = uvicorn.Config(_FACTORY, **options, workers=settings.workers)
+            config = uvicorn.Config(_FACTORY, **given, workers=settings.workers)
             Workers(config, [config.bind_socket()]).run()
 
 
