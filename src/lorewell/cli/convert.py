@@ -10,8 +10,8 @@ import orjson
 import typer
 
 from lorewell.cli.convert_folder import convert_folder
-from lorewell.cli.listings import print_parts, say
 from lorewell.cli.outputs import dumped, write_file
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.reports import loss_tables
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
@@ -69,7 +69,7 @@ def convert_command(
     write_file(output, dumped(exported) if into is None else _filled(found.book, into))
     if as_json:
         losses = [loss.model_dump() for loss in exported.losses]
-        typer.echo(orjson.dumps({"format": target, "losses": losses}))
+        print_json(orjson.dumps({"format": target, "losses": losses}))
     else:
         say(f"Wrote {output}: {len(found.book.entries)} entries.")
         print_parts(*loss_tables(exported.losses, _MEANING))
