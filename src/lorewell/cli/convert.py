@@ -35,7 +35,9 @@ def convert_command(
     ],
     output: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Where to; a file is replaced if it is there."),
+        typer.Argument(
+            metavar="OUT", help="Where to; a file is replaced if it is there, a link is not."
+        ),
     ],
     *,
     to: Annotated[
@@ -65,6 +67,8 @@ def convert_command(
     found = open_book(file)
     if not found.holds_book:
         raise ImportInvalidError(f"{file.name} is a card that holds no lorebook.", file=file.name)
+    if output.exists() and output.samefile(file):
+        raise ValidationFailedError("OUT must not be the file that is read.")
     exported = export_book(found.book, target)
     write_file(output, dumped(exported) if into is None else _filled(found.book, into))
     if as_json:
