@@ -62,7 +62,8 @@ def create_command(
     if place.as_json:
         print_json(result)
     else:
-        named = zip(result.books, (book.name for book in batch.books), strict=True)
+        names = (book.name for book in batch.books)
+        named = zip(result.books, names, strict=False)  # a service may answer anything
         print_parts(created_table(named))
 
 

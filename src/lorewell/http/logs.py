@@ -86,6 +86,8 @@ def _without_traceback(
 ) -> structlog.typing.EventDict:
     """Return the event with the kind of an error alone: its text may quote what a person wrote."""
     error = event.pop("exc_info", None)
+    if error is True:  # of the handler that logs it
+        error = sys.exc_info()
     if isinstance(error, tuple):
         error = error[1]
     if error is not None:
