@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ import typer
 from pydantic import TypeAdapter
 
 import lorewell.cli
+from chat_upstream import ChatUpstream, chat_upstream_fixture  # noqa: F401  a fixture
 from hostile import HOSTILE, MILD, Terminal, check_shown, hostile, send
 from lorewell.cli.main import app
 from lorewell.client import LorewellClient
@@ -27,6 +28,7 @@ from lorewell.http import server
 from lorewell.http.problems import Problem
 from lorewell.model import BookCreate
 from lorewell.model.live import LiveFrame, LiveMissed, LiveReady, LiveSelection
+from lorewell.upstreams.replies import ChatDelta
 from pictures import png, text
 from program import Done, Lorewell
 from replica_books import conditional, constant, keyed
@@ -375,6 +377,44 @@ def test_outlet_that_looks_like_markup_ends_nothing(lorewell: Lorewell) -> None:
     done = lorewell("book", "show", made["book_id"])
     assert (done.code, done.err) == (0, "")
     assert "[/]" in done.out
+
+
+@pytest.mark.parametrize("toml", [f"{json.dumps(MILD)} = 1", f"port = {json.dumps(MILD)}", MILD])
+def test_settings_are_refused_in_plain_text(lorewell: Lorewell, toml: str) -> None:
+    config = lorewell.file(f"{NAME}.toml", toml.encode())
+    for name, value in (("CONFIG", str(config)), ("CONFIG", str(config) * 2), ("PORT", HOSTILE)):
+        with lorewell.monkeypatch.context() as patch:
+            patch.setenv(f"LOREWELL_{name}", value)
+            assert server.main() == 2
+            told = lorewell.capfd.readouterr().err
+            assert told.count("\n") == 1
+            check_shown(told + lorewell("serve").err)
+
+
+def test_reply_of_a_model_is_shown_as_text(lorewell: Lorewell, chat_upstream: ChatUpstream) -> None:
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    chat_upstream.reply(f"{HOSTILE} {family} \u0645\u06cc\u200c\u062e 1\ufe0f\u20e3")
+    lorewell.monkeypatch.setattr(sys, "stdin", io.StringIO("hello\n"))
+    at = ("--upstream", chat_upstream.url, "--model", "m")
+    done = lorewell("chat", "--book", lorewell.book({"content": "x"}), *at)
+    check_shown(done.out)
+    assert "[/] [red]r[/red]" in done.out
+    assert family in done.out
+    assert r"\x1b[2J\x1b[5;38;5;123m" in done.out
+
+
+def test_piece_of_a_reply_may_end_anywhere(lorewell: Lorewell) -> None:
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+
+    async def stream(*_: Any) -> AsyncIterator[ChatDelta]:
+        for piece in f"{family}{HOSTILE}{family}":
+            yield ChatDelta(content=piece)
+
+    lorewell.monkeypatch.setattr("lorewell.upstreams.ScriptedModel.stream", stream)
+    lorewell.monkeypatch.setattr(sys, "stdin", io.StringIO("hello\n"))
+    done = lorewell("chat", "--book", lorewell.book({"content": "x"}))
+    check_shown(done.out)
+    assert done.out.count(family) == 2
 
 
 def test_fault_of_the_program_shows_no_values(lorewell: Lorewell) -> None:
