@@ -13,7 +13,8 @@ import pytest
 from rich.cells import cell_len
 
 from lorewell import SelectRequest, SelectResponse, load_book, select
-from lorewell.cli.tables import MAX_ENTRIES_A_REASON, plain
+from lorewell.cli.tables import MAX_ENTRIES_A_REASON
+from lorewell.model.plain import plain
 from program import Done, Lorewell
 
 ROOT = Path(__file__).resolve().parents[2]

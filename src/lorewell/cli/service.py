@@ -10,7 +10,8 @@ from typing import Annotated
 import orjson
 import typer
 
-from lorewell.cli.listings import print_parts, say, settings_table
+from lorewell.cli.listings import settings_table
+from lorewell.cli.printing import print_json, print_parts, say
 
 # What these commands need is loaded when they run: servers and databases cost the others time.
 
@@ -105,6 +106,6 @@ def settings_command(
 
     settings = list_settings()
     if as_json:
-        typer.echo(orjson.dumps([asdict(each) for each in settings]))
+        print_json(orjson.dumps([asdict(each) for each in settings]))
     else:
         print_parts(settings_table(settings))

@@ -22,6 +22,7 @@ from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
 from lorewell.http.protocol import options
 from lorewell.http.shutdown import ANSWERS_RATIO, Workers, ending, seconds_of_process
+from lorewell.model.plain import plain
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
@@ -125,7 +126,7 @@ def main() -> int:
     try:
         serve(load_settings())
     except LorewellError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{plain(str(error))}\n")
         return _BAD_SETTING
     return 0
 
