@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from chat_upstream import chat_upstream
+from chat_upstream import ChatUpstream, chat_upstream
 from process import Server
 from siege.attack import TENANT, Attack, Tally, start
 from siege.catalogue import ATTACKS
@@ -29,6 +29,7 @@ class Place:
     server: Server
     people: People
     watched: Watched
+    upstream: ChatUpstream
 
 
 @pytest.fixture(name="place", scope="module")
@@ -37,10 +38,9 @@ def place_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     url = f"sqlite:///{folder}/lorewell.db"
     people = settle(url)
     with chat_upstream() as upstream:
-        upstream.hang(60)
         given = {"replica_tenant": TENANT, "gateway_upstream_url": upstream.url, "live": "true"}
         with besieged(folder / "log", database_url=url, **given) as (server, watched):
-            yield Place(server=server, people=people, watched=watched)
+            yield Place(server=server, people=people, watched=watched, upstream=upstream)
             assert stop(watched, GRACE_S * 2) < GRACE_S * 2
             assert "Traceback" not in server.log()
 
@@ -48,6 +48,9 @@ def place_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 def test_attack_stops_nobody(attack: Attack, place: Place) -> None:
     port, tally = place.server.port, Tally()
+    place.upstream.behave()
+    if attack.hangs:
+        place.upstream.hang(60)
     blows = attack.make(place.people.hostile(port, attack.short))
     end = start(place.people.hostile(port, attack.short), blows, tally, CALLERS)
     try:

@@ -116,7 +116,7 @@ def answer(caller: Caller, line: socket.socket) -> tuple[str, int, bool]:
 
 
 def _needed(got: bytes) -> int | None:
-    """Return how many bytes an answer has; None if its head is not whole, _UNTOLD if nothing says."""
+    """Return how many bytes an answer has, `_UNTOLD` if it does not say; None before its head."""
     head, blank, _ = got.partition(b"\r\n\r\n")
     if not blank:
         return None

@@ -157,14 +157,14 @@ class Attack:
         make: returns what is sent and how; each caller goes through it from a place of its own.
         short: the scale of the short form.
         settings: of the service that is attacked.
-        answers: what the short form may get; empty for anything but a failure.
+        hangs: whether its model server never answers.
     """
 
     name: str
     make: Callable[[Site], Sequence[Blow]]
     short: float = 0.05
     settings: Mapping[str, object] = field(default_factory=dict)
-    answers: frozenset[str] = frozenset()
+    hangs: bool = False
 
 
 def start(

@@ -115,7 +115,7 @@ def _entries(site: Site) -> list[Blow]:
 
 
 def _faults(site: Site) -> list[Blow]:
-    """Small bodies with a fault in every few bytes: each fault may not cost an answer's kilobyte."""
+    """Bodies with a fault in every few bytes, each of which the answer may name."""
     count = site.size(60_000)
     unknown = {"name": "a", **{f"x{n}": 0 for n in range(count)}}
     keys = {"name": "a", "entries": [{"content": "x", "keys": [0] * (count // 20)}] * 20}

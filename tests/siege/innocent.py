@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from siege.acts import answer, connect, send
-from siege.attack import Caller, Site, Tally
+from siege.attack import Caller, Ended, Site, Tally
 
 TENANT = "innocent"
 KINDS = ("GET /v1/books", "select", "/readyz", "bad key")
@@ -102,6 +102,8 @@ class _Asking:
             if self._line is None:
                 self._line = connect(self._caller)
             return self._on(self._line)
+        except Ended:
+            return "unanswered"
         except Exception as error:  # noqa: BLE001  each is a failure of the service
             self._end()
             return type(error).__name__

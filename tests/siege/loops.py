@@ -178,7 +178,7 @@ LOOPS = (
     Attack(name="idempotency keys", make=_same_keys),
     Attack(name="searches", make=_searches, short=0.05),
     Attack(name="tokens counted", make=_tokens, short=0.05),
-    Attack(name="hanging model server", make=_hanging),
+    Attack(name="hanging model server", make=_hanging, hangs=True),
     Attack(name="chats", make=_chats, short=0.02),
     Attack(name="prompts assembled", make=_assembled, short=0.05),
     Attack(name="books compiled and held", make=_compiled, short=0.05),

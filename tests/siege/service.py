@@ -166,7 +166,7 @@ def besieged(log: Path, **given: object) -> Iterator[tuple[Server, Watched]]:
 
 
 def stop(watched: Watched, patience_s: float) -> float:
-    """Ask a service to end and return the seconds that it took, `inf` for more than `patience_s`."""
+    """Ask a service to end; return how many seconds it took, `inf` if it did not."""
     pids = family(watched.pid)
     begin = time.monotonic()
     with suppress(ProcessLookupError):

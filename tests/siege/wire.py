@@ -121,7 +121,8 @@ def _never_read(site: Site) -> list[Blow]:
 
 
 def _connections(site: Site) -> list[Blow]:
-    return [(crowd, b""), (crowd, b"GET /readyz HTTP/1.1\r\nHost:")]
+    whole = site.request("GET", "/readyz", key=None)
+    return [(crowd, b""), (crowd, whole[:30]), (crowd, whole)]
 
 
 def _streams(site: Site) -> list[Blow]:
