@@ -1,6 +1,7 @@
 """Hostile callers beside an innocent client: what one asks for never stops another.
 
-`LOREWELL_SIEGE_ONLY` names attacks, with commas; `LOREWELL_SIEGE_SECONDS` is how long each goes on.
+`LOREWELL_SIEGE_ONLY` names attacks, with commas; `name#2` is the third payload of one alone.
+`LOREWELL_SIEGE_SECONDS` is how long each goes on.
 A row says how long the innocent client waited at p99 for each kind of request, in milliseconds;
 what memory the service took at most, with all its processes; what the hostile callers got; and in
 how many seconds the service ended while they went on.
@@ -26,7 +27,7 @@ from chat_upstream import ChatUpstream, chat_upstream
 from process import Server
 from siege import service
 from siege.attack import NICENESS, TENANT, Attack, Site
-from siege.catalogue import ATTACKS
+from siege.catalogue import ATTACKS, find
 from siege.innocent import KINDS, Seen
 from siege.service import MIB, People, Watched, besieged, settle
 
@@ -136,8 +137,10 @@ def faults_of(
     for what, size in told["largest"].items():
         if what[0] in "45" and size > MOST_REFUSAL_BYTES:
             yield f"a refusal of {size} bytes: {what}"
-        if what.startswith(_FAILURES):
-            yield f"answered {what}"
+    for when in ("got", "after"):
+        failed = [what for what in told[when] if what.startswith(_FAILURES)]
+        if failed:
+            yield f"{when}: {', '.join(failed)}"
     if "Traceback" in log:
         yield f"logged {log[log.index('Traceback') :].splitlines()[-1][:200]}"
 
@@ -218,7 +221,7 @@ def test_an_innocent_client_is_served(
     upstream: ChatUpstream,
     tell: Callable[[str], None],
 ) -> None:
-    attack = ATTACKS[name]
+    attack = find(name)
     upstream.behave()
     if attack.hangs:
         upstream.hang(_HANGS_S)

@@ -210,13 +210,13 @@ def main(argv: Sequence[str]) -> None:
     Arguments are a JSON object of a `Site` and the name of an attack. It prints `ready`, begins at
     the first line of its input, and counts anew at the second.
     """
-    from siege.catalogue import ATTACKS  # noqa: PLC0415  it needs this module
+    from siege.catalogue import find  # noqa: PLC0415  it needs this module
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     given, name = argv
     site, tally = Site(**json.loads(given)), Tally()
-    blows = ATTACKS[name].make(site)
+    blows = find(name).make(site)
     os.nice(NICENESS)
     print("ready", flush=True)
     sys.stdin.readline()

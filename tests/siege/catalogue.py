@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from siege.attack import Attack, Blow, Site
 from siege.files import FILES
 from siege.loops import LOOPS
@@ -22,3 +24,12 @@ def _all(site: Site) -> list[Blow]:
 
 
 ATTACKS = {**_ALONE, "eight at once": Attack(name="eight at once", make=_all, short=0.02)}
+
+
+def find(name: str) -> Attack:
+    """Return an attack by its name; with `#` and a number it sends one of its payloads alone."""
+    of, _, number = name.partition("#")
+    attack = ATTACKS[of]
+    if not number:
+        return attack
+    return replace(attack, name=name, make=lambda site: [attack.make(site)[int(number)]])
