@@ -73,6 +73,7 @@ CAMPAIGNS = {
         "500 subscribers of the live channel and 200 selections a second",
         ["tests/deep/test_live.py"],
     ),
+    "siege": ("an innocent client beside hostile ones", ["tests/deep/test_siege.py"]),
     "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
 }
 

@@ -1,0 +1,233 @@
+"""Hostile callers beside an innocent client: what one asks for never stops another.
+
+`LOREWELL_SIEGE_ONLY` names attacks, with commas; `name#2` is the third payload of one alone.
+`LOREWELL_SIEGE_SECONDS` is how long each goes on.
+A row says how long the innocent client waited at p99 for each kind of request, in milliseconds;
+what memory the service took at most, with all its processes; what the hostile callers got; and in
+how many seconds the service ended while they went on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chat_upstream import ChatUpstream, chat_upstream
+from process import Server
+from siege import service
+from siege.attack import NICENESS, TENANT, Attack, Site
+from siege.catalogue import ATTACKS, find
+from siege.innocent import KINDS, Seen
+from siege.service import MIB, People, Watched, besieged, settle
+
+TESTS = Path(__file__).resolve().parents[1]
+SECONDS = float(os.environ.get("LOREWELL_SIEGE_SECONDS", "5"))
+ONLY = [each.strip() for each in os.environ.get("LOREWELL_SIEGE_ONLY", "").split(",") if each]
+MOST_P99_MS = 250.0
+MOST_BYTES = 1_000 * MIB
+GRACE_S = 10.0
+MARGIN_S = 3.0
+MOST_REFUSAL_BYTES = 262_144
+_HANGS_S = 600.0
+_LEAD_S = 0.5  # the callers are at it when the innocent one begins
+_HOG = f"import os; os.nice({NICENESS})\nwhile True: pass"
+_FAILURES = ("500", "502", "504", "503 storage_unavailable", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What came of one attack."""
+
+    name: str
+    seen: Mapping[str, Seen]
+    most_bytes: int
+    got: Mapping[str, int]
+    ended_s: float
+    faults: Sequence[str]
+
+    def __str__(self) -> str:
+        waits = (f"{self.seen[kind].p99_ms:.0f}" for kind in KINDS)
+        got = ", ".join(f"{what} × {count}" for what, count in self.got.items())
+        cells = (self.name, *waits, f"{self.most_bytes / MIB:.0f}", got, f"{self.ended_s:.1f}")
+        return f"| {' | '.join(cells)} | {'; '.join(self.faults) or 'held'} |"
+
+
+HEAD = f"| attack | {' | '.join(KINDS)} | MB | got | SIGTERM s | verdict |"
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[ChatUpstream]:
+    with chat_upstream() as server:
+        yield server
+
+
+def command(module: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", f"siege.{module}", *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), *sys.path))}
+
+
+@contextmanager
+def hostile(site: Site, attack: Attack) -> Iterator[subprocess.Popen[str]]:
+    """Yield a process of hostile callers that are ready to begin."""
+    arguments = command("attack", json.dumps(asdict(site)), attack.name)
+    with subprocess.Popen(
+        arguments,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n", "its preparations failed"
+            yield process
+        finally:
+            process.kill()
+
+
+def tell(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{word}\n")
+    process.stdin.flush()
+
+
+def watch_innocent(people: People, server: Server) -> Mapping[str, Seen]:
+    arguments = command("innocent", server.port, people.innocent_key, people.book_id, SECONDS)
+    done = subprocess.run(arguments, env=environment(), stdout=subprocess.PIPE, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return {kind: Seen(each["took_ms"], Counter(each["wrong"])) for kind, each in told.items()}
+
+
+@contextmanager
+def hogs(count: int) -> Iterator[None]:
+    """Keep the CPUs as busy as hostile callers of the same niceness do, beside the service."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            hog = stack.enter_context(subprocess.Popen([sys.executable, "-c", _HOG]))
+            stack.callback(hog.kill)
+        yield
+
+
+def faults_of(
+    seen: Mapping[str, Seen], watched: Watched, told: Mapping[str, Mapping[str, int]], log: str
+) -> Iterator[str]:
+    """Yield what did not hold during an attack, in words."""
+    late = [kind for kind, each in seen.items() if each.p99_ms >= MOST_P99_MS]
+    if late:
+        yield f"late: {', '.join(late)}"
+    wrong = sum((each.wrong for each in seen.values()), Counter())
+    if wrong:
+        yield ", ".join(f"{what} × {count}" for what, count in wrong.items())
+    if watched.most_bytes >= MOST_BYTES:
+        yield f"{watched.most_bytes / MIB:.0f} MB"
+    for what, size in told["largest"].items():
+        if what[0] in "45" and size > MOST_REFUSAL_BYTES:
+            yield f"a refusal of {size} bytes: {what}"
+    for when in ("got", "after"):
+        failed = [what for what in told[when] if what.startswith(_FAILURES)]
+        if failed:
+            yield f"{when}: {', '.join(failed)}"
+    if "Traceback" in log:
+        yield f"logged {log[log.index('Traceback') :].splitlines()[-1][:200]}"
+
+
+def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) -> Row:
+    before = service.workers(watched.pid)
+    with hostile(people.hostile(server.port), attack) as process:
+        tell(process, "go")
+        time.sleep(_LEAD_S)
+        seen = watch_innocent(people, server)
+        is_alive = server.is_running and service.workers(watched.pid) == before
+        log = server.log()
+        tell(process, "the service ends")
+        ended_s = service.stop(watched, GRACE_S + MARGIN_S + 7)
+        out, _ = process.communicate("")
+    told = json.loads(out)
+    faults = list(faults_of(seen, watched, told, log))
+    if watched.killed:
+        faults.append("killed for its memory")
+    elif not is_alive:
+        faults.append("a process of the service ended")
+    if ended_s > GRACE_S + MARGIN_S:
+        faults.append(f"SIGTERM took {ended_s:.1f} s")
+    return Row(
+        name=attack.name,
+        seen=seen,
+        most_bytes=watched.most_bytes,
+        got=told["got"],
+        ended_s=ended_s,
+        faults=faults,
+    )
+
+
+@pytest.fixture
+def settings(upstream: ChatUpstream) -> Mapping[str, object]:
+    return {
+        "live": "true",
+        "replica_tenant": TENANT,
+        "gateway_upstream_url": upstream.url,
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_innocent_client_alone_and_beside_a_hog(
+    workers: int,
+    empty_url: str,
+    tmp_path: Path,
+    settings: Mapping[str, object],
+    tell: Callable[[str], None],
+) -> None:
+    people = settle(empty_url)
+    given = {**settings, "database_url": empty_url, "workers": workers}
+    with besieged(tmp_path / "log", **given) as (server, watched):
+        rows = []
+        for name, count in (("nobody", 0), ("CPU hogs", 2)):
+            with hogs(count):
+                seen = watch_innocent(people, server)
+            rows.append((name, seen))
+        ended_s = service.stop(watched, GRACE_S)
+    tell(HEAD)
+    for name, seen in rows:
+        row = Row(
+            name=name, seen=seen, most_bytes=watched.most_bytes, got={}, ended_s=ended_s, faults=()
+        )
+        tell(str(row))
+        assert not any(each.wrong for each in seen.values())
+    assert ended_s < GRACE_S
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", ONLY or ATTACKS)
+def test_an_innocent_client_is_served(
+    name: str,
+    workers: int,
+    empty_url: str,
+    tmp_path: Path,
+    settings: Mapping[str, object],
+    upstream: ChatUpstream,
+    tell: Callable[[str], None],
+) -> None:
+    attack = find(name)
+    upstream.behave()
+    if attack.hangs:
+        upstream.hang(_HANGS_S)
+    people = settle(empty_url)
+    given = {**settings, **attack.settings, "database_url": empty_url, "workers": workers}
+    with besieged(tmp_path / "log", **given) as (server, watched):
+        row = lay_siege(attack, people, server, watched)
+    tell(str(row))
+    assert not row.faults
