@@ -96,8 +96,6 @@ class CompiledEntry:
         gate: what decides alone whether it is eligible, one value for all entries that share it;
             None if a condition, chance, its state or its text has a say too.
         closure: the package that the entry brings along.
-        weight: steps that it takes to weigh its conditions, without what values of the state cost.
-        look: steps that it takes to look at its keys, without those to find them.
         idle: the decision on it when it is eligible and nothing triggers it; None when that
             holds figures of the turn. A large book has thousands of these in every full ledger.
     """
@@ -115,8 +113,6 @@ class CompiledEntry:
     cost: int | None
     gate: Gate | None
     closure: Closure
-    weight: int
-    look: int
     idle: Decision | None
 
 
@@ -131,6 +127,7 @@ class CompiledBook:
         always: indexes of the entries that need no keyword (required or constant).
         with_regex: indexes of the entries that have a regex key.
         ungated: indexes of the entries that have no gate.
+        looks: steps that it takes to look at the keys of each entry, without those to find them.
         depths: the scan depths that entries set for themselves.
         lexical: gives the index for ranking; it is built when first asked for.
         content_chars: code points of all contents.
@@ -149,6 +146,7 @@ class CompiledBook:
     always: tuple[int, ...]
     with_regex: tuple[int, ...]
     ungated: tuple[int, ...]
+    looks: tuple[int, ...]
     depths: frozenset[int]
     lexical: Callable[[], LexicalIndex]
     content_chars: int

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from lorewell.errors import TooExpensiveError
@@ -61,8 +61,8 @@ class Steps:
         self.max_chars = max_chars
         self.spent = 0
         self.chars = 0
-        self.by: Counter[str] = Counter()
-        self.chars_by: Counter[str] = Counter()
+        self.by: dict[str, int] = defaultdict(int)
+        self.chars_by: dict[str, int] = defaultdict(int)
         self._watch = watch
         self._next_check = limit + 1 if watch is None else min(limit + 1, _WATCH_EVERY)
 
@@ -129,5 +129,5 @@ class Steps:
         self.chars_by.clear()
 
 
-def _sorted(counts: Counter[str]) -> dict[str, int]:
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items()))

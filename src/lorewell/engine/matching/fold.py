@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -148,9 +148,16 @@ class Folded:
         return None if end < stop else last + end - stop
 
 
+def folding(texts: Sequence[str]) -> int:
+    """Return the steps that it takes to fold texts, but for what grows in them."""
+    return len(texts) + sum(map(len, texts)) // _CHARS_PER_STEP
+
+
 def fold_case(text: str, steps: Steps) -> Folded:
-    """Return the text as it is compared where case does not count."""
-    steps.spend("matching", 1 + len(text) // _CHARS_PER_STEP)
+    """Return the text as it is compared where case does not count.
+
+    Here and below, the caller counts the length of the text, see `folding`.
+    """
     if len(text) > _SHORT_CHARS:
         folded = _fold(text, steps, case_sensitive=False)
     else:
@@ -162,7 +169,6 @@ def fold_case(text: str, steps: Steps) -> Folded:
 
 def keep_case(text: str, steps: Steps) -> Folded:
     """Return the text as it is compared where case counts."""
-    steps.spend("matching", 1 + len(text) // _CHARS_PER_STEP)
     folded = _fold(text, steps, case_sensitive=True)
     if folded.units:
         steps.spend("matching", len(folded.units))

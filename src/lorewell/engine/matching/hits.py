@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import MOST_TOLD, LiteralIndex
 from lorewell.engine.matching.window import Haystack, Place
-from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.steps import Steps
 
 MOST_NOTED = MOST_TOLD  # places of one key; those beyond are searched again if anybody asks
+_COUNTED_AT_ONCE = 8  # tries; fewer are part of a look
 _NOT_LOOKED = Place(supplied=False, number=-1, span=(0, 0))
 
 
@@ -40,10 +40,12 @@ class Hits:
         if self._index.longest_with_newline:
             self._note(self._find_across(), fresh)
         else:
-            for begin, text in self.haystack.segments(self._segments):
-                found = self._index.find_again(text, self._steps)
-                self._note(((p, begin + start, begin + end) for p, start, end in found), fresh)
-                self._segments += 1
+            begins, texts = self.haystack.segments(self._segments)
+            each = self._index.find_each(texts, self._steps)
+            for begin, found in zip(begins, each, strict=True):
+                if found:
+                    self._note(((p, begin + start, begin + end) for p, start, end in found), fresh)
+            self._segments += len(texts)
         self._found.clear()
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
 
@@ -78,14 +80,10 @@ class Hits:
 
     def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> Place | None:
         length = self._lengths[key.pattern]
-        haystack, steps = self.haystack, self._steps
-        for start in self._starts(key.pattern, begin, starts):
-            steps.spend("keys")
-            if key.whole_words:
-                text, at = haystack.around(start, start + length)
-                if not stands_alone(text, start - at, start - at + length, steps):
-                    continue
-            place = haystack.place(start, start + length)
+        for tries, start in enumerate(self._starts(key.pattern, begin, starts), 1):
+            if tries % _COUNTED_AT_ONCE == 0:
+                self._steps.spend("keys", _COUNTED_AT_ONCE)
+            place = self.haystack.place(start, start + length, alone=key.whole_words)
             if place is not None:
                 return place
         return None

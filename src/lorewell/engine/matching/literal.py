@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ahocorasick_rs import AhoCorasick
@@ -17,7 +17,13 @@ _SLICE_CHARS: Final = 32_768  # the automaton is done with so many in 20 ms, wha
 # that hold the key that they end in.
 _MOST_NESTED: Final = 2
 _MOST_KEY_CHARS: Final = 1_000  # of a key of the automaton
+# While it is built, the automaton moves states in which a key ends before all others. That takes
+# quadratic time where nearly all are such, as for `k1`, `k2`, … `k12`, unless other states come
+# first: those of a key that no text holds, as many as a share of the keys.
+_SPACER: Final = -1
+_MANY_KEYS, _KEYS_PER_SPACE = 1_000, 16
 _CHARS_PER_STEP, _HITS_PER_STEP = 100, 4
+_MOST_OWED: Final = 1_000  # steps for what is remembered that are counted together
 # What `str.find` costs: units of a quarter nanosecond. In a short text a key of medium length may
 # be compared again at every place.
 _UNITS_PER_STEP, _UNITS_PER_CHAR, _MEDIUM_KEY, _SHORT_TEXT = 4_000, 13, 100, 30_000
@@ -52,9 +58,13 @@ class LiteralIndex:
         self.longest_with_newline = max((len(p) for p in patterns if "\n" in p), default=0)
         self._together, self._endings = _part(self.patterns)
         together = [self.patterns[number] for number in self._together]
-        self._is_whole = len(together) == len(self.patterns)
-        self._automaton = AhoCorasick(together, store_patterns=False) if together else None
         self._longest = max(map(len, together), default=1)
+        self._is_whole = len(together) == len(self.patterns)
+        if len(together) > _MANY_KEYS:
+            self._is_whole = False
+            self._together.insert(0, _SPACER)
+            together.insert(0, "\0" * (len(together) // _KEYS_PER_SPACE))
+        self._automaton = AhoCorasick(together, store_patterns=False) if together else None
         self._stride = _SLICE_CHARS - self._longest + 1
         self._known: dict[str, tuple[Sequence[Hit], int]] = {}
 
@@ -88,10 +98,29 @@ class LiteralIndex:
         What is remembered follows from the text and the keys alone, and is not cheaper in steps.
         """
         known = self._known.get(text)
-        if known is not None:
-            found, cost = known
-            steps.spend("matching", cost)
-            return found
+        if known is None:
+            return self._find_and_keep(text, steps)
+        found, cost = known
+        steps.spend("matching", cost)
+        return found
+
+    def find_each(self, texts: Iterable[str], steps: Steps) -> Iterator[Sequence[Hit]]:
+        """Yield what `find_again` gives for each text; all of it must be taken."""
+        owed = 0
+        for text in texts:
+            known = self._known.get(text)
+            if known is None:
+                yield self._find_and_keep(text, steps)
+            else:
+                found, cost = known
+                owed += cost
+                if owed > _MOST_OWED:
+                    steps.spend("matching", owed)
+                    owed = 0
+                yield found
+        steps.spend("matching", owed)
+
+    def _find_and_keep(self, text: str, steps: Steps) -> Sequence[Hit]:
         before = steps.spent
         found = self.find(text, steps)
         if len(text) <= _SHORT_CHARS and len(found) <= _FEW:
@@ -102,12 +131,10 @@ class LiteralIndex:
 
     def _search(self, text: str, steps: Steps) -> list[Hit]:
         """Return what the automaton finds in a text that is no longer than a slice."""
-        steps.spend("matching", 1 + len(text) // _CHARS_PER_STEP)
         if self._automaton is None:
             return []
         hits: list[Hit] = self._automaton.find_matches_as_indexes(text, overlapping=True)
-        if hits:
-            steps.spend("matching", len(hits) // _HITS_PER_STEP)
+        steps.spend("matching", 1 + len(text) // _CHARS_PER_STEP + len(hits) // _HITS_PER_STEP)
         return hits
 
     def _in_slices(self, text: str, steps: Steps, after: int) -> Iterator[Hit]:
@@ -115,8 +142,10 @@ class LiteralIndex:
         begin = max(0, after - self._longest)
         while begin < len(text):
             for number, start, end in self._search(text[begin : begin + _SLICE_CHARS], steps):
-                if start < stride and end + begin > after:  # what begins later, the next slice has
-                    yield together[number], start + begin, end + begin
+                pattern = together[number]
+                # What begins later, the next slice has.
+                if pattern != _SPACER and start < stride and end + begin > after:
+                    yield pattern, start + begin, end + begin
             begin += stride
 
     def _first(self, hits: Iterator[Hit], told: dict[int, int]) -> list[Hit]:

@@ -6,8 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lorewell.engine.matching.fold import Folded, Form
+from lorewell.engine.matching.fold import Folded, Form, folding
 from lorewell.engine.matching.literal import occurrences
+from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.steps import Steps
 
 
@@ -54,6 +55,7 @@ class Haystack:
 
     def extend(self, texts: Sequence[str]) -> None:
         """Add texts at the end."""
+        self._steps.spend("matching", folding(texts))
         for text in texts:
             folded = self._form(text, self._steps)
             at = self.length + 1 if self._segments else 0
@@ -61,10 +63,9 @@ class Haystack:
             self._starts.append(at)
             self.length = at + len(folded.text)
 
-    def segments(self, first: int) -> Iterator[tuple[int, str]]:
-        """Yield where each text from the `first`-th on begins, and the text."""
-        for number in range(first, len(self._starts)):
-            yield self._starts[number], self._segments[number].text
+    def segments(self, first: int) -> tuple[Sequence[int], Sequence[str]]:
+        """Return where each text from the `first`-th on begins, and these texts."""
+        return self._starts[first:], [folded.text for folded in self._segments[first:]]
 
     def is_empty(self, depth: int) -> bool:
         """Return whether an entry that scans `depth` messages has nothing to be searched."""
@@ -74,15 +75,6 @@ class Haystack:
         """Return where the text of an entry that scans `depth` messages begins."""
         segment = max(0, self._messages - depth)
         return self._starts[segment] if segment < len(self._starts) else self.length
-
-    def around(self, start: int, end: int) -> tuple[str, int]:
-        """Return the text that a hit lies in, and where that begins.
-
-        It is the joined text, from 0 on, for a hit with a line break in it.
-        """
-        at = bisect_right(self._starts, start) - 1
-        begin, text = self._starts[at], self._segments[at].text
-        return (text, begin) if end <= begin + len(text) else (self.text, 0)
 
     def occurrences(self, wanted: str, begin: int, steps: Steps) -> Iterator[int]:
         """Yield where a key begins at or after a place, in order."""
@@ -94,14 +86,27 @@ class Haystack:
             for start in occurrences(text, wanted, max(0, begin - first), steps):
                 yield first + start
 
-    def place(self, start: int, end: int) -> Place | None:
-        """Return where a hit lies in the original texts, None when it cuts a character of one."""
+    def place(self, start: int, end: int, *, alone: bool) -> Place | None:
+        """Return where a hit lies in the original texts.
+
+        Args:
+            start: where it starts in the joined text.
+            end: where it ends.
+            alone: whether it counts only where it stands alone.
+
+        Returns:
+            None when it does not count, or cuts a character of a text.
+        """
         starts = self._starts
         first = bisect_right(starts, start) - 1
         low, begin = self._segments[first], starts[first]
         if end <= begin + len(low.text):
+            if alone and not stands_alone(low.text, start - begin, end - begin, self._steps):
+                return None
             span = low.original_span(start - begin, end - begin)
         else:  # a hit with a line break in it: measured from the text that it begins in
+            if alone and not stands_alone(self.text, start, end, self._steps):
+                return None
             last = bisect_right(starts, end) - 1
             head = low.original_span(start - begin, len(low.text))
             tail = self._segments[last].original_span(0, end - starts[last])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
@@ -13,6 +14,8 @@ from lorewell.engine.native.recall import Recall
 from lorewell.engine.steps import Steps
 from lorewell.jsregex import RegexGuard
 from lorewell.model import Reason, SelectRequest
+
+_COUNTED_AT_ONCE = 256
 
 
 class Activated(NamedTuple):
@@ -134,7 +137,7 @@ class _Rounds:
         search_regexes(self._guard, self.texts, looks)
         gated_looks = {look.entry.full_id: look for look in looks if look.gated}
         recall.admit(lambda full_id: _gate_fault(gated_looks.get(full_id)))
-        for scan, entry, depth, _ in looks:
+        for scan, entry, depth, _ in self._counted(looks):
             found = scan.look(entry, depth)
             why = _first_reason(entry, found, recall)
             if why is None:
@@ -163,13 +166,23 @@ class _Rounds:
                 if self.result.refusal(entry) is None:
                     looks.append(Asked(scan, entry, self._depth(entry)))
         search_regexes(self._guard, self.texts, looks)
-        for scan, entry, depth, _ in looks:
+        for scan, entry, depth, _ in self._counted(looks):
             found = scan.look(entry, depth)
             self.result.looked[entry.full_id] = found
             if found.hit:
                 self.new.append(Activated(scan.book, entry, "recursion", number, found))
         self._admit()
         return True
+
+    def _counted(self, looks: Sequence[Asked]) -> Iterable[Asked]:
+        """Return the looks; what they take is counted before, many at a time."""
+        if len(looks) > _COUNTED_AT_ONCE:
+            begins = range(0, len(looks), _COUNTED_AT_ONCE)
+            parts = (looks[begin : begin + _COUNTED_AT_ONCE] for begin in begins)
+            return chain.from_iterable(map(self._counted, parts))
+        work = sum([look.scan.book.looks[look.entry.index] for look in looks])
+        self.texts.steps.spend("keys", work)
+        return looks
 
     def _depth(self, entry: CompiledEntry) -> int:
         own = entry.spec.scan_depth

@@ -43,7 +43,6 @@ class Filters:
     def check(self, entry: CompiledEntry) -> Refusal | None:
         """Return the first filter that the entry fails, None if it is eligible."""
         spec, request = entry.spec, self._request
-        self._steps.spend("conditions", entry.weight)
         if not spec.enabled:
             return Refusal("disabled")
         if request.audience not in spec.audience:
@@ -85,6 +84,8 @@ class Filters:
 
     def _conditions(self, entry: CompiledEntry) -> Refusal | None:
         for index, condition in enumerate(entry.spec.conditions):
+            values = condition.value if isinstance(condition.value, list | dict) else ()
+            self._steps.spend("conditions", 1 + len(values))
             if not holds(condition, self._request.state):
                 return Refusal("condition_failed", f"{index}: {condition.path}")
         return None

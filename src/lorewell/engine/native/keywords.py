@@ -114,7 +114,7 @@ class KeywordScan:
     def question(self, asked: Asked, parts: Parts) -> Look:
         """Return which regexes a look will need of what the entry sees of the written text."""
         entry, depth = asked.entry, asked.depth
-        self._steps.spend("keys", entry.look)
+        self._steps.spend("keys", self.book.looks[entry.index])
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         wanted: list[RegexKey] = []
@@ -140,8 +140,10 @@ class KeywordScan:
         self._seen[entry.index] = seen
 
     def look(self, entry: CompiledEntry, depth: int) -> Found:
-        """Return what the entry's keys give in `depth` messages and all supplied texts."""
-        self._steps.spend("keys", entry.look)
+        """Return what the entry's keys give in `depth` messages and all supplied texts.
+
+        Its work is counted by the caller, see `looks` of the book.
+        """
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         if begin >= hits.haystack.length:
@@ -182,7 +184,7 @@ class KeywordScan:
 
         Regexes must have been asked for as those of a gated entry.
         """
-        self._steps.spend("keys", entry.look)
+        self._steps.spend("keys", self.book.looks[entry.index])
         places, failures = self._look_for_secondary(entry, depth)
         failed = _fail(NOTHING, failures)
         if failed.problem is not None:
@@ -215,7 +217,7 @@ class KeywordScan:
         if outcome.span is None or self._written is None:
             return None
         begin = self._written.start_of(depth)
-        return self._written.place(begin + outcome.span[0], begin + outcome.span[1])
+        return self._written.place(begin + outcome.span[0], begin + outcome.span[1], alone=False)
 
 
 def search_regexes(

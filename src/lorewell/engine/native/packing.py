@@ -67,6 +67,7 @@ class Packing:
     request: SelectRequest
     activation: Activation
     cost: Callable[[CompiledBook, CompiledEntry], int]
+    steps: Steps
     chosen: dict[str, Chosen] = field(default_factory=dict)
     dropped: dict[str, Verdict] = field(default_factory=dict)
     failure: RequiredFailure | None = None
@@ -80,6 +81,7 @@ class Packing:
         if len(root.closure.members) == 1:  # it requires nothing, and is eligible itself
             new, verdict, cost = [root], None, self.cost(book, root)
         else:
+            self.steps.spend("packing", len(root.closure.members))
             members = [book.entries[index] for index in root.closure.members]
             new = [entry for entry in members if entry.full_id not in self.chosen]
             verdict = self._unavailable(candidate)
@@ -205,10 +207,10 @@ def pack(
 
     Stops at the first required entry that can't go in, as `failure`.
     """
-    packing = Packing(request, activation, cost)
+    packing = Packing(request, activation, cost, steps)
     ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
+    steps.spend("packing", len(ordered))
     for candidate in ordered:
-        steps.spend("packing", 2 + len(candidate.entry.closure.members))
         if candidate.entry.full_id in packing.chosen:
             continue  # came with an earlier package
         packing.offer(candidate)

@@ -39,7 +39,7 @@ from lorewell.model.decision import NO_FACTS, Recalled, decision_members
 from lorewell.model.text import canonical_json
 
 POLICY_VERSION = "lorewell-select/1"
-_ROWS_PER_STEP = 1
+_ROWS_PER_STEP, _TOKENS_PER_STEP = 1, 4
 # The request fields of the first contract (§8.10). Any other field counts in the fingerprint only
 # while it holds something else than its default, so that a later field never changes an old one.
 _FIRST_FIELDS = frozenset(
@@ -189,7 +189,7 @@ class _Turn:
         **details: object,
     ) -> SelectionError:
         """Return the error with the entry's names and what was decided so far."""
-        so_far = packing or Packing(self.request, self.activation, self.cost)
+        so_far = packing or Packing(self.request, self.activation, self.cost, self.steps)
         decided = so_far.chosen.keys() | so_far.dropped.keys()
         decisions = [
             decision_members(decision)
@@ -203,9 +203,7 @@ class _Turn:
     def respond(self, packing: Packing) -> SelectResponse:
         """Return the answer: blocks in print order, the context, and the ledger."""
         blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
-        chars = sum(len(block.content) for block in blocks)
-        self.steps.write("escaping", sum(escaping_chars(block.content) for block in blocks))
-        self.steps.spend("output", len(blocks) + chars // CHARS_PER_STEP)
+        self.steps.spend("output", len(blocks) + packing.total_tokens // _TOKENS_PER_STEP)
         context = SEPARATOR.join(
             wrap(packing.chosen[block.id].entry.tag, block.content) for block in blocks
         )
