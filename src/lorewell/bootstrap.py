@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
+
+import structlog
+from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.cache import BookCache
 from lorewell.app.computing.places import PlaceLimits
@@ -30,7 +34,11 @@ from lorewell.upstreams import OpenAiChat, UpstreamOptions
 from lorewell.upstreams.passthrough import Passthrough
 
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
+_HOPELESS = frozenset({"not_a_database", "newer_schema"})
 _ANY_MODEL = "default"  # servers with one model take any name
+
+
+log: FilteringBoundLogger = structlog.get_logger("lorewell")
 
 
 class SystemClock:
@@ -166,6 +174,19 @@ async def start(services: Services) -> None:
     await services.store.migrate()
 
 
+async def check_database(services: Services) -> None:
+    """Refuse a database that no waiting makes usable; one that can't be reached may still come.
+
+    Raises:
+        StorageUnavailableError: the file is no database, or its schema is newer than this program.
+    """
+    try:
+        if await services.store.check() in _HOPELESS:
+            await start(services)  # which says what is wrong
+    finally:
+        await stop(services)
+
+
 async def stop(services: Services) -> None:
     """End what runs, write what waits to be written, and let go of the database."""
     await services.jobs.stop()
@@ -194,6 +215,7 @@ async def running(services: Services) -> AsyncIterator[None]:
     done, _ = await asyncio.wait(tasks, timeout=_SECONDS_BETWEEN_ATTEMPTS)
     for task in done:  # usually it is ready at once
         task.result()
+    tasks[0].add_done_callback(_end_if_failed)
     tasks.append(asyncio.create_task(services.keeper.run()))
     if services.live is not None:
         tasks.append(asyncio.create_task(services.live.run()))
@@ -213,4 +235,14 @@ async def _start_patiently(services: Services) -> None:
         try:
             return await start(services)
         except StorageUnavailableError:
+            if await services.store.check() in _HOPELESS:
+                raise
             await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+
+
+def _end_if_failed(starting: asyncio.Task[None]) -> None:
+    """End the process if its database came late and can't be used."""
+    error = None if starting.cancelled() else starting.exception()
+    if error is not None:
+        log.error("database", error=type(error).__name__, detail=str(error))
+        signal.raise_signal(signal.SIGTERM)

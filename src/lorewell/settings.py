@@ -118,11 +118,11 @@ class Settings(BaseSettings):
         10_000_000, ge=1, description="Characters of content of all books of one selection at most."
     )
     compute_threads: int = Field(
-        2,
+        1,
         ge=1,
         le=64,
-        description="Pieces of work that a process computes at the same time; other cores take "
-        "other workers.",
+        description="Threads of a process that compute at the same time. Python runs one of them "
+        "at a time, so more cores take more workers.",
     )
     compute_requests: int = Field(
         64, ge=2, le=10_000, description="Requests that a process computes in turn."

@@ -163,6 +163,7 @@ def test_serving_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatc
     import os  # noqa: PLC0415  beside its only use
 
     monkeypatch.setattr("uvicorn.run", run)
+    monkeypatch.setattr("lorewell.http.server.run_workers", run)
     monkeypatch.setattr("lorewell.http.logs.configure", lambda _settings: None)
     monkeypatch.setenv("LOREWELL_CONFIG", "")
     monkeypatch.setenv("LOREWELL_PORT", "1")
@@ -187,7 +188,8 @@ def test_foreign_pages_open_no_socket() -> None:
 
     services = build_services(load_settings())
     guard = Guard(app, allowed_hosts=(), cors_origins=("https://app.example",))
-    outer = Observe(guard, metrics=Metrics(), cache=services.cache)
+    given = {"cache": services.cache, "computing": services.computing}
+    outer = Observe(guard, metrics=Metrics(), **given)
 
     async def connect(*headers: tuple[bytes, bytes]) -> None:
         scope = {

@@ -120,7 +120,13 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )
     live_counts = None if services.live is None else services.live.counts
-    app.add_middleware(Observe, metrics=metrics, cache=services.cache, live=live_counts)
+    app.add_middleware(
+        Observe,
+        metrics=metrics,
+        cache=services.cache,
+        computing=services.computing,
+        live=live_counts,
+    )
     app.add_exception_handler(LorewellError, _answer_error)
     app.add_exception_handler(HTTPException, _Unrouted(app).answer)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.cache import BookCache
-from lorewell.app.computing.pool import caller_leaves
+from lorewell.app.computing.pool import Computing, caller_leaves
 from lorewell.app.live.hub import LiveCounts
 from lorewell.errors import LorewellError, StorageUnavailableError
 from lorewell.http.bodies import declared_bytes
@@ -46,9 +46,16 @@ class Observe:
     """ASGI middleware, the outermost: nothing that fails inside gets past it."""
 
     def __init__(
-        self, app: ASGIApp, *, metrics: Metrics, cache: BookCache, live: LiveCounts | None = None
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        cache: BookCache,
+        computing: Computing,
+        live: LiveCounts | None = None,
     ) -> None:
         self._app, self._metrics, self._cache, self._live = app, metrics, cache, live
+        self._computing = computing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -100,7 +107,7 @@ class Observe:
     def _tell(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", NO_ROUTE)
         self._metrics.answered(scope["method"], route, status, seconds)
-        self._metrics.look_at(self._cache, self._live)
+        self._metrics.look_at(self._cache, self._computing, self._live)
         log.info(
             "request",
             method=scope["method"],

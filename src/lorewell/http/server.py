@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
@@ -14,22 +15,23 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from lorewell.bootstrap import build_services
-from lorewell.errors import Fault, LorewellError, ValidationFailedError
+from lorewell.bootstrap import build_services, check_database
+from lorewell.errors import Fault, LorewellError, UnavailableError, ValidationFailedError
 from lorewell.http import logs
 from lorewell.http.app import create_app
 from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
 from lorewell.http.protocol import options
-from lorewell.http.shutdown import ANSWERS_RATIO, Workers, ending, seconds_of_process
+from lorewell.http.shutdown import ANSWERS_RATIO, ending, run_workers, seconds_of_process
 from lorewell.model.plain import plain
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
 _SOURCES = Path(__file__).parents[1]
 _KEEP_ALIVE_S = 30
+_SWITCH_S = 0.001
 _GC_THRESHOLDS = (50_000, 20, 100)
-_BAD_SETTING = 2
+_BAD_SETTING, _UNAVAILABLE = 2, 7
 
 
 def app_from_environment() -> FastAPI:
@@ -51,6 +53,8 @@ def app_from_environment() -> FastAPI:
     # for garbage takes tens of milliseconds each time.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+    # For so long a thread that computes keeps the event loop waiting, several times a request.
+    sys.setswitchinterval(_SWITCH_S)
     return app
 
 
@@ -75,10 +79,13 @@ def serve(settings: Settings, *, reload: bool = False) -> None:
     Raises:
         ValidationFailedError: the address is not for this machine alone and keys are off, or a
             setting can't be used.
+        StorageUnavailableError: the database's file is no database, or its schema is newer than
+            this program.
     """
     check_exposure(settings)
-    build_services(settings)  # connects to nothing: a bad setting is told here, not by a worker
+    services = build_services(settings)  # a bad setting is told here, not by a worker
     logs.configure(settings)
+    asyncio.run(check_database(services))
     given: dict[str, Any] = {
         **options(settings),
         "factory": True,
@@ -98,8 +105,7 @@ def serve(settings: Settings, *, reload: bool = False) -> None:
         elif settings.workers == 1:
             uvicorn.run(_FACTORY, **given)
         else:
-            config = uvicorn.Config(_FACTORY, **given, workers=settings.workers)
-            Workers(config, [config.bind_socket()]).run()
+            run_workers(_FACTORY, settings.workers, **given)
 
 
 @contextmanager
@@ -127,7 +133,7 @@ def main() -> int:
         serve(load_settings())
     except LorewellError as error:
         sys.stderr.write(f"{plain(str(error))}\n")
-        return _BAD_SETTING
+        return _UNAVAILABLE if isinstance(error, UnavailableError) else _BAD_SETTING
     return 0
 
 

@@ -7,11 +7,13 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
+import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from lorewell.app.computing.pool import Computing
@@ -41,6 +43,9 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
     the signal of a terminal. Called on the event loop, around the life of the application, when
     the server has taken the signals.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are another's matter
+        return
     loop = asyncio.get_running_loop()
     seconds = seconds_of_process(settings)
     before = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -72,7 +77,13 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Workers(Multiprocess):
+def run_workers(factory: str, count: int, /, **options: Any) -> None:  # noqa: ANN401  uvicorn's own
+    """Answer requests in so many processes until this one is told to stop."""
+    config = uvicorn.Config(factory, **options, workers=count)
+    _Workers(config, [config.bind_socket()]).run()
+
+
+class _Workers(Multiprocess):
     """The processes that answer requests; a second signal ends all of them at once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them

@@ -42,7 +42,7 @@ class ComputeLimits:
         max_chars: characters that macros and the like make in one request.
     """
 
-    threads: int = 2
+    threads: int = 1
     places: PlaceLimits = field(default_factory=PlaceLimits)
     queue_seconds: float = 10.0
     turn_seconds: float = 2.0
@@ -126,7 +126,7 @@ class Turn:
         """
         try:
             async with asyncio.timeout(self.patience.seconds):
-                return await _unless_left(asyncio.shield(task))
+                return await self._pool.unless_left(asyncio.shield(task))
         except TimeoutError:
             raise waited_too_long(self.patience) from None
 
@@ -264,11 +264,27 @@ class Computing:
         if self._tick is None:
             self._tick = loop.call_later(_TICK_SECONDS, self._look)
         try:
-            return await _unless_left(done)
+            return await self.unless_left(done)
         finally:
             if work in self._active and (done.cancelled() or not done.done()):
-                self.counts.left += 1
                 self._end(work, _UnwantedError())
+
+    async def unless_left(self, future: asyncio.Future[Result]) -> Result:
+        """Return the result of a future; raise what says so if the caller leaves before."""
+        leaves = caller_leaves.get()
+        if leaves is None:
+            return await future
+        gone = asyncio.get_running_loop().create_task(leaves())
+        try:
+            await asyncio.wait((future, gone), return_when=asyncio.FIRST_COMPLETED)
+            if future.done():
+                return future.result()
+            self.counts.left += 1
+            return gone.result()
+        finally:
+            gone.cancel()
+            if gone.done() and not gone.cancelled():
+                gone.exception()  # seen
 
     def refuse(self) -> None:
         """Refuse new requests and those that wait; those that compute go on."""
@@ -297,7 +313,7 @@ class Computing:
         begin = monotonic()
         try:
             async with asyncio.timeout(self._patience.seconds):
-                await _unless_left(waits)
+                await self.unless_left(waits)
         except TimeoutError:
             self._places.leave(tenant_id, waits)
             raise waited_too_long(self._patience) from None
@@ -335,20 +351,3 @@ def _set_result(done: asyncio.Future[Result], result: Result) -> None:
 def _set_error(done: asyncio.Future[Any], error: BaseException) -> None:
     if not done.done():
         done.set_exception(error)
-
-
-async def _unless_left(future: asyncio.Future[Result]) -> Result:
-    """Return the result of a future; raise what says so if the caller leaves before."""
-    leaves = caller_leaves.get()
-    if leaves is None:
-        return await future
-    gone = asyncio.get_running_loop().create_task(leaves())
-    try:
-        await asyncio.wait((future, gone), return_when=asyncio.FIRST_COMPLETED)
-        if future.done():
-            return future.result()
-        return gone.result()
-    finally:
-        gone.cancel()
-        if gone.done() and not gone.cancelled():
-            gone.exception()  # seen
