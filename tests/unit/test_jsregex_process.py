@@ -231,7 +231,7 @@ def test_engine_that_died_idle_is_replaced(engines: Pool) -> None:
     assert ask(RegexGuard()) == HIT
     engine = running(engines)
     engine._process.kill()
-    wait_until_gone(engine._process.pid)
+    engine._process.wait(20)
     assert ask(RegexGuard()) == HIT
     assert running(engines) is not engine
 

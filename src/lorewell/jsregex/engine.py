@@ -47,7 +47,7 @@ class Engine:
             init_mini_racer(flags=FLAGS, ignore_duplicate_init=True)
             self.isolate = MiniRacer()
             self.isolate.set_hard_memory_limit(MEMORY_LIMIT_BYTES)
-            self._run = cast("JSFunction", self.isolate.eval(PROGRAM))
+            self._run: JSFunction = cast("JSFunction", self.isolate.eval(PROGRAM))
         except (JSEvalException, LibNotFoundError, OSError) as error:
             message = "V8 can't be used."
             raise ImportError(message) from error

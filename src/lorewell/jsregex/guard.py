@@ -59,19 +59,19 @@ class RegexGuard:
         are tried once, however many looks ask for them. Without anything to try no engine is
         started. A search over a limit of `job` is not made: everything in it is `timeout`.
         """
-        verdict: Verdict = "miss"
-        if not all(look.is_idle for look in looks):
-            job = Job(text, looks)
-            if self._failed:
+        verdict: Verdict
+        if all(look.is_idle for look in looks):
+            verdict = "miss"
+        elif self._failed:
+            verdict = "unsupported"
+        elif self.closed or (job := Job(text, looks)).is_too_large:
+            verdict = "timeout"
+        else:
+            try:
+                return self._search(job)
+            except NoEngineError:
+                self._failed = True
                 verdict = "unsupported"
-            elif self.closed or job.is_too_large:
-                verdict = "timeout"
-            else:
-                try:
-                    return self._search(job)
-                except NoEngineError:
-                    self._failed = True
-                    verdict = "unsupported"
         return [answer_alike(look, verdict) for look in looks]
 
     def _search(self, job: Job) -> list[Seen]:

@@ -73,7 +73,7 @@ class EngineProcess:
             )
         except OSError as error:
             raise NoEngineError from error
-        self._pipes = cast(
+        self._pipes: tuple[IO[bytes], IO[bytes]] = cast(
             "tuple[IO[bytes], IO[bytes]]", (self._process.stdin, self._process.stdout)
         )
         self._questions: SimpleQueue[tuple[float, bytes] | None] = SimpleQueue()
