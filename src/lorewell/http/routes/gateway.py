@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import orjson
@@ -106,7 +107,7 @@ async def create_chat_completion(
         authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
         body=body,
     )
-    return Relay(gateway.upstream, call, names.told(enriched))
+    return Relay(gateway.upstream, call, names.told(enriched), _checking(request))
 
 
 @router.get("/gateway/v1/models", **told(*_UPSTREAM, gives={OK: _MANY}, is_gateway=True))
@@ -125,7 +126,7 @@ async def list_models(request: Request, _key: _Key = None) -> Response:
             headers=names.passed_on(request.headers.raw),
             authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
         )
-        return Relay(gateway.upstream, call, {})
+        return Relay(gateway.upstream, call, {}, _checking(request))
     prompts = await list_prompts(services, entered.tenant_id)
     models = [
         {"id": name, "object": "model", "created": 0, "owned_by": "lorewell"}
@@ -143,6 +144,13 @@ async def _enter(request: Request) -> tuple[Gateway, Entered]:
     authorization = request.headers.get("authorization")
     entered = await enter(services, authorization, "read", usual_tenant=gateway.tenant_id)
     return gateway, entered
+
+
+def _checking(request: Request) -> Callable[[], Awaitable[object]]:
+    async def check() -> None:
+        await _enter(request)
+
+    return check
 
 
 async def _read(request: Request) -> Completion:
