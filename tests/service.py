@@ -69,6 +69,9 @@ class Api:
 
     def check(self, answer: httpx.Response) -> None:
         assert answer.headers["X-Request-ID"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
         operation = self._operation(answer.request)
         if operation is None:
             return

@@ -162,6 +162,36 @@ def test_keys_scopes_and_tenants_hold_as_over_http(database: str) -> None:
     asyncio.run(work())
 
 
+def test_a_socket_without_a_key_ends_soon_whatever_its_client_does(database: str) -> None:
+    async def work() -> None:
+        async with serving(database, auth=True) as service:
+            begin = asyncio.get_running_loop().time()
+            ends = [
+                asyncio.create_task(quiet_end(service.port, frames))
+                for frames in (b"", b"\x89\x80\0\0\0\0" * 20_000, b"\x81\xfe\xff\xff" + b"x" * 9)
+            ]
+            assert all(await asyncio.gather(*ends))
+            assert asyncio.get_running_loop().time() - begin < 10  # a second each, and they overlap
+
+    asyncio.run(work())
+
+
+async def quiet_end(port: int, frames: bytes) -> bool:
+    """Open a socket, send frames and never close; return whether the server ended it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = (
+        "GET /echo/demo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    writer.write(head.encode() + frames)
+    received = b""
+    with suppress(ConnectionError):
+        while piece := await reader.read(65_536):
+            received += piece
+    writer.close()
+    return b"unauthenticated" in received
+
+
 def test_a_key_that_is_revoked_ends_its_sockets(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
 
 REQUEST_ID = "X-Request-ID"
+NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
 COUNT = "lorewell.count"  # of messages that are sent as one
 NO_ROUTE = "none"
 _GONE = 499  # nobody was there to get an answer
@@ -177,8 +178,7 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers[REQUEST_ID] = self._request_id
+            headers = _mark(message, self._request_id)
             if self._unread:
                 self._lingers = True
                 headers["Connection"] = "close"
@@ -228,8 +228,20 @@ class _Talk:
             self.code = self.code or (message.get("code", _NO_CODE) if self.is_open else _REFUSED)
         elif kind == "websocket.http.response.start":
             self.code = message["status"]
-            MutableHeaders(scope=message)[REQUEST_ID] = self._request_id
+            _mark(message, self._request_id)
         await self._send(message)
+
+
+def _mark(message: Message, request_id: str) -> MutableHeaders:
+    """Give an answer what each one has: its id, and that a browser takes it for no page.
+
+    A page has a policy of its own (pages.py).
+    """
+    headers = MutableHeaders(scope=message)
+    headers[REQUEST_ID] = request_id
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Content-Security-Policy", NO_PAGE)
+    return headers
 
 
 def _has_large_body(headers: Headers) -> bool:

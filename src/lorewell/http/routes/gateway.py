@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import orjson
@@ -119,7 +120,7 @@ async def create_chat_completion(
         authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
         body=body,
     )
-    return Relay(gateway.upstream, call, names.told(enriched))
+    return Relay(gateway.upstream, call, names.told(enriched), _checking(request))
 
 
 @router.get("/gateway/v1/models", **told(*_UPSTREAM, gives={OK: _MANY}, is_gateway=True))
@@ -138,7 +139,7 @@ async def list_models(request: Request, _key: _Key = None) -> Response:
             headers=names.passed_on(request.headers.raw),
             authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
         )
-        return Relay(gateway.upstream, call, {})
+        return Relay(gateway.upstream, call, {}, _checking(request))
     prompts = await list_prompts(services, entered.tenant_id)
     models = [
         {"id": name, "object": "model", "created": 0, "owned_by": "lorewell"}
@@ -163,6 +164,13 @@ def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:
     with naming_the_limit(settings):
         completion = Completion.parse(body, max_values=settings.max_json_values)
     return completion, _turn_of(request, completion)
+
+
+def _checking(request: Request) -> Callable[[], Awaitable[object]]:
+    async def check() -> None:
+        await _enter(request)
+
+    return check
 
 
 def _turn_of(request: Request, completion: Completion) -> ChatTurn:
