@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from lorewell.jsregex import (
 )
 from lorewell.jsregex.engine import Engine
 from lorewell.jsregex.job import Job
+from lorewell.jsregex.spans import Ruler
 from lorewell.jsregex.walk import Walk
 
 HIT_FIRST = Outcome("hit", (0, 1))
@@ -81,7 +83,7 @@ def run_here(text: str, *patterns: Pattern, left_ms: float = MAX_SPENT_MS) -> li
     job = Job(text, [look(pattern, parts=((0, len(text)),)) for pattern in patterns])
     engine = Engine()
     try:
-        dumped = job.dump((), MAX_TIMEOUTS, loaded="")
+        dumped = job.dump((), MAX_TIMEOUTS, ruler=Ruler(text), loaded="")
         seen, _ = job.read(Walk(engine, left_ms).run(dumped.decode()).encode())
     finally:
         engine.isolate.close()
@@ -368,7 +370,7 @@ def test_a_thousand_views_of_a_text_cost_what_one_does() -> None:
     text = ("ab " * 400 + "\n") * 1_000
     looks = [look(Pattern("zz", ""), parts=((0, 1_201 * (i + 1)),)) for i in range(1_000)]
     job = Job(text, looks)
-    assert len(job.dump((), 1, loaded="")) < 2 * len(text)
+    assert len(job.dump((), 1, ruler=Ruler(text), loaded="")) < 2 * len(text)
     seen = RegexGuard().search(text, looks)
     assert {each.primary[0].verdict for each in seen} <= {"miss", "timeout"}
     assert seen[0].primary == (MISS,)
@@ -398,11 +400,29 @@ def test_pattern_over_the_limit_times_out_alone(monkeypatch: pytest.MonkeyPatch)
     assert ask(RegexGuard(), "aaaa", *patterns) == [TIMEOUT, Outcome("hit", (0, 3)), HIT_FIRST]
 
 
+@pytest.mark.parametrize("alphabet", ["a", "a灯", "a😀\ud83d\ude00", "😀"])
+def test_places_in_code_units(alphabet: str) -> None:
+    source = random.Random(7)
+    text, ruler, grown = "", Ruler(""), Ruler("")
+    for length in (0, 1, 255, 256, 257, 511, 512, 513, 1_000):
+        text += "".join(source.choice(alphabet) for _ in range(length - len(text)))
+        ruler, grown = Ruler(text), Ruler(text, grown)
+        unit = 0
+        for point in range(len(text) + 1):
+            assert ruler.unit(point) == grown.unit(point) == unit
+            assert grown.point(unit, up=False) == grown.point(unit, up=True) == point
+            if text[point : point + 1] > "\uffff":
+                assert ruler.point(unit + 1, up=False) == grown.point(unit + 1, up=False) == point
+                assert ruler.point(unit + 1, up=True) == point + 1
+            unit += 1 + (text[point : point + 1] > "\uffff")
+
+
 def test_text_is_handed_over_once() -> None:
     """A later search of the same request sends what was added to the text."""
     text = LINE * 100
     looks = [look(Pattern("a", ""), parts=((0, len(text)),))]
-    assert len(Job(text, looks).dump((), 1, loaded=text[:-8])) < 300
+    rest = Job(text, looks).dump((), 1, ruler=Ruler(text), loaded=text[:-8])
+    assert len(rest) < 300
     guard = RegexGuard()
     for number in range(5):
         text += f" 塔{number}\ud83d"

@@ -12,6 +12,7 @@ from lorewell.jsregex.job import Job
 from lorewell.jsregex.looks import Look, Pattern, Seen, Verdict, answer_alike
 from lorewell.jsregex.pool import ENGINES
 from lorewell.jsregex.process import NoEngineError
+from lorewell.jsregex.spans import Ruler
 
 MAX_TIMEOUTS: Final = 100
 MAX_SPENT_MS: Final = 500.0
@@ -36,6 +37,7 @@ class RegexGuard:
         self._timed_out: set[Pattern] = set()
         self._spent_ms = 0.0
         self._failed = False
+        self._ruler = Ruler("")
 
     @property
     def timeouts(self) -> int:
@@ -75,8 +77,14 @@ class RegexGuard:
         return [answer_alike(look, verdict) for look in looks]
 
     def _search(self, job: Job) -> list[Seen]:
+        self._ruler = Ruler(job.text, self._ruler)
         with ENGINES.borrow(self._watch) as engine:
-            dumped = job.dump(self._timed_out, MAX_TIMEOUTS - self.timeouts, loaded=engine.loaded)
+            dumped = job.dump(
+                self._timed_out,
+                MAX_TIMEOUTS - self.timeouts,
+                ruler=self._ruler,
+                loaded=engine.loaded,
+            )
             answer, spent_ms = engine.ask(
                 dumped, left_ms=MAX_SPENT_MS - self._spent_ms, watch=self._watch
             )

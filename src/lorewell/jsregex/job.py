@@ -69,20 +69,22 @@ class Job:
         pattern_chars = sum(len(each.source) for each in self._numbers if not _is_long(each))
         self.is_too_large = pattern_chars > MAX_PATTERNS_CHARS
 
-    def dump(self, timed_out: Collection[Pattern], timeouts_left: int, *, loaded: str) -> bytes:
+    def dump(
+        self, timed_out: Collection[Pattern], timeouts_left: int, *, ruler: Ruler, loaded: str
+    ) -> bytes:
         """Return the job as JSON.
 
         Args:
             timed_out: patterns that are not to be tried.
             timeouts_left: how many time-outs close the guard.
+            ruler: of the text.
             loaded: the text that the engine has; only what it lacks is handed over.
         """
-        self._ruler = Ruler(self.text)
-        self._measured = {parts: _View(self._ruler, parts) for parts in self._views}
+        self._measured = {parts: _View(ruler, parts) for parts in self._views}
         number = self._numbers.__getitem__
         kept = len(loaded) if self.text.startswith(loaded) else 0
         job = {
-            "kept": self._ruler.unit(kept),
+            "kept": ruler.unit(kept),
             "text": self.text[kept:],
             "views": [view.ranges for view in self._measured.values()],
             "patterns": [_spec(pattern) for pattern in self._numbers],

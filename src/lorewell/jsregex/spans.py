@@ -18,24 +18,34 @@ class Ruler:
 
     It knows how many code units precede each block of 256 characters, and counts inside a block
     when asked: a list of all characters of two units takes 40 bytes for each of them.
+
+    Attributes:
+        text: the text.
+        starts: the code units before each block, and before the end; empty if all is ASCII.
     """
 
-    def __init__(self, text: str) -> None:
-        """Count the code units of each block; a text of ASCII needs no counting."""
-        self._text = text
-        self._starts: list[int] = []
+    def __init__(self, text: str, known: Ruler | None = None) -> None:
+        """Count the code units of each block; a text of ASCII needs no counting.
+
+        What `known` has counted is not counted again where the text goes on from that one's.
+        """
+        self.text = text
+        self.starts: list[int] = []
         if not text.isascii():
-            blocks = range(0, len(text), _BLOCK_CHARS)
+            starts = [0]
+            if known is not None and known.starts and text.startswith(known.text):
+                starts = known.starts[: len(known.text) // _BLOCK_CHARS + 1]
+            blocks = range((len(starts) - 1) * _BLOCK_CHARS, len(text), _BLOCK_CHARS)
             sizes = (_units(text[at : at + _BLOCK_CHARS]) for at in blocks)
-            self._starts = [*accumulate(sizes, initial=0)]
+            self.starts = [*starts[:-1], *accumulate(sizes, initial=starts[-1])]
 
     def unit(self, point: int) -> int:
         """Return how many code units precede a code point."""
-        if not self._starts:
+        if not self.starts:
             return point
         block, rest = divmod(point, _BLOCK_CHARS)
         begin = point - rest
-        return self._starts[block] + _units(self._text[begin:point])
+        return self.starts[block] + _units(self.text[begin:point])
 
     def point(self, unit: int, *, up: bool) -> int:
         """Return the code point that begins at a code unit.
@@ -45,11 +55,11 @@ class Ruler:
         >>> Ruler("a😀b").point(2, up=False), Ruler("a😀b").point(2, up=True)
         (1, 2)
         """
-        if not self._starts:
+        if not self.starts:
             return unit
-        block = bisect_right(self._starts, unit, hi=len(self._starts) - 1) - 1
-        point, at = block * _BLOCK_CHARS, self._starts[block]
+        block = bisect_right(self.starts, unit, hi=len(self.starts) - 1) - 1
+        point, at = block * _BLOCK_CHARS, self.starts[block]
         while at < unit:
-            at += 1 + (self._text[point] > "\uffff")
+            at += 1 + (self.text[point] > "\uffff")
             point += 1
         return point - (at > unit and not up)
