@@ -1,12 +1,14 @@
 """Hostile input for every field of every route, as the OpenAPI document names them.
 
 Each field of a valid request is replaced by texts, lists, objects and numbers of many shapes, each
-in one size and in four times that size. `examine` says of a pair of answers what is wrong with them.
+in one size and in four times that size. `examine` says what is wrong with a pair of answers.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,7 +134,7 @@ RAW: Mapping[str, Callable[[int], str]] = {
     "twice the same name": lambda n: "{" + ",".join(['"a":1'] * n) + "}",
 }
 EXAMPLE_BOOK = "11111111-1111-4111-8111-111111111111"
-_TOKEN = "\x7fhere\x7f"
+_MARK = "\x7fhere\x7f"
 
 
 def _deep(n: int, wrap: Callable[[Json], Json]) -> Json:
@@ -206,8 +208,8 @@ def replaced(value: Json, at: Sequence[Step], new: Json) -> Json:
 
 def written(body: Json, at: Sequence[Step], raw: str) -> bytes:
     """Return the JSON with a text, be it JSON or not, at a place."""
-    text = json.dumps(replaced(body, at, _TOKEN))
-    return text.replace(json.dumps(_TOKEN), raw).encode()
+    text = json.dumps(replaced(body, at, _MARK))
+    return text.replace(json.dumps(_MARK), raw).encode()
 
 
 # What the examples of the document leave out; the two bodies of a route are both sent.
@@ -366,9 +368,7 @@ def _cases_of(
         for shape, raw in RAW.items():
             if keep(f"{place} {shape}"):
                 yield _with_body(operation, place, shape, size, body, at, raw(size))
-        old = body
-        for step in at:
-            old = old[step]
+        old = functools.reduce(operator.getitem, at, body)
         if isinstance(old, dict) and keep(f"{place} unknown members"):
             more = json.dumps({**old, **{f"unknown{i}": i for i in range(size)}})
             yield _with_body(operation, place, "unknown members", size, body, at, more)
@@ -377,7 +377,7 @@ def _cases_of(
             yield _with_body(operation, place, "many items", size, body, at, more)
 
 
-def _with_body(  # noqa: PLR0913  what a case is made of
+def _with_body(
     operation: Operation,
     place: str,
     shape: str,
@@ -495,9 +495,7 @@ def compare(small: Seen, large: Seen) -> str | None:
     return None
 
 
-def examine(
-    small: Case, large: Case, ask: Ask, clock: Callable[[], float]
-) -> Iterator[str]:
+def examine(small: Case, large: Case, ask: Ask, clock: Callable[[], float]) -> Iterator[str]:
     """Yield what is wrong with the answers to a case in one size and in four times that."""
     first, wrong = run(small, ask, clock)
     if wrong:
