@@ -24,7 +24,8 @@ Json = Any
 UNKNOWN_BOOK = "99999999-9999-4999-8999-999999999999"
 BOOK = {"name": "Harbour", "entries": [{"id": "lamp", "content": "A lamp.", "keys": ["lamp"]}]}
 WORLD_INFO = b'{"entries": {"0": {"uid": 0, "key": ["lamp"], "content": "A lamp."}}}'
-PATIENT = {"turn_seconds": 60, "queue_seconds": 60}  # a busy machine fails no test
+# A busy machine fails no test.
+PATIENT = {"turn_seconds": 60, "import_seconds": 60, "queue_seconds": 60}
 _HOST = "http://localhost"
 
 

@@ -105,6 +105,7 @@ def _compute_limits(settings: Settings) -> ComputeLimits:
         ),
         queue_seconds=settings.queue_seconds,
         turn_seconds=settings.turn_seconds,
+        import_seconds=settings.import_seconds,
         max_steps=settings.max_steps,
         max_chars=settings.max_made_chars,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -141,6 +140,9 @@ class Settings(BaseSettings):
     )
     turn_seconds: Seconds = Field(
         2.0, description="Seconds for which a request computes, without those that it waits."
+    )
+    import_seconds: Seconds = Field(
+        20.0, description="The same for a request that brings or takes whole books."
     )
     max_steps: int = Field(
         MAX_STEPS,
@@ -420,35 +422,6 @@ def _is_web_address(url: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingInfo:
-    """What there is to know of a setting.
-
-    Attributes:
-        name: as in the TOML file.
-        env: the variable that sets it.
-        default: as a person writes it.
-        unit: of the number, None where it has none.
-        help: one or two sentences.
-    """
-
-    name: str
-    env: str
-    default: str
-    unit: str | None
-    help: str
-
-
-_UNITS = {
-    "_bytes": "bytes",
-    "_s": "seconds",
-    "_seconds": "seconds",
-    "_chars": "characters",
-    "_entries": "entries",
-    "_states": "states",
-}
-
-
 def env_name(name: str) -> str:
     """Return the variable that sets a setting.
 
@@ -458,26 +431,13 @@ def env_name(name: str) -> str:
     return _LEDGER_KEEP if name == "ledger_keep_s" else PREFIX + name.upper()
 
 
-def list_settings() -> tuple[SettingInfo, ...]:
-    """Return all settings, in their order here."""
-    return tuple(
-        SettingInfo(
-            name=name,
-            env=env_name(name),
-            default=_written(field.default),
-            unit=next((unit for end, unit in _UNITS.items() if name.endswith(end)), None),
-            help=field.description or "",
-        )
-        for name, field in Settings.model_fields.items()
-    )
-
-
 def to_environment(settings: Settings) -> Mapping[str, str]:
     """Return the variables that say the same to another process that has no others of ours."""
-    return {env_name(name): _written(value) for name, value in settings if value != ()}
+    return {env_name(name): written(value) for name, value in settings if value != ()}
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
+    """Return a value as a person writes it in the environment."""
     match value:
         case bool():
             return str(value).lower()

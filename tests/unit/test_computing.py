@@ -16,7 +16,7 @@ from lorewell.app.computing.places import PlaceLimits
 from lorewell.app.computing.pool import ComputeLimits, Computing, Turn, caller_leaves
 from lorewell.errors import OverloadedError, TooExpensiveError
 
-LIMITS = ComputeLimits(queue_seconds=30, turn_seconds=30)
+LIMITS = ComputeLimits(queue_seconds=30, turn_seconds=30, import_seconds=30)
 SOON = 0.05
 
 
@@ -115,12 +115,12 @@ def test_work_that_never_pauses_is_answered_in_time_all_the_same() -> None:
     may_end = threading.Event()
 
     async def use(pool: Computing) -> None:
-        with pytest.raises(OverloadedError, match="LOREWELL_TURN_SECONDS"):
+        with pytest.raises(OverloadedError, match="LOREWELL_IMPORT_SECONDS"):
             await pool.run("a", lambda: may_end.wait(60))
         assert pool.running == 1  # its thread still has the place
         may_end.set()
 
-    computing(use, replace(LIMITS, turn_seconds=SOON))
+    computing(use, replace(LIMITS, import_seconds=SOON))
 
 
 def test_time_spent_waiting_for_others_is_none_of_the_turn() -> None:

@@ -252,7 +252,7 @@ async def read_book(
         row = get_revision(tx, head, revision)
         return head, row, tx.get_content(head.tenant_id, row.content_hash)
 
-    async with services.computing.turn(tenant_id or ALL_TENANTS) as turn:
+    async with services.computing.long_turn(tenant_id or ALL_TENANTS) as turn:
         found = await services.store.read(load)
         return await turn.run(lambda: _stored_book(*found))
 
@@ -291,7 +291,7 @@ async def export(
         # A whole number may be larger than the 64 bits that faster writers take.
         return book.name, json.dumps(document, ensure_ascii=False).encode()
 
-    async with services.computing.turn(tenant_id) as turn:
+    async with services.computing.long_turn(tenant_id) as turn:
         content = await services.store.read(load)
         return await turn.run(lambda: write(content))
 
@@ -383,7 +383,7 @@ async def diff(
             tx.get_content(tenant_id, new.content_hash),
         )
 
-    async with services.computing.turn(tenant_id) as turn:
+    async with services.computing.long_turn(tenant_id) as turn:
         old, new = await services.store.read(load)
         return await turn.run(lambda: compare(load_document(old), load_document(new)))
 

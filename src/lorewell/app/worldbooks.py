@@ -62,7 +62,7 @@ async def list_worldbooks(services: Services, tenant_id: str) -> bytes:
             named.setdefault(head.name, head)
         return [_summary_of(tx, head) for head in named.values()]
 
-    async with services.computing.turn(tenant_id) as turn:
+    async with services.computing.long_turn(tenant_id) as turn:
         summaries = await services.store.read(load)
         return await turn.run(lambda: _written(summaries))
 
@@ -286,7 +286,7 @@ def _open(tx: Transaction, tenant_id: str, name: str) -> _Opened:
 async def _read(
     services: Services, tenant_id: str, name: str, show: Callable[[Head, BookCreate], object]
 ) -> bytes:
-    async with services.computing.turn(tenant_id) as turn:
+    async with services.computing.long_turn(tenant_id) as turn:
         found = await services.store.read(lambda tx: _open(tx, tenant_id, name))
         return await turn.run(lambda: _written(show(found.head, load_model(found.content))))
 
@@ -318,7 +318,7 @@ async def _try_to_change(
 ) -> Result:
     now = services.clock.now()
 
-    async with services.computing.turn(tenant_id) as turn:
+    async with services.computing.long_turn(tenant_id) as turn:
         head, content = await services.store.read(lambda tx: _open(tx, tenant_id, name))
         coming = replace(head, updated_at=now)
         book, result = await turn.run(lambda: change(coming, load_model(content)))

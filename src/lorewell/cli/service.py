@@ -102,7 +102,7 @@ def settings_command(
     *, as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False
 ) -> None:
     """List every setting: the variable that sets it, its default, its unit, what it does."""
-    from lorewell.settings import list_settings  # noqa: PLC0415  see above
+    from lorewell.settings_table import list_settings  # noqa: PLC0415  see above
 
     settings = list_settings()
     if as_json:

@@ -70,7 +70,7 @@ class Observe:
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         exchange = _Exchange(scope, receive, send, request_id)
-        caller_leaves.set(exchange.wait_until_gone)
+        token = caller_leaves.set(exchange.wait_until_gone)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):
@@ -81,6 +81,7 @@ class Observe:
                 answer = answer_error(LorewellError("Unexpected."), scope)
                 await answer(scope, receive, exchange.send)
         finally:
+            caller_leaves.reset(token)
             self._tell(scope, exchange.status or _GONE, perf_counter() - begin)
 
     async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:

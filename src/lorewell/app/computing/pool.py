@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,7 +37,8 @@ class ComputeLimits:
         threads: pieces of work that run at the same time.
         places: requests that compute, and that wait.
         queue_seconds: how long a request may wait.
-        turn_seconds: how long a request may compute, without the time that it waits.
+        turn_seconds: how long a turn may compute, without the time that it waits.
+        import_seconds: the same of a request that brings or takes whole books.
         max_steps: steps of work of one request.
         max_chars: characters that macros and the like make in one request.
     """
@@ -46,6 +47,7 @@ class ComputeLimits:
     places: PlaceLimits = field(default_factory=PlaceLimits)
     queue_seconds: float = 10.0
     turn_seconds: float = 2.0
+    import_seconds: float = 20.0
     max_steps: int = MAX_STEPS
     max_chars: int = MAX_CHARS
 
@@ -130,10 +132,11 @@ class Turn:
         except TimeoutError:
             raise waited_too_long(self.patience) from None
 
-    def new_steps(self) -> Steps:
+    def new_steps(self, max_steps: int | None = None) -> Steps:
         """Return another budget, for what counts by itself, whatever else the turn does."""
         limits = self._pool.limits
-        return Steps(limits.max_steps, max_chars=limits.max_chars, watch=self.pause)
+        most = limits.max_steps if max_steps is None else max_steps
+        return Steps(most, max_chars=limits.max_chars, watch=self.pause)
 
     def pause(self) -> None:
         """Let others compute if it is their turn. The work calls it every few milliseconds.
@@ -180,6 +183,7 @@ class Computing:
         self.counts = ComputeCounts()
         self._places = Places(limits.places)
         self._limit = Bound(limits.turn_seconds, "LOREWELL_TURN_SECONDS")
+        self._long_limit = Bound(limits.import_seconds, "LOREWELL_IMPORT_SECONDS")
         self._patience = Bound(limits.queue_seconds, "LOREWELL_QUEUE_SECONDS")
         self._active: dict[Work, tuple[Turn, asyncio.Future[Any]]] = {}
         self._tick: asyncio.TimerHandle | None = None
@@ -220,15 +224,17 @@ class Computing:
             self.counts.refused += 1
             raise
 
-    async def run(
-        self, tenant_id: str, function: Callable[[], Result], *, limit: Bound | None = None
-    ) -> Result:
-        """Return what the function returns, as the whole of a turn.
+    def long_turn(self, tenant_id: str) -> AbstractAsyncContextManager[Turn]:
+        """Do as `turn`, for work on whole books or bodies, which may compute for longer."""
+        return self.turn(tenant_id, limit=self._long_limit)
+
+    async def run(self, tenant_id: str, function: Callable[[], Result]) -> Result:
+        """Return what the function returns, as the whole of a long turn.
 
         Raises:
             OverloadedError: as `turn` and `Turn.run`.
         """
-        async with self.turn(tenant_id, limit=limit) as turn:
+        async with self.long_turn(tenant_id) as turn:
             return await turn.run(function)
 
     async def finish(self, tenant_id: str, function: Callable[[], Result]) -> Result:
