@@ -180,7 +180,8 @@ async def quiet_end(port: int, frames: bytes) -> bool:
     """Open a socket, send frames and never close; return whether the server ended it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = (
-        "GET /echo/demo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "GET /echo/demo HTTP/1.1\r\nHost: localhost\r\n"
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
     writer.write(head.encode() + frames)
