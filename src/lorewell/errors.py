@@ -382,7 +382,7 @@ class RequestTimeoutError(UnavailableError):
 
 
 class TooManySocketsError(UnavailableError):
-    """This process has as many sockets and streams open as it may."""
+    """This process, or the tenant in it, has as many sockets and streams open as it may."""
 
     code = "too_many_sockets"
 

@@ -46,6 +46,8 @@ OTHERS = {
     "live": True,
     "live_keep_s": 19,
     "max_sockets": 18,
+    "max_tenant_sockets": 17,
+    "max_connections": 99,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
     "embedder": "openai",
