@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from chat_upstream import ChatUpstream, chat_upstream
+from embedding_server import EmbeddingServer, embedding_server
 from lorewell.app.access import create_key
 from lorewell.app.books import create_books
 from lorewell.bootstrap import build_services, running
@@ -21,7 +23,7 @@ from lorewell.model.parse import parse_model
 from lorewell.settings import load_settings
 from process import Server
 from siege import innocent
-from siege.attack import TENANT, Site
+from siege.attack import TENANT, Attack, Site
 
 MIB = 1024 * 1024
 MOST_BYTES = 3_000 * MIB
@@ -29,6 +31,7 @@ MOST_BYTES = 3_000 * MIB
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _LOOK_S = 0.03
+_HANGS_S = 600.0
 _BOOK = {
     "name": "harbour",
     "entries": [
@@ -72,6 +75,34 @@ def settle(database_url: str) -> People:
             )
 
     return asyncio.run(work())
+
+
+class Neighbours:
+    """The model server and the embedding server of a service under attack."""
+
+    def __init__(self, model: ChatUpstream, embedding: EmbeddingServer) -> None:
+        self._model = model
+        self.settings = {
+            "live": "true",
+            "replica_tenant": TENANT,
+            "gateway_upstream_url": model.url,
+            "embedder": "openai",
+            "embedding_url": embedding.url,
+            "embedding_model": "m",
+            "embedding_dimensions": embedding.dimensions,
+        }
+
+    def be_for(self, attack: Attack) -> None:
+        """Be what an attack wants: the model server may hang."""
+        self._model.behave()
+        if attack.hangs:
+            self._model.hang(_HANGS_S)
+
+
+@contextmanager
+def neighbours() -> Iterator[Neighbours]:
+    with chat_upstream() as model, embedding_server() as embedding:
+        yield Neighbours(model, embedding)
 
 
 class Watched(threading.Thread):
