@@ -32,6 +32,7 @@ MOST_BYTES = 3_000 * MIB
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _LOOK_S = 0.03
 _HANGS_S = 600.0
+_IDLE_S, _IDLE_CPU_S = 0.4, 0.06
 _BOOK = {
     "name": "harbour",
     "entries": [
@@ -164,6 +165,24 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def wait_idle(pid: int, patience_s: float = 30.0) -> None:
+    """Wait until a process and all that came of it do next to nothing."""
+    before, until = 0.0, time.monotonic() + patience_s
+    while time.monotonic() < until:
+        now = sum(map(cpu_s, family(pid)))
+        if now - before < _IDLE_CPU_S:
+            return
+        before = now
+        time.sleep(_IDLE_S)
+
+
+def cpu_s(pid: int) -> float:
+    with suppress(OSError, IndexError):
+        told = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def workers(pid: int) -> list[int]:
     """Return the processes that answer requests, where there are several."""
     found = []
@@ -188,6 +207,7 @@ def besieged(log: Path, **given: object) -> Iterator[tuple[Server, Watched]]:
     server = Server(log, auth="true", log_level="warning", **given)
     watched = Watched(server)
     watched.start()
+    wait_idle(watched.pid)  # a second worker may still begin when the first one answers
     try:
         yield server, watched
     finally:
