@@ -23,26 +23,21 @@ from typing import Any
 
 import pytest
 
-from chat_upstream import ChatUpstream, chat_upstream
 from process import Server
 from siege import service
-from siege.attack import NICENESS, TENANT, Attack, Site
+from siege.attack import NICENESS, Attack, Site
 from siege.catalogue import ATTACKS, find
 from siege.innocent import KINDS, Seen
-from siege.service import MIB, People, Watched, besieged, settle
+from siege.service import MIB, Neighbours, People, Watched, besieged, neighbours, settle
+from siege.verdict import GRACE_S, faults_of, late, shown
 
 TESTS = Path(__file__).resolve().parents[1]
 SECONDS = float(os.environ.get("LOREWELL_SIEGE_SECONDS", "5"))
 ONLY = [each.strip() for each in os.environ.get("LOREWELL_SIEGE_ONLY", "").split(",") if each]
-MOST_P99_MS = 250.0
-MOST_BYTES = 1_000 * MIB
-GRACE_S = 10.0
 MARGIN_S = 3.0
-MOST_REFUSAL_BYTES = 262_144
-_HANGS_S = 600.0
 _LEAD_S = 0.5  # the callers are at it when the innocent one begins
+_PATIENCE_S = 7.0  # beyond which nobody wants to know how late the service ends
 _HOG = f"import os; os.nice({NICENESS})\nwhile True: pass"
-_FAILURES = ("500", "502", "504", "503 storage_unavailable", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +53,18 @@ class Row:
 
     def __str__(self) -> str:
         waits = (f"{self.seen[kind].p99_ms:.0f}" for kind in KINDS)
-        got = ", ".join(f"{what} × {count}" for what, count in self.got.items())
-        cells = (self.name, *waits, f"{self.most_bytes / MIB:.0f}", got, f"{self.ended_s:.1f}")
+        rest = (f"{self.most_bytes / MIB:.0f}", shown(self.got), f"{self.ended_s:.1f}")
+        cells = (self.name, *waits, *rest)
         return f"| {' | '.join(cells)} | {'; '.join(self.faults) or 'held'} |"
 
 
 HEAD = f"| attack | {' | '.join(KINDS)} | MB | got | SIGTERM s | verdict |"
 
 
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[ChatUpstream]:
-    with chat_upstream() as server:
-        yield server
+@pytest.fixture(name="around", scope="module")
+def around_fixture() -> Iterator[Neighbours]:
+    with neighbours() as found:
+        yield found
 
 
 def command(module: str, *arguments: object) -> list[str]:
@@ -122,29 +117,6 @@ def hogs(count: int) -> Iterator[None]:
         yield
 
 
-def faults_of(
-    seen: Mapping[str, Seen], watched: Watched, told: Mapping[str, Mapping[str, int]], log: str
-) -> Iterator[str]:
-    """Yield what did not hold during an attack, in words."""
-    late = [kind for kind, each in seen.items() if each.p99_ms >= MOST_P99_MS]
-    if late:
-        yield f"late: {', '.join(late)}"
-    wrong = sum((each.wrong for each in seen.values()), Counter())
-    if wrong:
-        yield ", ".join(f"{what} × {count}" for what, count in wrong.items())
-    if watched.most_bytes >= MOST_BYTES:
-        yield f"{watched.most_bytes / MIB:.0f} MB"
-    for what, size in told["largest"].items():
-        if what[0] in "45" and size > MOST_REFUSAL_BYTES:
-            yield f"a refusal of {size} bytes: {what}"
-    for when in ("got", "after"):
-        failed = [what for what in told[when] if what.startswith(_FAILURES)]
-        if failed:
-            yield f"{when}: {', '.join(failed)}"
-    if "Traceback" in log:
-        yield f"logged {log[log.index('Traceback') :].splitlines()[-1][:200]}"
-
-
 def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) -> Row:
     before = service.workers(watched.pid)
     with hostile(people.hostile(server.port), attack) as process:
@@ -154,10 +126,11 @@ def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) 
         is_alive = server.is_running and service.workers(watched.pid) == before
         log = server.log()
         tell(process, "the service ends")
-        ended_s = service.stop(watched, GRACE_S + MARGIN_S + 7)
+        ended_s = service.stop(watched, GRACE_S + MARGIN_S + _PATIENCE_S)
         out, _ = process.communicate("")
     told = json.loads(out)
-    faults = list(faults_of(seen, watched, told, log))
+    faults = [f"late: {', '.join(late(seen))}"] if late(seen) else []
+    faults += faults_of(seen, told, watched.most_bytes, log)
     if watched.killed:
         faults.append("killed for its memory")
     elif not is_alive:
@@ -174,25 +147,16 @@ def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) 
     )
 
 
-@pytest.fixture
-def settings(upstream: ChatUpstream) -> Mapping[str, object]:
-    return {
-        "live": "true",
-        "replica_tenant": TENANT,
-        "gateway_upstream_url": upstream.url,
-    }
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_innocent_client_alone_and_beside_a_hog(
     workers: int,
     empty_url: str,
     tmp_path: Path,
-    settings: Mapping[str, object],
+    around: Neighbours,
     tell: Callable[[str], None],
 ) -> None:
     people = settle(empty_url)
-    given = {**settings, "database_url": empty_url, "workers": workers}
+    given = {**around.settings, "database_url": empty_url, "workers": workers}
     with besieged(tmp_path / "log", **given) as (server, watched):
         rows = []
         for name, count in (("nobody", 0), ("CPU hogs", 2)):
@@ -217,16 +181,13 @@ def test_an_innocent_client_is_served(
     workers: int,
     empty_url: str,
     tmp_path: Path,
-    settings: Mapping[str, object],
-    upstream: ChatUpstream,
+    around: Neighbours,
     tell: Callable[[str], None],
 ) -> None:
     attack = find(name)
-    upstream.behave()
-    if attack.hangs:
-        upstream.hang(_HANGS_S)
+    around.be_for(attack)
     people = settle(empty_url)
-    given = {**settings, **attack.settings, "database_url": empty_url, "workers": workers}
+    given = {**around.settings, "database_url": empty_url, "workers": workers}
     with besieged(tmp_path / "log", **given) as (server, watched):
         row = lay_siege(attack, people, server, watched)
     tell(str(row))

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -156,14 +156,12 @@ class Attack:
     Attributes:
         make: returns what is sent and how; each caller goes through it from a place of its own.
         short: the scale of the short form.
-        settings: of the service that is attacked.
         hangs: whether its model server never answers.
     """
 
     name: str
     make: Callable[[Site], Sequence[Blow]]
     short: float = 0.05
-    settings: Mapping[str, object] = field(default_factory=dict)
     hangs: bool = False
 
 

@@ -172,6 +172,35 @@ def _bindings(site: Site) -> list[Blow]:
     return [(repeat, put), (repeat, site.get("/v1/prompt-bindings/resolve", prompt_id="p"))]
 
 
+def _vectors(site: Site) -> list[Blow]:
+    """Turns and searches that compare many vectors, and indexes that are built again and again."""
+    entries = [
+        {"content": f"lamp {n}", "keys": [f"k{n}"], "replica": _rag(n)}
+        for n in range(site.size(1_000))
+    ]
+    book_id = site.create({"name": "near", "entries": entries})
+    index = f"/v1/books/{book_id}/index"
+    site.ask("POST", index, {"revision": 1})
+    book = {"books": [{"book_id": book_id}], "query": "lamp " * 20}
+    activate = {
+        "worldBookData": {"globalBooks": [{"id": book_id}]},
+        "mes": "lamp",
+        "chatHistory": ["lamp " * 50] * 200,
+    }
+    return [
+        (ask, site.post("/v1/replica/activate", activate)),
+        (ask, site.post("/v1/context/select", {**book, "strategy": "hybrid"})),
+        (ask, site.post("/v1/search", {**book, "mode": "hybrid", "limit": 100})),
+        (ask, site.post("/v1/search", {"query": "lamp", "mode": "vector", "limit": 100})),
+        (ask, site.post(index, {"revision": 1, "force": True})),
+    ]
+
+
+def _rag(number: int) -> Json:
+    rag = {"threshold": 0, "top_k": 1_000, "query_template": f"{{{{user}}}} {number % 16}"}
+    return {"trigger_config": {"triggers": {"rag": [True, rag]}}}
+
+
 LOOPS = (
     Attack(name="exports", make=_exports, short=0.05),
     Attack(name="publishing", make=_publishing, short=0.05),
@@ -185,4 +214,5 @@ LOOPS = (
     Attack(name="lists", make=_listing, short=0.05),
     Attack(name="entries changed", make=_entries_of_replica, short=0.05),
     Attack(name="bindings", make=_bindings),
+    Attack(name="vectors", make=_vectors, short=0.05),
 )

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from chat_upstream import ChatUpstream, chat_upstream
+from embedding_server import EmbeddingServer, embedding_server
 from lorewell.app.access import create_key
 from lorewell.app.books import create_books
 from lorewell.bootstrap import build_services, running
@@ -21,7 +23,7 @@ from lorewell.model.parse import parse_model
 from lorewell.settings import load_settings
 from process import Server
 from siege import innocent
-from siege.attack import TENANT, Site
+from siege.attack import TENANT, Attack, Site
 
 MIB = 1024 * 1024
 MOST_BYTES = 3_000 * MIB
@@ -29,6 +31,8 @@ MOST_BYTES = 3_000 * MIB
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _LOOK_S = 0.03
+_HANGS_S = 600.0
+_IDLE_S, _IDLE_CPU_S = 0.4, 0.06
 _BOOK = {
     "name": "harbour",
     "entries": [
@@ -72,6 +76,34 @@ def settle(database_url: str) -> People:
             )
 
     return asyncio.run(work())
+
+
+class Neighbours:
+    """The model server and the embedding server of a service under attack."""
+
+    def __init__(self, model: ChatUpstream, embedding: EmbeddingServer) -> None:
+        self._model = model
+        self.settings = {
+            "live": "true",
+            "replica_tenant": TENANT,
+            "gateway_upstream_url": model.url,
+            "embedder": "openai",
+            "embedding_url": embedding.url,
+            "embedding_model": "m",
+            "embedding_dimensions": embedding.dimensions,
+        }
+
+    def be_for(self, attack: Attack) -> None:
+        """Be what an attack wants: the model server may hang."""
+        self._model.behave()
+        if attack.hangs:
+            self._model.hang(_HANGS_S)
+
+
+@contextmanager
+def neighbours() -> Iterator[Neighbours]:
+    with chat_upstream() as model, embedding_server() as embedding:
+        yield Neighbours(model, embedding)
 
 
 class Watched(threading.Thread):
@@ -133,6 +165,24 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def wait_idle(pid: int, patience_s: float = 30.0) -> None:
+    """Wait until a process and all that came of it do next to nothing."""
+    before, until = 0.0, time.monotonic() + patience_s
+    while time.monotonic() < until:
+        now = sum(map(cpu_s, family(pid)))
+        if now - before < _IDLE_CPU_S:
+            return
+        before = now
+        time.sleep(_IDLE_S)
+
+
+def cpu_s(pid: int) -> float:
+    with suppress(OSError, IndexError):
+        told = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def workers(pid: int) -> list[int]:
     """Return the processes that answer requests, where there are several."""
     found = []
@@ -157,6 +207,7 @@ def besieged(log: Path, **given: object) -> Iterator[tuple[Server, Watched]]:
     server = Server(log, auth="true", log_level="warning", **given)
     watched = Watched(server)
     watched.start()
+    wait_idle(watched.pid)  # a second worker may still begin when the first one answers
     try:
         yield server, watched
     finally:
