@@ -161,10 +161,10 @@ class Settings(BaseSettings):
         10.0, description="Seconds within which a process ends that is told to stop."
     )
     cache_bytes: int = Field(
-        512 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
+        128 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
     )
     vector_cache_bytes: int = Field(
-        512 * _MIB,
+        128 * _MIB,
         ge=0,
         description="Bytes of vectors that a process holds for searches, roughly; on SQLite alone.",
     )

@@ -24,6 +24,8 @@ _WORK_RATIO: Final = 0.4
 ANSWERS_RATIO: Final = 0.7
 # Between the signal that a parent got and the one that it sends to its workers, and a bit more.
 _PARENT_SECONDS: Final = 0.8
+# A worker that is busy is not dead: uvicorn would kill one that is silent for five seconds.
+_WORKER_SILENCE_SECONDS: Final = 60
 _STANDARD_ERROR: Final = 2
 _SIGNALED: Final = 128  # and the number of the signal is the exit code, as shells have it
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -79,6 +81,7 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
 
 def run_workers(factory: str, count: int, /, **options: Any) -> None:  # noqa: ANN401  uvicorn's own
     """Answer requests in so many processes until this one is told to stop."""
+    options["timeout_worker_healthcheck"] = _WORKER_SILENCE_SECONDS
     config = uvicorn.Config(factory, **options, workers=count)
     _Workers(config, [config.bind_socket()]).run()
 
