@@ -69,14 +69,15 @@ def build_services(settings: Settings) -> Services:
     embedder = make_embedder(settings.embedder, _options(settings))
     clock = SystemClock()
     counted = counter(settings.tokenizer)
+    computing = Computing(_compute_limits(settings))
     return Services(
         store=store,
         clock=clock,
         new_id=new_uuid,
-        computing=Computing(_compute_limits(settings)),
+        computing=computing,
         cache=BookCache(limit_bytes=settings.cache_bytes),
         recent=Recent(),
-        keeper=Keeper(store, clock, keep_s=settings.ledger_keep_s),
+        keeper=Keeper(store, clock, computing, keep_s=settings.ledger_keep_s),
         counter=counted,
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars

@@ -135,7 +135,7 @@ def test_a_database_that_is_gone_does_not_keep_the_service_from_ending() -> None
     settings = load_settings()
     store = GoneStore()
     services = replace(build_services(settings), store=store)
-    keeper = type(services.keeper)(store, services.clock, keep_s=60)
+    keeper = type(services.keeper)(store, services.clock, services.computing, keep_s=60)
     services = replace(services, keeper=keeper)
 
     async def run() -> None:

@@ -51,6 +51,11 @@ class KeptActivation:
 
     request: ActivateRequest
 
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
+        return sum(len(line.content) for line in self.request.chat)
+
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
         return self.request.model_dump(mode="json", exclude_unset=True)

@@ -33,6 +33,7 @@ from lorewell.model.activated import Continued
 from lorewell.model.text import canonical_json
 
 _SHORT_CHARS = 50_000
+_FEW_EFFECTS = 200
 
 TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
@@ -103,7 +104,12 @@ async def keep(
     mark = StateMark(
         messages_hash=hashes[-1], message_count=len(hashes) - 1, kept_at=services.clock.now()
     )
-    body = json.dumps(state).encode()
+
+    def write() -> bytes:
+        return json.dumps(state).encode()
+
+    is_small = sum(map(len, state.values())) < _FEW_EFFECTS  # written before a thread is found
+    body = write() if is_small else await services.computing.finish(name[0], write)
     most = services.max_conversation_states
     await services.store.write(lambda tx: tx.keep_state(*name, mark, body, most=most))
 

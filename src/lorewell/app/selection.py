@@ -61,6 +61,12 @@ class KeptSelection:
     snapshot: Sequence[SnapshotItem]
     query: QueryVector | None
 
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
+        history = sum(len(message.content) for message in self.request.history)
+        return len(self.request.query) + history
+
     def pinned(self) -> SelectRequest:
         """Return the request with the revisions that it got: it will always give the same."""
         refs = [BookRef(book_id=each.book_id, revision=each.revision) for each in self.snapshot]

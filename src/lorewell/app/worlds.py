@@ -179,8 +179,11 @@ def _key(loaded: LoadedWorld) -> CacheKey[World] | None:
     if row is not None:
         return _stored_key(item, row)
     # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
-    written = json.dumps(item.entries, ensure_ascii=False, separators=(",", ":"))
-    return CacheKey(World, (item.name, hashlib.sha256(written.encode()).digest()))
+    # Entry by entry: to write a large book at once keeps all other threads waiting.
+    digest = hashlib.sha256()
+    for each in (item.entries or {}).items():
+        digest.update(json.dumps(each, ensure_ascii=False, separators=(",", ":")).encode())
+    return CacheKey(World, (item.name, digest.digest()))
 
 
 def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:

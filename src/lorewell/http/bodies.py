@@ -27,6 +27,10 @@ Model = TypeVar("Model", bound=BaseModel)
 Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Does work in the compute pool, on behalf of the request's tenant."""
 
+Watch = Callable[[], None]
+WatchedCompute = Callable[[Callable[[Watch], Any]], Awaitable[Any]]
+"""The same for work that calls what it is given every few milliseconds."""
+
 # Parsing less than this takes less time than to hand it to a thread and back.
 _SMALL_BYTES = 32_768
 _IN_MEMORY_BYTES = 524_288
@@ -89,7 +93,7 @@ def check_media_type(request: Request, wanted: str) -> None:
 
 
 async def read_model(
-    request: Request, settings: Settings, model: type[Model], compute: Compute
+    request: Request, settings: Settings, model: type[Model], compute: WatchedCompute
 ) -> Model:
     """Return the JSON body as a model; a large one is parsed by `compute`.
 
@@ -106,9 +110,10 @@ async def read_model(
         size = body.tell()
         body.seek(0)
 
-        def parse() -> Model:
+        def parse(watch: Watch | None = None) -> Model:
             with naming_the_limit(settings):
-                document = parse_json(body.read(), max_values=settings.max_json_values)
+                most = settings.max_json_values
+                document = parse_json(body.read(), max_values=most, watch=watch)
             return parse_model(model, document)
 
         if size < _SMALL_BYTES:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from lorewell.app.access import Need, Rights, authorise
 from lorewell.app.imports import File
 from lorewell.app.services import Services
-from lorewell.http.bodies import read_model
+from lorewell.http.bodies import Watch, read_model
 from lorewell.http.metrics import Metrics
 from lorewell.http.multipart import read_files
 from lorewell.http.parameters import TenantId
@@ -76,7 +76,7 @@ class Call:
 
     async def body(self, model: type[Model]) -> Model:
         """Return the JSON body as a model."""
-        return await read_model(self.request, self.shared.settings, model, self.compute)
+        return await read_model(self.request, self.shared.settings, model, self._parse)
 
     async def files(self, field: str, most: int) -> Sequence[File]:
         """Return the files of a form."""
@@ -86,6 +86,10 @@ class Call:
     async def compute(self, work: Callable[[], Result]) -> Result:
         """Return what the work returns, done in the compute pool on behalf of the tenant."""
         return await self.services.computing.run(self.tenant_id, work)
+
+    async def _parse(self, work: Callable[[Watch], Result]) -> Result:
+        async with self.services.computing.turn(self.tenant_id) as turn:
+            return await turn.run(lambda: work(turn.pause))
 
     async def finish(self, work: Callable[[], Result]) -> Result:
         """Return what the end of the work returns, whose larger part was computed before."""

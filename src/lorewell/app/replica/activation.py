@@ -64,6 +64,11 @@ class KeptReplica:
     pins: tuple[Pin, ...]
     vectors: TurnVectors
 
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
+        return len(self.request.mes) + sum(map(len, self.request.chat_history))
+
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
         return {
