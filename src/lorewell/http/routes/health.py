@@ -37,7 +37,7 @@ async def check_readiness(request: Request) -> Response:
     """Say that the database can be used; if not, `details.part` is what is not ready."""
     part = await shared(request).services.store.check()
     if part is not None:
-        raise StorageUnavailableError("The service is not ready.", part=part)
+        raise StorageUnavailableError("The service is not ready.", part=part, reason=part)
     return answer_json(b'{"status":"ready"}')
 
 
