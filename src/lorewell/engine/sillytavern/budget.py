@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, adds_up, count_tokens
@@ -13,7 +13,7 @@ from lorewell.model.activate import SillyTavernRequest
 # A chat's turns activate much the same entries, so their texts are counted once, not each turn.
 _KEPT_CHARS = 2_000
 _MOST_KEPT = 5_000
-_JOINED_PER_STEP = 2_000
+_JOINED_PER_STEP = 4_000
 
 
 def limit_of(request: SillyTavernRequest) -> int:
@@ -90,8 +90,9 @@ class Tally:
         return found
 
     def grow(self, chars: int) -> None:
-        """Count that so many characters are put together."""
-        self._steps.spend("tokens", 1 + chars // _JOINED_PER_STEP)
+        """Count that so many characters are put together, if they are many."""
+        if chars > _JOINED_PER_STEP:
+            self._steps.spend("tokens", chars // _JOINED_PER_STEP)
 
     def total(self, settled: int, rest: str) -> int:
         """Return what a text costs that ends with `rest`, `settled` tokens standing before it."""
@@ -144,34 +145,41 @@ class _Piece(NamedTuple):
         return _Piece(other.head, other.settled + between + self.settled, self.tail)
 
 
+_NO_PIECE: Final = _Piece("", 0, "")
+
+
 class Charged:
     """The contents of earlier loops, the newest first, as one text that grows at its front."""
 
     def __init__(self, tally: Tally) -> None:
         """Begin with no text."""
         self._tally = tally
-        self._whole = RunningText(tally, 0, "")
-        self._behind = _Piece("", 0, "")
+        self._first: str | None = None  # the newest content, as a line
+        self._behind = _NO_PIECE  # what stands behind that
+        self._tokens: int | None = 0
 
     @property
     def tokens(self) -> int:
         """What the text costs. It is counted when this is asked for, as SillyTavern does."""
-        return self._whole.tokens
+        if self._tokens is None:
+            tally, behind = self._tally, self._behind
+            settled, rest = 0, (self._first or "") + behind.head
+            if behind.tail:
+                settled, rest = tally.count(rest) + behind.settled, behind.tail
+            self._tokens = tally.total(settled, rest)
+        return self._tokens
 
     def put_before(self, contents: Sequence[str]) -> None:
         """Add contents before all others."""
-        tally, behind = self._tally, self._behind
-        front = tally.begin(contents)
-        tally.grow(len(front.rest) + len(behind.head))
-        settled, rest = front.settled, front.rest + behind.head
-        if behind.tail:
-            settled += tally.count(rest) + behind.settled
-            rest = behind.tail
-        self._whole = RunningText(tally, settled, rest)
-        for content in reversed(contents):
-            self._behind = behind = behind.after(self._piece(content), tally)
+        lines = [content + "\n" for content in contents]
+        if self._first is not None:
+            lines.append(self._first)
+        for line in reversed(lines[1:]):
+            self._tally.grow(len(line) + len(self._behind.head))
+            self._behind = self._behind.after(self._split(line), self._tally)
+        self._first = lines[0]
+        self._tokens = None
 
-    def _piece(self, content: str) -> _Piece:
-        line = content + "\n"
-        start = self._tally.find_split(content)
+    def _split(self, line: str) -> _Piece:
+        start = self._tally.find_split(line)
         return _Piece(line, 0, "") if start is None else _Piece(line[:start], 0, line[start:])

@@ -22,6 +22,7 @@ _VALUES = re.compile(
     r"\{\{(user|char|persona|description|personality|scenario)\}\}|<(user|bot)>", re.IGNORECASE
 )
 _CHARS_PER_STEP, _MACROS_PER_WATCH = 50, 10_000
+_SHORT_CHARS = 1_000  # to look for macros in such a text is part of activating its entry
 
 
 def may_hold_macro(text: str) -> bool:
@@ -65,7 +66,8 @@ class Macros:
         Raises:
             TooExpensiveError: the texts of this turn get too long.
         """
-        self._steps.spend("macros", 1 + len(text) // _CHARS_PER_STEP)
+        if len(text) > _SHORT_CHARS:
+            self._steps.spend("macros", len(text) // _CHARS_PER_STEP)
         if not may_hold_macro(text):
             return text
         expanded = _TRIM.sub(_trim, _SIGNS.sub(_put_sign, text))

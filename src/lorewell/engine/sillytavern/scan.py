@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from lorewell.engine.matching import words
 from lorewell.engine.sillytavern.budget import Charged, Tally, limit_of
@@ -20,6 +21,8 @@ from lorewell.engine.sillytavern.sources import EntryList, Spot
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import EventKind, Loop, State
+
+_COUNTED_AT_ONCE: Final = 500  # steps
 
 
 class Scan:
@@ -157,15 +160,20 @@ class Scan:
         """Return the entries that pass the checks and whose keys hold, in no certain order."""
         recursion = self._state != "min_activations"
         checked = []
-        for place, book in self._spots():
-            item = self._item(place, book)
+        work = 0
+        for spot in self._spots():
+            item = self._item(*spot)
             if item.failed or item.id in self.active:
-                self._waiting.discard(Spot(place, book))
+                self._waiting.discard(spot)
                 continue
-            self._steps.spend("scan", item.lore.look)
+            work += item.lore.look
+            if work > _COUNTED_AT_ONCE:
+                self._steps.spend("scan", work)
+                work = 0
             copy = self._forced.get(item.id)
             outcome = self._checks.check(item.lore, self._state, forced=copy is not None)
             checked.append((item, outcome))
+        self._steps.spend("scan", work)
         undecided = (item.lore for item, outcome in checked if outcome is None)
         self._lookout.search_regexes(undecided, recursion=recursion)
         candidates: dict[Item, None] = {}

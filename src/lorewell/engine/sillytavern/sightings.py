@@ -13,6 +13,7 @@ from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernSettings
 from lorewell.model.activated import Hit
 
+_FEW: Final = 4  # places of a key; to look at them is part of searching
 _CHARS_PER_STEP: Final = 50  # of a text that is put in lower case
 
 
@@ -106,7 +107,10 @@ class Sightings:
             text = segment.exact if case else segment.folded
             places: dict[int, list[int]] = {}
             for pattern, start, _ in index.find_again(text, self._steps):
-                places.setdefault(pattern, []).append(start)
+                if pattern in places:
+                    places[pattern].append(start)
+                else:
+                    places[pattern] = [start]
             anywhere, alone = self._seen[case]
             for pattern, starts in places.items():
                 wanted, woken_alone = index.patterns[pattern], literals.alone[pattern]
@@ -121,8 +125,9 @@ class Sightings:
 
     def _first_alone(self, text: str, wanted: str, starts: Sequence[int]) -> int:
         """Return the first place where a key stands alone, -1 if there is none."""
+        if len(starts) > _FEW:
+            self._steps.spend("keys", len(starts))
         for start in starts:
-            self._steps.spend("keys")
             if self._alone(text, start, start + len(wanted), self._steps):
                 return start
         if len(starts) < MOST_TOLD:
