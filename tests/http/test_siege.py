@@ -57,7 +57,6 @@ def test_attack_stops_nobody(attack: Attack, place: Place) -> None:
     finally:
         end()
     assert place.server.is_running
-    assert (
-        list(faults_of(seen, tally.members(), place.watched.most_bytes, place.server.log())) == []
-    )
+    assert list(faults_of(seen, tally.members(), place.server.log())) == []
     assert late(seen, MOST_MS) == []
+    assert place.watched.most_bytes - before < MOST_GROWTH_BYTES
