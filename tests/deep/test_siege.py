@@ -34,6 +34,7 @@ from siege.verdict import GRACE_S, faults_of, late, shown
 TESTS = Path(__file__).resolve().parents[1]
 SECONDS = float(os.environ.get("LOREWELL_SIEGE_SECONDS", "5"))
 ONLY = [each.strip() for each in os.environ.get("LOREWELL_SIEGE_ONLY", "").split(",") if each]
+MOST_BYTES = 1_000 * MIB
 MARGIN_S = 3.0
 _LEAD_S = 0.5  # the callers are at it when the innocent one begins
 _PATIENCE_S = 7.0  # beyond which nobody wants to know how late the service ends
@@ -130,7 +131,9 @@ def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) 
         out, _ = process.communicate("")
     told = json.loads(out)
     faults = [f"late: {', '.join(late(seen))}"] if late(seen) else []
-    faults += faults_of(seen, told, watched.most_bytes, log)
+    faults += faults_of(seen, told, log)
+    if watched.most_bytes >= MOST_BYTES:
+        faults.append(f"{watched.most_bytes / MIB:.0f} MB")
     if watched.killed:
         faults.append("killed for its memory")
     elif not is_alive:

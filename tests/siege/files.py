@@ -223,7 +223,7 @@ FILES = (
     Attack(name="commas in keys", make=_commas, short=0.02),
     Attack(name="decorators", make=_decorators, short=0.02),
     Attack(name="chunks of a picture", make=_chunks, short=0.02),
-    Attack(name="packed files", make=_bombs, short=0.02),
+    Attack(name="packed files", make=_bombs, short=0.005),
     Attack(name="empty entries", make=_entries, short=0.01),
     Attack(name="faults", make=_faults, short=0.1),
     Attack(name="faults in small bodies", make=_small_faults),

@@ -203,16 +203,16 @@ def _rag(number: int) -> Json:
 
 LOOPS = (
     Attack(name="exports", make=_exports, short=0.05),
-    Attack(name="publishing", make=_publishing, short=0.05),
+    Attack(name="publishing", make=_publishing, short=0.02),
     Attack(name="idempotency keys", make=_same_keys),
-    Attack(name="searches", make=_searches, short=0.05),
+    Attack(name="searches", make=_searches, short=0.02),
     Attack(name="tokens counted", make=_tokens, short=0.05),
     Attack(name="hanging model server", make=_hanging, hangs=True),
     Attack(name="chats", make=_chats, short=0.02),
     Attack(name="prompts assembled", make=_assembled, short=0.05),
-    Attack(name="books compiled and held", make=_compiled, short=0.05),
-    Attack(name="lists", make=_listing, short=0.05),
-    Attack(name="entries changed", make=_entries_of_replica, short=0.05),
+    Attack(name="books compiled and held", make=_compiled, short=0.02),
+    Attack(name="lists", make=_listing, short=0.01),
+    Attack(name="entries changed", make=_entries_of_replica, short=0.02),
     Attack(name="bindings", make=_bindings),
-    Attack(name="vectors", make=_vectors, short=0.05),
+    Attack(name="vectors", make=_vectors, short=0.02),
 )

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from siege.innocent import Seen
-from siege.service import MIB
 
 MOST_P99_MS = 250.0
-MOST_BYTES = 1_000 * MIB
 MOST_REFUSAL_BYTES = 256 * 1_024
 GRACE_S = 10.0
 _FAILURES = ("500", "502", "504", "503 storage_unavailable", "none")
@@ -21,21 +19,18 @@ def late(seen: Mapping[str, Seen], most_ms: float = MOST_P99_MS) -> Sequence[str
 
 
 def faults_of(
-    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, int]], most_bytes: int, log: str
+    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, int]], log: str
 ) -> Iterator[str]:
-    """Yield what did not hold, but for how long the innocent client waited.
+    """Yield what was answered or logged amiss.
 
     Args:
         seen: what became of innocent requests.
         told: what hostile callers got, as `Tally.members` has it.
-        most_bytes: what the service took at most.
         log: of the service.
     """
     wrong = sum((each.wrong for each in seen.values()), Counter[str]())
     if wrong:
         yield shown(wrong)
-    if most_bytes >= MOST_BYTES:
-        yield f"{most_bytes / MIB:.0f} MB"
     for what, size in told["largest"].items():
         if what[0] in "45" and size > MOST_REFUSAL_BYTES:
             yield f"a refusal of {size} bytes: {what}"
