@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
-from lorewell.model.text import MAX_NESTING, pointer
+from lorewell.model.text import MAX_NESTING, Spend, pointer
 
 Model = TypeVar("Model", bound=BaseModel)
 Given = TypeVar("Given")
@@ -199,8 +199,13 @@ def _expect_end(text: str, at: int) -> None:
         raise json.JSONDecodeError("Extra data", text, at)
 
 
-def parse_model(model: type[Model], document: object) -> Model:
+def parse_model(model: type[Model], document: object, *, spend: Spend | None = None) -> Model:
     """Return the document as a model.
+
+    Args:
+        model: its class.
+        document: JSON.
+        spend: called with the number of values of free-form JSON that are looked at; it may raise.
 
     Raises:
         ValidationFailedError: with every fault, each with its JSON pointer and the bound it broke.
@@ -211,7 +216,7 @@ def parse_model(model: type[Model], document: object) -> Model:
     lorewell.errors.ValidationFailedError: /entries/0/content: Input should be a valid string
     """
     try:
-        return model.model_validate(document)
+        return model.model_validate(document, context=spend)
     except ValidationError as error:
         faults = faults_of(error)
         raise ValidationFailedError.at(*faults) from error
