@@ -33,7 +33,8 @@ _INLINE_BYTES = 4  # a value that is no longer stands in place of its offset
 _CODE_BYTES = 8
 _UNICODE = b"UNICODE\0"
 _CODES = frozenset([b"ASCII\0\0\0", bytes(_CODE_BYTES)])
-_OF_NUMBERS = b"0123456789, \t\n\r\x0b\x0c"
+_BLANKS_AND_COMMAS = b", \t\n\r\x0b\x0c"
+_OF_NUMBERS = b"0123456789" + _BLANKS_AND_COMMAS
 _NUMBERS = re.compile(rb"\s*+\d{1,3}\s*+(?:,\s*+\d{1,3}\s*+)*+,?\s*+")
 _PIECE_CHARS = 65_536  # numbers are turned into bytes in pieces of about this size
 _BYTES_A_STEP = 10
@@ -186,7 +187,7 @@ def _from_numbers(text: bytes, steps: Steps) -> bytes | None:
             steps.spend("bytes", 1 + (end - at) // _BYTES_A_STEP)
             if not _NUMBERS.fullmatch(text, at, end):
                 return None
-            found += bytes(int(number) for number in text[at:end].split(b",") if number.strip())
+            found += bytes(map(int, text[at:end].rstrip(_BLANKS_AND_COMMAS).split(b",")))
             at = end + 1
     except ValueError as error:
         sentence = "This WEBP has no card in the EXIF data: its numbers are no bytes."
