@@ -77,6 +77,11 @@ class LorewellError(Exception):
         count = self.details.get("fault_count")
         return count if isinstance(count, int) else len(self.faults)
 
+    @property
+    def listed_faults(self) -> tuple[Fault, ...]:
+        """The faults without the one that counts the others."""
+        return self.faults[:-1] if "fault_count" in self.details else self.faults
+
 
 class InvalidInputError(LorewellError):
     """What was given can't be used."""
@@ -109,7 +114,7 @@ class InvalidInputError(LorewellError):
         >>> str(error.moved(lambda fault: fault._replace(pointer="/book" + fault.pointer)))
         '/book/name: must be given; and 2 more'
         """
-        listed = self.faults[:-1] if "fault_count" in self.details else self.faults
+        listed = self.listed_faults
         return self.at(*map(place, listed), more=self.fault_count - len(listed))
 
 

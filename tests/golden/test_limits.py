@@ -89,7 +89,7 @@ def test_made_up_file_is_read_within_bounds(
 
 def test_what_is_too_much_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(b'{"entries": [' + b"[]," * 1_000_000 + b"1]}")
-    (found,) = costs([("many.json", str(path))])
+    path.write_text('{"entries": [{"x": "🏮' + "a" * 12_000_000 + '"}]}', "utf-8")
+    (found,) = costs([("large.json", str(path))])
     assert found["grown_bytes"] > LIMIT_BYTES
     assert is_too_much(found)

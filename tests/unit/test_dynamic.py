@@ -13,12 +13,13 @@ from lorewell.engine.sillytavern.dynamic import (
     kind_of,
     texts_of,
 )
+from lorewell.engine.steps import Steps
 from support import Document
 
 
 def find_dynamic(content: str, title: str, raw: Document) -> tuple[str, ...]:
     """Return the requirements of an entry, in the table's order."""
-    signs = find_signs(content, title, list(texts_of(raw)))
+    signs = find_signs(content, title, list(texts_of(raw, Steps())))
     return in_table_order(sign.requirement for sign in signs)
 
 

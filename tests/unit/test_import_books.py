@@ -389,19 +389,21 @@ def test_integers_of_thousands_of_digits_are_kept() -> None:
     assert json.loads(found.book.model_dump_json())["metadata"]["raw"]["big"] == 10**4_000
 
 
-def test_fault_without_a_place_of_its_own_is_told_of_the_entry_or_the_book() -> None:
+def test_fault_without_a_place_of_its_own_is_told_of_the_entry() -> None:
+    source = build._Source(("data", "book", "entries", 0), {"content": "x", "": "灯"})
+    for below in ("/title", ""):
+        fault = build._in_file(build.Fault(below, "is odd"), source)
+        assert fault == ("/data/book/entries/0", "is odd", None)
+
+
+def test_fault_of_a_book_is_told_of_the_whole_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     lorebook = build.Lorebook(
-        format="x", source_format="x", form="card", book={}, at=("data", "book")
+        format="x", source_format="x", form="card", book={"entries": []}, at=("data", "book")
     )
-    sources = [build._Source(("data", "book", "entries", 0), {"content": "x"})]
-    for below, place in {
-        "/entries/0/title": "/data/book/entries/0",
-        "/entries/0": "/data/book/entries/0",
-        "/entries": "/data/book",
-        "/metadata": "/data/book",
-    }.items():
-        fault = build._in_file(build.Fault(below, "is odd"), sources, lorebook)
-        assert fault == build.Fault(place, "is odd")
+    monkeypatch.setattr(build, "UNTITLED", "")
+    with pytest.raises(ValidationFailedError) as caught:
+        build.build_book(lorebook, file_name="", depth=1, notes=build.Notes())
+    assert [fault.pointer for fault in caught.value.faults] == ["/data/book"]
 
 
 # Reports

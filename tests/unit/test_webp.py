@@ -186,7 +186,7 @@ def test_numbers_are_read_across_pieces() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        commented(ASCII + b"0," * 8_000_000),
+        commented(ASCII + b"0," * 2_000_000),
         webp(b"abcd\0\0\0\0" * 2_000_000),
         exif(tiff(*[OTHER] * 65_535)),
     ],

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from lorewell.model.text import BLANK, is_blank
 
@@ -71,6 +72,19 @@ def other_expressions(text: str) -> Iterator[tuple[int, int]]:
     for expression in _EXPRESSION.finditer(text):
         if _variable(expression[1]) not in _VARIABLES:
             yield expression.span()
+
+
+class Expression(NamedTuple):
+    """A `{{…}}` of a text: where it ends, and whether we substitute it."""
+
+    end: int
+    is_offered: bool
+
+
+def expression_at(text: str, at: int) -> Expression | None:
+    """Return the expression that begins at a place, None if there is none."""
+    found = _EXPRESSION.match(text, at)
+    return Expression(found.end(), _variable(found[1]) in _VARIABLES) if found else None
 
 
 def substitute(text: str, variables: Mapping[str, str]) -> str:

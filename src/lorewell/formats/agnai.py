@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind, find_object
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, USUAL_ORDER, Members
@@ -54,12 +55,12 @@ def _lorebook(
     )
 
 
-def _read(raw: Mapping[str, Any], entry_id: str, *, kind: Kind) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: Kind) -> Imported:
     """Return an entry: Agnai's own names first, then those of a card beside them.
 
     `weight` says where an entry stands, `priority` which is kept.
     """
-    members = Members(raw)
+    members = Members(raw, steps)
     fields = {
         "title": members.title("name", "comment"),
         "content": members.content("entry", "content"),

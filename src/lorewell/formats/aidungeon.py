@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lorewell.engine.sillytavern import Imported
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook, list_book
 from lorewell.formats.members import Members, comma_list
@@ -17,9 +18,9 @@ def read(document: list[Any], _notes: Notes) -> Lorebook:
     return list_book(Kind.AIDUNGEON_WI, document, _read)
 
 
-def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
     """Return an entry; patterns of the EWIJSON scripts stay plain text in its keys."""
-    members = Members(raw)
+    members = Members(raw, steps)
     keys = members.keys("keys", reader=comma_list)
     members.note_patterns(keys)
     fields = {

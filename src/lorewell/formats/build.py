@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
 from lorewell.engine.sillytavern import Imported, form_of, import_entry
-from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
+from lorewell.engine.steps import Steps
+from lorewell.errors import MAX_FAULTS, Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.losses import holds_nothing
@@ -19,9 +21,10 @@ from lorewell.formats.notes import Notes, place
 from lorewell.formats.quarantine import find_suspects
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
+from lorewell.model.entry import Entry
 from lorewell.model.imports import LossReason
 from lorewell.model.parse import nesting, parse_model
-from lorewell.model.text import MAX_NESTING, is_blank, pointer
+from lorewell.model.text import MAX_NESTING, Spend, is_blank, pointer, short_pointer
 
 MAX_NAME_CHARS = 300
 MAX_DESCRIPTION_CHARS = 10_000
@@ -31,6 +34,9 @@ _ID_NAMES = ("uid", "id")
 MAX_KEY_CHARS = 1_000  # of an entry in a world's map
 _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
 UNTITLED = "Untitled"
+_SUFFIX_CHARS = len("-5000")
+_STEPS_AN_ENTRY = 100
+_BYTES_A_STEP = 100
 # Of a book, with the marks by which programs know their files; the rest of it has no effect here.
 _READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
 # What a repair loses; the others say the same in another form.
@@ -85,19 +91,28 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     name = namer.name((lorebook.card_name, _stem(file_name)))
     description = namer.description()
     sources = list(_entries(book, lorebook, notes))
+    spend = partial(notes.steps.spend, "values")
     document = {
         "name": name,
         "description": description,
-        "entries": _mapped(sources, lorebook, notes),
+        "entries": _checked(_mapped(sources, lorebook, notes), sources, spend),
         "metadata": _metadata(namer, has_entries=bool(sources)),
     }
     try:
-        made = parse_model(BookCreate, document)
+        made = parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
-        raise error.moved(lambda fault: _in_file(fault, sources, lorebook)) from error
-    if depth > MAX_NESTING - _ADDED_NESTING and nesting(made.model_dump_json()) > MAX_NESTING:
+        at = short_pointer(*lorebook.at)
+        raise error.moved(lambda fault: fault._replace(pointer=at)) from error
+    if depth > MAX_NESTING - _ADDED_NESTING and _nesting(made, notes.steps) > MAX_NESTING:
         raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
     return made
+
+
+def _nesting(book: BookCreate, steps: Steps) -> int:
+    """Return how deep the JSON of a book nests."""
+    text = book.model_dump_json()
+    steps.spend("bytes", len(text) // _BYTES_A_STEP)
+    return nesting(text)
 
 
 def _metadata(namer: _Namer, *, has_entries: bool) -> dict[str, Any]:
@@ -125,8 +140,9 @@ class _Namer:
         name_of_entries = lorebook.entries_name
         self.rest = {name: value for name, value in book.items() if name != name_of_entries}
         for name, value in self.rest.items():
+            notes.steps.spend("members")
             if name not in _READ and not holds_nothing(value):
-                notes.lose(value, "unsupported", pointer(*self._at, name))
+                notes.lose(value, "unsupported", short_pointer(*self._at, name))
 
     def name(self, others: tuple[object, ...]) -> str:
         """Return the first of the names that is a text and not blank, cut to its bound."""
@@ -189,7 +205,7 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         notes.add("entries_missing", f"{place(*at)}: there are no entries")
         return
     if not isinstance(entries, dict | list):
-        fault = Fault(pointer(*at), f"must be an object or a list, is {type_name(entries)}")
+        fault = Fault(short_pointer(*at), f"must be an object or a list, is {type_name(entries)}")
         raise ImportInvalidError.at(fault)
     if len(entries) > MAX_ENTRIES:
         detail = f"must hold at most {MAX_ENTRIES}, holds {len(entries)}"
@@ -204,15 +220,16 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
         else:
             what = "an empty object" if raw == {} else type_name(raw)
             notes.add("entry_skipped", f"{place(*steps)}: is {what}, no entry; left out")
-            notes.lose(raw, "no_entry", pointer(*steps))
+            notes.lose(raw, "no_entry", short_pointer(*steps))
 
 
 def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[dict[str, Any]]:
     entries = []
     identifier = _Identifier(sources, lorebook, notes)
     for index, source in enumerate(sources):
+        notes.steps.spend("entries", _STEPS_AN_ENTRY)
         entry_id = identifier.id_of(index)
-        imported = _read_entry(source.raw, lorebook, entry_id)
+        imported = _read_entry(source.raw, lorebook, entry_id, notes.steps)
         _report(source, imported, notes)
         if _is_odd_key(source, lorebook):  # an export puts it there again
             imported.entry["source"]["key"] = source.steps[-1]
@@ -220,9 +237,33 @@ def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[di
     return entries
 
 
+def _checked(
+    entries: Iterable[Mapping[str, Any]], sources: Iterable[_Source], spend: Spend
+) -> list[Entry]:
+    """Return the entries as models; one after the other, as the work may have to end in between.
+
+    Raises:
+        ValidationFailedError: some break a limit; the faults are pointers into the file.
+    """
+    found: list[Entry] = []
+    faults: list[Fault] = []
+    count = 0
+    for entry, source in zip(entries, sources, strict=True):
+        try:
+            found.append(parse_model(Entry, entry, spend=spend))
+        except ValidationFailedError as error:
+            count += error.fault_count
+            listed = error.listed_faults[: MAX_FAULTS - len(faults)]
+            faults += (_in_file(fault, source) for fault in listed)
+    if faults:
+        raise ValidationFailedError.at(*faults, more=count - len(faults))
+    return found
+
+
 def _report(source: _Source, imported: Imported, notes: Notes) -> None:
     """Note what was mended, what is lost, what blocks the entry, and what is to be looked at."""
-    at, entry_id = pointer(*source.steps), imported.entry["id"]
+    entry_id = imported.entry["id"]
+    place_at = _Placed(source.steps)
     lost: dict[tuple[str, LossReason], None] = {}
     for repair in imported.repairs:
         message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
@@ -230,7 +271,7 @@ def _report(source: _Source, imported: Imported, notes: Notes) -> None:
         why = _LOSS_OF.get(repair.code)
         if why is not None:
             lost[repair.pointer, why] = None
-    lost |= {(below, "unsupported"): None for below in imported.unread}
+    lost |= {(below, "unsupported"): None for below in imported.unread.pointers}
     first = {sign.requirement: sign.pointer for sign in reversed(imported.signs)}
     lost |= {(first[word], "blocked"): None for word in imported.entry["runtime_requirements"]}
     found: dict[tuple[str, LossReason], object] = {}
@@ -238,9 +279,21 @@ def _report(source: _Source, imported: Imported, notes: Notes) -> None:
         value, there = _value_at(source.raw, below)
         found[there, why] = value
     for (there, why), value in found.items():
-        notes.lose(value, why, at + there)
-    for suspect in find_suspects(imported):
-        notes.quarantine(suspect, entry_id=entry_id, at=at)
+        notes.lose(value, why, place_at(there))
+    notes.lose_more(imported.unread.more, "unsupported")
+    for suspect in find_suspects(imported, notes.steps):
+        notes.quarantine(suspect, entry_id=entry_id, at=place_at(suspect.pointer))
+
+
+class _Placed:
+    """Gives the pointers of what is in an entry; where its own would be long, of what holds it."""
+
+    def __init__(self, steps: tuple[str | int, ...]) -> None:
+        self._at = short_pointer(*steps)
+        self._is_whole = self._at == pointer(*steps)
+
+    def __call__(self, below: str) -> str:
+        return self._at + below if self._is_whole else self._at
 
 
 def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:
@@ -272,14 +325,17 @@ def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
     return odd and len(key) <= MAX_KEY_CHARS
 
 
-def _read_entry(raw: Mapping[str, Any], lorebook: Lorebook, entry_id: str) -> Imported:
+def _read_entry(
+    raw: Mapping[str, Any], lorebook: Lorebook, entry_id: str, steps: Steps
+) -> Imported:
     if lorebook.read_entry is not None:
-        return lorebook.read_entry(raw, entry_id)
+        return lorebook.read_entry(raw, entry_id, steps)
     return import_entry(
         raw,
         form=form_of(raw, lorebook.form),
         entry_id=entry_id,
         source_format=lorebook.source_format,
+        steps=steps,
     )
 
 
@@ -321,15 +377,16 @@ class _Identifier:
         steps, raw = self._sources[index]
         name = next((name for name in _ID_NAMES if _as_id(raw.get(name)) is not None), None)
         if name is None:  # it is only called so in its map
-            self._notes.lose(raw, why, pointer(*steps))
+            self._notes.lose(raw, why, short_pointer(*steps))
         else:
-            self._notes.lose(raw[name], why, pointer(*steps, name))
+            self._notes.lose(raw[name], why, short_pointer(*steps, name))
 
     def _numbered(self, wanted: str) -> str:
-        number = self._numbers.get(wanted, 2)
+        stem = wanted[: MAX_ID_CHARS - _SUFFIX_CHARS]  # long ids that begin alike share numbers
+        number = self._numbers.get(stem, 2)
         while (entry_id := suffixed_id(wanted, number)) in self._given or entry_id in self._wanted:
             number += 1
-        self._numbers[wanted] = number + 1
+        self._numbers[stem] = number + 1
         return entry_id
 
 
@@ -371,15 +428,12 @@ def is_imported_id(entry_id: str, own: str | None) -> bool:
     return entry_id == wanted or (is_number and entry_id == suffixed_id(wanted, int(number)))
 
 
-def _in_file(fault: Fault, sources: list[_Source], lorebook: Lorebook) -> Fault:
-    """Return the fault of a made book as a fault of the file, as near to its place as is known."""
-    head, *steps = fault.pointer.split("/")[1:]
-    if head != "entries" or not steps:
-        return Fault(pointer(*lorebook.at), fault.detail)
-    source = sources[int(steps[0])]
-    names = _FILE_NAMES.get(steps[1], (steps[1],)) if len(steps) > 1 else ()
-    name = next((name for name in names if name in source.raw), None)
+def _in_file(fault: Fault, source: _Source) -> Fault:
+    """Return the fault of a made entry as a fault of the file, as near to its place as is known."""
+    field, *steps = fault.pointer.split("/")[1:] or [""]
+    names = _FILE_NAMES.get(field, (field,))
+    name = next((name for name in names if name and name in source.raw), None)
     if name is None:
-        return Fault(pointer(*source.steps), fault.detail)
-    below = "".join(f"/{step}" for step in steps[2:]) if isinstance(source.raw[name], list) else ""
-    return Fault(pointer(*source.steps, name) + below, fault.detail)
+        return Fault(short_pointer(*source.steps), fault.detail)
+    below = steps if isinstance(source.raw[name], list) else ()
+    return Fault(short_pointer(*source.steps, name, *below), fault.detail)

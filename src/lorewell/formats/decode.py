@@ -15,6 +15,7 @@ from lorewell.errors import (
     ImportInvalidError,
     InvalidInputError,
     MalformedJsonError,
+    TooExpensiveError,
     UnsupportedMediaTypeError,
 )
 from lorewell.formats.containers import charx, jpeg, png, webp
@@ -106,7 +107,7 @@ def _decode_yaml(data: bytes, notes: Notes) -> Document:
 def _text(data: bytes, notes: Notes) -> tuple[str, str]:
     """Return the text in bytes, and its first character that is neither blank nor in a comment."""
     text = _decoded(data, notes)
-    start = first_character(text)
+    start = first_character(text, notes.steps)
     if not start:
         raise ImportInvalidError("The file is empty.")
     if start == "<":
@@ -129,7 +130,8 @@ def _decoded(data: bytes, notes: Notes) -> str:
         return data.decode().removeprefix(UTF_8_MARK)
     except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
         sentence = f"The text is not UTF-8 (byte {error.start})."
-        start = first_character(data[: error.start].decode().removeprefix(UTF_8_MARK))
+        sound = data[: error.start].decode().removeprefix(UTF_8_MARK)
+        start = first_character(sound, notes.steps)
         if start and start in "{[<":
             raise ImportInvalidError(sentence) from error
         raise UnsupportedMediaTypeError(sentence) from error
@@ -147,7 +149,7 @@ def _in_png(data: bytes, notes: Notes) -> Decoded:
             notes.add("png_repeated", f"there are several {chunk.keyword} chunks; the first counts")
         chosen.setdefault(chunk.keyword, chunk)
     if CCV3 in chosen and CHARA in chosen:
-        attempt = Notes()
+        attempt = Notes(notes.steps)
         try:
             document = _card_in(chosen[CCV3], attempt)
         except InvalidInputError as error:
@@ -216,6 +218,8 @@ def _document(data: bytes, complaint: str, kinds: Container[Kind], notes: Notes)
     """
     try:
         document = decode_text(data, notes)
+    except TooExpensiveError:
+        raise
     except InvalidInputError as error:
         raise ImportInvalidError(f"{complaint}: {error}") from error
     kind = find_kind(document.value)

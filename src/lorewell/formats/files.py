@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from lorewell.errors import FileTooLargeError, ImportInvalidError, MalformedJsonError
-from lorewell.model.parse import parse_json
+from lorewell.engine.steps import Steps
+from lorewell.errors import FileTooLargeError, ImportInvalidError, InvalidInputError
+from lorewell.formats.json_text import check_structure
+from lorewell.formats.notes import MAX_IMPORT_STEPS
+from lorewell.model.parse import decode, parse_json
 
 MAX_FILE_BYTES = 16 * 1024 * 1024  # spec/native.md §7
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -28,9 +32,21 @@ def load_json(path: str | os.PathLike[str]) -> object:
     if start == b"<":
         raise ImportInvalidError(f"{name} is a web page (HTML or XML), not JSON.", file=name)
     try:
-        return parse_json(data)
-    except MalformedJsonError as error:
+        return parse_file(data, Steps(MAX_IMPORT_STEPS))
+    except InvalidInputError as error:
         raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
+
+
+def parse_file(data: bytes, steps: Steps) -> Any:  # noqa: ANN401  a JSON document can be anything
+    """Return the JSON document that a file's bytes are.
+
+    Raises:
+        MalformedJsonError: as `parse_json`.
+        ImportInvalidError: it holds more than 500,000 values.
+        TooExpensiveError: the steps are spent.
+    """
+    check_structure(decode(data), steps)
+    return parse_json(data)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:

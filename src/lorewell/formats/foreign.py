@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import InvalidInputError
 from lorewell.formats.build import build_book
 from lorewell.formats.decode import decode
@@ -16,12 +17,12 @@ from lorewell.formats.losses import holds_nothing
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
 from lorewell.formats.replica_entries import read_worldbook
-from lorewell.model.text import pointer
+from lorewell.model.text import short_pointer
 
 _MARKS = frozenset(["spec", "spec_version"])  # every entry's `source.format` tells it
 
 
-def import_file(data: bytes, *, name: str) -> ImportedBook:
+def import_file(data: bytes, *, name: str, steps: Steps | None = None) -> ImportedBook:
     """Return the lorebook in a file, and a report of what was found, mended and blocked.
 
     Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, and character cards V1
@@ -34,9 +35,12 @@ def import_file(data: bytes, *, name: str) -> ImportedBook:
         data: the whole file, at most 16 MiB.
         name: the file's name, for the report; it also names a book that nothing else names, and
             with the ending .yaml or .yml the text may be YAML.
+        steps: the budget of the work, which may be shared by several files; without it a file may
+            take 10,000,000 steps, four times what an honest one of 16 MiB takes.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
+        TooExpensiveError: the file takes more steps; `details` say what costs them.
         ImportInvalidError: the file is empty, a web page, broken, of a kind that is not read, or
             holds no book; `details` hold the file's name as `file`.
         UnsupportedMediaTypeError: the file is of no kind that we know (an ImportInvalidError too).
@@ -49,40 +53,44 @@ def import_file(data: bytes, *, name: str) -> ImportedBook:
     >>> found.book.name, found.book.entries[0].keys, found.report.format
     ('harbour', ('lamp',), 'st_world')
     """
-    return _import_by(read_lorebook, data, storable(name))
+    return _import_by(read_lorebook, data, storable(name), steps)
 
 
-def import_worldbook(data: bytes, *, name: str, new_id: Callable[[], str]) -> ImportedBook:
+def import_worldbook(
+    data: bytes, *, name: str, new_id: Callable[[], str], steps: Steps | None = None
+) -> ImportedBook:
     """Return the lorebook in a file as SillyTavern_replica reads its two forms.
 
     Args:
         data: the whole file, at most 16 MiB.
         name: the file's name.
         new_id: names an entry of the internal form that has no uid.
+        steps: as of `import_file`.
 
     Raises:
-        FileTooLargeError, ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: as
-            `import_file`.
+        FileTooLargeError, ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError,
+            TooExpensiveError: as `import_file`.
     """
 
     def read(document: object, notes: Notes) -> Lorebook:
         return read_worldbook(document, notes, new_id)
 
-    return _import_by(read, data, storable(name))
+    return _import_by(read, data, storable(name), steps)
 
 
 def _import_by(
-    read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str
+    read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str, steps: Steps | None
 ) -> ImportedBook:
     check_size(data, file_name)
     try:
-        return _import(read, data, file_name)
+        return _import(read, data, file_name, Notes(steps))
     except InvalidInputError as error:
         raise naming(error, f"{file_name} can't be imported", file=file_name) from error
 
 
-def _import(read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str) -> ImportedBook:
-    notes = Notes()
+def _import(
+    read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str, notes: Notes
+) -> ImportedBook:
     decoded = decode(data, name=file_name, notes=notes)
     lorebook = read(decoded.document.value, notes)
     _note_others(decoded.document.value, lorebook.at, notes)
@@ -102,6 +110,7 @@ def _note_others(document: object, steps: tuple[str, ...], notes: Notes) -> None
         if not isinstance(document, dict):
             return
         for name, value in document.items():
+            notes.steps.spend("members")
             if name != step and name not in _MARKS and not holds_nothing(value):
-                notes.lose(value, "not_taken", pointer(*steps[:at], name))
+                notes.lose(value, "not_taken", short_pointer(*steps[:at], name))
         document = document.get(step)

@@ -13,7 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from lorewell.errors import FileTooLargeError, InvalidInputError, LorewellError
+from lorewell.engine.steps import Steps
+from lorewell.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    LorewellError,
+    TooExpensiveError,
+)
 from lorewell.formats.containers import charx, jpeg, png, webp
 from lorewell.formats.containers.part import Part
 from lorewell.formats.decode import RISUM_MAGIC, decode
@@ -23,7 +29,7 @@ from lorewell.formats.imported import ImportedBook
 from lorewell.formats.json_text import first_character, storable
 from lorewell.formats.loading import open_bytes
 from lorewell.formats.native import FORMAT as NATIVE, is_native
-from lorewell.formats.notes import Notes, cut
+from lorewell.formats.notes import MAX_IMPORT_STEPS, Notes, cut
 
 MAX_PARTS = 20  # named; all are counted
 _HEAD_BYTES = 65_536  # of a file that is too large: enough to tell what it is
@@ -102,7 +108,7 @@ def inspect_file(path: str | os.PathLike[str]) -> Inspection:
             name=storable(name),
             size_bytes=status.st_size if stat.S_ISREG(status.st_mode) else None,
             sha256=None,
-            container=_container(data[:_HEAD_BYTES], is_whole=False),
+            container=_container(data[:_HEAD_BYTES], Steps(MAX_IMPORT_STEPS), is_whole=False),
             kind=None,
             opened=error,
         )
@@ -120,8 +126,9 @@ def inspect_bytes(data: bytes, *, name: str) -> Inspection:
         opened: ImportedBook | LorewellError = open_bytes(data, name=name)
     except InvalidInputError as error:
         opened = error
-    kind, card_name = _document(data, name, opened)
-    container = _container(data)
+    steps = Steps(MAX_IMPORT_STEPS)  # as much again, as it is looked at anew
+    kind, card_name = _document(data, name, opened, steps)
+    container = _container(data, steps)
     parts, part_count = _parts(data, container)
     return Inspection(
         name=storable(name),
@@ -136,7 +143,7 @@ def inspect_bytes(data: bytes, *, name: str) -> Inspection:
     )
 
 
-def _container(data: bytes, *, is_whole: bool = True) -> Container:
+def _container(data: bytes, steps: Steps, *, is_whole: bool = True) -> Container:
     """Return what begins with these bytes; a head of a file may end within a character."""
     for magic, container in _MAGICS:
         if data.startswith(magic):
@@ -145,7 +152,10 @@ def _container(data: bytes, *, is_whole: bool = True) -> Container:
         return Container.WEBP
     encoding = "utf-16" if data.startswith(_UTF_16_MARKS) else "utf-8-sig"
     text = codecs.getincrementaldecoder(encoding)("replace").decode(data, final=is_whole)
-    start = first_character(text)
+    try:
+        start = first_character(text, steps)
+    except TooExpensiveError:
+        return Container.UNKNOWN
     if not start:
         return Container.EMPTY
     if start in "{[":
@@ -167,7 +177,7 @@ def _parts(data: bytes, container: Container) -> tuple[tuple[Part, ...], int]:
 
 
 def _document(
-    data: bytes, name: str, opened: ImportedBook | LorewellError
+    data: bytes, name: str, opened: ImportedBook | LorewellError, steps: Steps
 ) -> tuple[str | None, str | None]:
     """Return the word for the document inside, and the name of the card if it is one.
 
@@ -176,7 +186,7 @@ def _document(
     if isinstance(opened, ImportedBook) and opened.report.format in _TOLD_BY_REPORT:
         return opened.report.format, None
     try:
-        decoded = decode(data, name=name, notes=Notes())
+        decoded = decode(data, name=name, notes=Notes(steps))
     except InvalidInputError:
         return None, None
     document = decoded.document.value

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook, list_book
 from lorewell.formats.members import LEVEL, LOGIC, PERCENT, USUAL_ORDER, Members, comma_list
@@ -23,12 +24,12 @@ def read(document: list[Any], _notes: Notes) -> Lorebook:
     return list_book(Kind.JANITOR, document, _read)
 
 
-def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
     """Return an entry; its lists of keys win over the texts that repeat them.
 
     A script is kept and never run: the entry is blocked.
     """
-    members = Members(raw)
+    members = Members(raw, steps)
     secondary = members.keys("keysecondary", "keysecondaryRaw", reader=comma_list)
     conflict_key, groups = members.group("inclusionGroupRaw")
     block = {

@@ -1,6 +1,6 @@
 """From text to a JSON document that can be stored: strict first, then with open repairs.
 
-Both ways are bounded in depth and take time in proportion to the text.
+Both ways are bounded in depth and in values, and take time in proportion to the text.
 """
 
 from __future__ import annotations
@@ -9,29 +9,39 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from lorewell.errors import MalformedJsonError
+from lorewell.engine.steps import Steps
+from lorewell.errors import ImportInvalidError, JsonTooLargeError, MalformedJsonError
 from lorewell.formats.notes import Notes, cut, place
-from lorewell.model.parse import STRING, nesting, parse_integer, refuse_constant
+from lorewell.model.parse import parse_integer, refuse_constant
+from lorewell.model.structure import SLICE_CHARS, measure
 from lorewell.model.text import MAX_NESTING
 
 Pairs: TypeAlias = list[tuple[str, Any]]
 
-_COMMENT_TEXT = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
-_LEADING = re.compile(rf"(?:\s++|{_COMMENT_TEXT})*+", re.DOTALL)
-# What is kept is taken in long runs, so that a text of a million strings is not a million matches.
-_COMMENT = re.compile(rf"((?:[^\"/]++|{STRING}|/(?![/*]))++)|{_COMMENT_TEXT}", re.DOTALL)
-_STRAY_COMMA = r",(?=\s*+[\]}])"
-_TRAILING_COMMA = re.compile(
-    rf"((?:[^\",]++|{STRING}|(?!{_STRAY_COMMA}),)++)|{_STRAY_COMMA}", re.DOTALL
-)
+MAX_VALUES: Final = 500_000  # of a document; the densest real one of 16 MiB would hold 150,000
+MAX_ROW: Final = 100_000  # of them that are neither lists nor objects, as they are built in one go
+
+# What is kept is taken in runs: long ones, so that a text of a million strings is not a million
+# matches, and bounded ones, as a single match keeps all other threads waiting.
+_SHORT_STRING = r'"(?:[^"\\]++|\\.){0,99}+"'
+_NO_COMMENT = re.compile(rf'(?:[^"/]++|{_SHORT_STRING}|/(?![/*])){{1,500}}+', re.DOTALL)
+_NO_STRAY_COMMA = re.compile(rf'(?:[^",]++|{_SHORT_STRING}|,(?!\s*+[\]}}])){{1,500}}+', re.DOTALL)
+_IN_STRING = re.compile(r'(?:[^"\\]++|\\(?:.|\Z)){0,1000}+', re.DOTALL)
+_LINE = re.compile(r"[^\r\n]*+")
+_SHORT_COMMENT = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/)){0,99}+\*/"
+_BLANKS = re.compile(rf"(?:\s++|{_SHORT_COMMENT}){{0,500}}+", re.DOTALL)
+_COLLECTION = re.compile(r"[ \t\n\r]*+[\[{]")
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
-# What may become unfit text: U+0000 itself, and the escapes of it and of halves of a pair.
-_SUSPECT = re.compile(r"\x00|\\u(?:0000|[dD][89a-fA-F])")
+# Escapes that may become unfit text: of U+0000, and of halves of a pair.
+_SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_SUSPECT_CHARS = len(r"\u0000")
 _SHOWN_CHARS = 40
+_CHARS_A_STEP = 100
+_DIGITS_A_STEP = 40
 
 
 class Document(NamedTuple):
@@ -61,11 +71,28 @@ def storable(text: str) -> str:
     return _UNFIT.sub("\ufffd", text)
 
 
-def first_character(text: str) -> str:
+def first_character(text: str, steps: Steps) -> str:
     """Return the first character that is neither blank nor in a comment; empty if there is none."""
-    start = _LEADING.match(text)
-    end = start.end() if start else 0
-    return text[end : end + 1]
+    at = 0
+    while at < len(text):
+        found = _BLANKS.match(text, at)
+        end = found.end() if found else at
+        if end == at:
+            if not text.startswith("/*", at):
+                break
+            end = _comment_end(text, at)
+        steps.spend("repairs", 1 + (end - at) // _CHARS_A_STEP)
+        at = end
+    return text[at : at + 1]
+
+
+def _comment_end(text: str, at: int) -> int:
+    """Return where the comment ends that begins there; one that is never closed takes the rest."""
+    if text.startswith("/*", at):
+        end = text.find("*/", at + 2)
+        return len(text) if end < 0 else end + 2
+    found = _LINE.match(text, at)
+    return found.end() if found else at
 
 
 def read_json(text: str, notes: Notes) -> Document:
@@ -77,6 +104,8 @@ def read_json(text: str, notes: Notes) -> Document:
     Raises:
         MalformedJsonError: it is no JSON even so, holds NaN, Infinity or an integer of more than
             4,300 digits, or nests deeper than 100.
+        ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
+        TooExpensiveError: `notes.steps` are spent.
 
     Source: spec/formats.md §0.1, §0.5.
 
@@ -86,8 +115,8 @@ def read_json(text: str, notes: Notes) -> Document:
     try:
         return _parse(text, notes)
     except MalformedJsonError:
-        bare = _COMMENT.sub(_without_comment, text)
-        cleaned = _TRAILING_COMMA.sub(r"\1", bare)
+        bare = _kept(text, _NO_COMMENT, _pass_comment, notes.steps)
+        cleaned = _kept(bare, _NO_STRAY_COMMA, _pass_comma, notes.steps)
         document = _parse_loosely(cleaned, notes)
     if bare != text:
         notes.add("json_comments", "comments in the JSON were passed over")
@@ -96,9 +125,83 @@ def read_json(text: str, notes: Notes) -> Document:
     return document
 
 
-def _without_comment(found: re.Match[str]) -> str:
-    """Return what is no comment as it is; of a comment, what keeps tokens apart and lines."""
-    return found[1] or " " + "\n" * found[0].count("\n")
+def _kept(
+    text: str, run: re.Pattern[str], leave_out: Callable[[str, int], tuple[int, str]], steps: Steps
+) -> str:
+    """Return a text without some of what stands between its strings.
+
+    Args:
+        text: the text.
+        run: finds what stays; also strings, unless they are long.
+        leave_out: returns where that ends which begins at a place and goes, and what replaces it.
+        steps: counts the work.
+    """
+    kept: list[str] = []
+    at = 0
+    while at < len(text):
+        found = run.match(text, at)
+        if found is not None:
+            end, stays = found.end(), found[0]
+        elif text[at] == '"':
+            end = _string_end(text, at, steps)
+            stays = text[at:end]
+        else:
+            end, stays = leave_out(text, at)
+        kept.append(stays)
+        steps.spend("repairs", 1 + (end - at) // _CHARS_A_STEP)
+        at = end
+    return "".join(kept)
+
+
+def _string_end(text: str, at: int, steps: Steps) -> int:
+    """Return where the string ends that begins there; one that is never closed takes the rest."""
+    at += 1
+    while found := _IN_STRING.match(text, at):
+        steps.spend("repairs", 1 + (found.end() - at) // _CHARS_A_STEP)
+        if found.end() == at:
+            break
+        at = found.end()
+    return min(at + 1, len(text))
+
+
+def _pass_comment(text: str, at: int) -> tuple[int, str]:
+    """Return where comments end, and what keeps tokens apart and lines in their places."""
+    found = _BLANKS.match(text, at)
+    end = found.end() if found and found.end() > at else _comment_end(text, at)
+    return end, " " + "\n" * text.count("\n", at, end)
+
+
+def _pass_comma(_text: str, at: int) -> tuple[int, str]:
+    return at + 1, ""
+
+
+def check_structure(text: str, steps: Steps) -> int:
+    """Return how deep the JSON nests; 0 for what begins neither as a list nor an object.
+
+    Raises:
+        MalformedJsonError: deeper than 100.
+        ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
+        TooExpensiveError: the steps are spent.
+    """
+    if not _COLLECTION.match(text):
+        return 0
+    try:
+        found = measure(
+            text,
+            max_values=MAX_VALUES,
+            watch=lambda: steps.spend("bytes", SLICE_CHARS // _CHARS_A_STEP),
+        )
+    except JsonTooLargeError as error:
+        message = f"The JSON holds more than {MAX_VALUES:,} values, the limit for one file."
+        raise ImportInvalidError(message, limit_values=MAX_VALUES) from error
+    if found.depth > MAX_NESTING:
+        message = f"The JSON nests deeper than {MAX_NESTING}."
+        raise MalformedJsonError(message)
+    if found.row > MAX_ROW:
+        message = f"The JSON holds more than {MAX_ROW:,} numbers or texts in a row, the limit."
+        raise ImportInvalidError(message, limit_values=MAX_ROW)
+    steps.spend("values", found.values)
+    return found.depth
 
 
 def _parse_loosely(text: str, notes: Notes) -> Document:
@@ -111,18 +214,15 @@ def _parse_loosely(text: str, notes: Notes) -> Document:
 
 
 def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
-    depth = nesting(text)
-    if depth > MAX_NESTING:
-        message = f"The JSON nests deeper than {MAX_NESTING}."
-        raise MalformedJsonError(message)
-    builder = Builder()
+    depth = check_structure(text, notes.steps)
+    builder = Builder(notes.steps)
     try:
         value = json.loads(
             text,
             strict=strict,
             object_pairs_hook=builder.build_object,
             parse_float=builder.build_float,
-            parse_int=parse_integer,
+            parse_int=builder.build_integer,
             parse_constant=refuse_constant,
         )
     except json.JSONDecodeError as error:
@@ -131,19 +231,33 @@ def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
     except ValueError as error:  # a constant, or an integer of over 4,300 digits
         message = f"The text is no JSON: {error}."
         raise MalformedJsonError(message) from error
-    if _SUSPECT.search(text):
+    if _may_hold_unfit(text, notes.steps):
         builder.is_odd = True
     return Document(builder.mended(value, notes), depth)
+
+
+def _may_hold_unfit(text: str, steps: Steps) -> bool:
+    if "\0" in text:
+        return True
+    if "\\u" not in text:
+        return False
+    for start in range(0, len(text), SLICE_CHARS):
+        steps.spend("bytes", SLICE_CHARS // _CHARS_A_STEP)
+        if _SUSPECT.search(text, start, start + SLICE_CHARS + _SUSPECT_CHARS):
+            return True
+    return False
 
 
 class Builder:
     """Builds values while a text is read; `is_odd` says that some of them need mending."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Steps) -> None:
         self.is_odd = False
+        self._steps = steps
 
     def build_object(self, pairs: Pairs) -> dict[str, Any]:
         """Return the object of these members, with what it takes to tell equal names apart."""
+        self._steps.spend("objects")
         members = dict(pairs)
         if len(members) == len(pairs):
             return members
@@ -155,12 +269,23 @@ class Builder:
         self.is_odd = self.is_odd or _UNFIT.search(text) is not None
         return text
 
+    def build_integer(self, digits: str) -> int:
+        """Return the number; one of thousands of digits takes its time.
+
+        Raises:
+            ValueError: it has more than 4,300 digits.
+        """
+        if len(digits) > _CHARS_A_STEP:
+            self._steps.spend("values", len(digits) // _DIGITS_A_STEP)
+        return parse_integer(digits)
+
     def build_float(self, digits: str) -> float | _OutOfRange:
         """Return the number, or what stands for one that no double can hold."""
         number = float(digits)
         if math.isfinite(number):
             return number
         self.is_odd = True
+        self._steps.spend("values")
         return _OutOfRange(digits)
 
     def mended(self, value: object, notes: Notes) -> object:
@@ -179,6 +304,7 @@ class _Mender:
         self._steps: list[str | int] = []
 
     def mend(self, value: object) -> object:
+        self._notes.steps.spend("repairs")
         match value:
             case str():
                 return self._mended(value)
@@ -218,6 +344,7 @@ class _Mender:
         members: dict[str, Any] = {}
         numbers: dict[str, int] = {}
         for name, value in twice.pairs:
+            self._notes.steps.spend("repairs")
             key = name
             if keep_all and name in numbers:
                 key = _numbered(name, numbers, taken=twice)
@@ -230,14 +357,22 @@ class _Mender:
         return members
 
     def _mended(self, text: str) -> str:
-        mended, count = _UNFIT.subn("\ufffd", text)
-        if count:
-            what = "U+0000 or half a surrogate pair"
-            self._note("unfit_text", f"{count} of {what} replaced by U+FFFD")
-        return mended
+        if _UNFIT.search(text) is None:
+            return text
+        pieces = []
+        count = 0
+        for start in range(0, len(text), SLICE_CHARS):
+            self._notes.steps.spend("repairs", 1 + min(len(text), SLICE_CHARS) // _CHARS_A_STEP)
+            piece, found = _UNFIT.subn("\ufffd", text[start : start + SLICE_CHARS])
+            pieces.append(piece)
+            count += found
+        what = "U+0000 or half a surrogate pair"
+        self._note("unfit_text", f"{count} of {what} replaced by U+FFFD")
+        return "".join(pieces)
 
     def _note(self, code: str, message: str) -> None:
-        self._notes.add(code, f"{place(*self._steps)}: {message}")
+        is_full = self._notes.is_full(code)  # a hostile file could have millions of places
+        self._notes.add(code, "" if is_full else f"{place(*self._steps)}: {message}")
 
 
 def _numbered(name: str, numbers: dict[str, int], *, taken: Container[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import PERCENT, Members, comma_list
@@ -32,9 +33,9 @@ def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
     )
 
 
-def _read(raw: Mapping[str, Any], entry_id: str) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
     """Return an entry of any age of these programs; keys are lists or texts with commas."""
-    members = Members(raw)
+    members = Members(raw, steps)
     keys = members.keys("key", reader=comma_list)
     members.note_patterns(keys)
     fields: dict[str, Any] = {

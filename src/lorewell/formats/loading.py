@@ -7,21 +7,22 @@ from pathlib import Path
 
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import (
     ImportInvalidError,
     InvalidDependencyError,
     InvalidInputError,
     MalformedJsonError,
+    TooExpensiveError,
 )
 from lorewell.formats.decode import decode_text
 from lorewell.formats.faults import naming
-from lorewell.formats.files import read_bytes
+from lorewell.formats.files import parse_file, read_bytes
 from lorewell.formats.foreign import import_file
 from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.native import FORMAT, is_native, read_native
 from lorewell.formats.notes import Notes
-from lorewell.model.parse import parse_json
 
 
 def load_book(
@@ -30,6 +31,7 @@ def load_book(
     book_id: str | None = None,
     revision: int = 1,
     counter: TokenCounter | None = None,
+    steps: Steps | None = None,
 ) -> CompiledBook:
     """Return the book in a file, compiled and ready for selection.
 
@@ -41,6 +43,7 @@ def load_book(
         book_id: a UUID; without it one is derived from the content.
         revision: 1 or more.
         counter: counts tokens; `cl100k_base` if not given.
+        steps: the budget of reading, as of `import_file`.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
@@ -50,6 +53,7 @@ def load_book(
             `book_id` is no UUID or `revision` is below 1.
         InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
             circle.
+        TooExpensiveError: reading the file takes more steps.
         OSError: the file can't be read.
 
     >>> import tempfile
@@ -61,7 +65,7 @@ def load_book(
     >>> book.name, book.entry_count
     ('Harbour', 1)
     """
-    found = open_book(path)
+    found = open_book(path, steps=steps)
     name = Path(path).name
     if not found.holds_book:
         raise ImportInvalidError(f"{name} is a card that holds no lorebook.", file=name)
@@ -71,48 +75,55 @@ def load_book(
         raise naming(error, f"{name} has entries whose requires can't be met", file=name) from error
 
 
-def open_book(path: str | os.PathLike[str]) -> ImportedBook:
+def open_book(path: str | os.PathLike[str], *, steps: Steps | None = None) -> ImportedBook:
     """Return the book in a file, with the report of how it was read.
 
     Raises:
-        FileTooLargeError, ImportInvalidError, ValidationFailedError, OSError: as `load_book`.
+        FileTooLargeError, ImportInvalidError, ValidationFailedError, TooExpensiveError, OSError:
+            as `load_book`.
     """
-    return open_bytes(read_bytes(path), name=Path(path).name)
+    return open_bytes(read_bytes(path), name=Path(path).name, steps=steps)
 
 
-def open_bytes(data: bytes, *, name: str) -> ImportedBook:
+def open_bytes(data: bytes, *, name: str, steps: Steps | None = None) -> ImportedBook:
     """Return the book in the bytes of a file, as `open_book` does.
 
     Args:
         data: the whole file, at most 16 MiB.
         name: the file's name.
+        steps: the budget of reading, as of `import_file`.
 
     Raises:
-        ImportInvalidError, ValidationFailedError: as `load_book`.
+        ImportInvalidError, ValidationFailedError, TooExpensiveError: as `load_book`.
     """
+    notes = Notes(steps)
     try:
-        document = parse_json(data)
+        document = parse_file(data, notes.steps)
     except MalformedJsonError as error:
-        if _is_broken_native(data):
+        if _is_broken_native(data, notes.steps):
             raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
-        return import_file(data, name=name)
+        return import_file(data, name=name, steps=notes.steps)
+    except InvalidInputError as error:
+        raise naming(error, f"{name} can't be used", file=name) from error
     if not is_native(document):
-        return import_file(data, name=name)
+        return import_file(data, name=name, steps=notes.steps)
     return imported(
-        read_native(document, file_name=name),
+        read_native(document, file_name=name, steps=notes.steps),
         format_word=FORMAT,
-        notes=Notes(),
+        notes=notes,
         data=data,
         file_name=name,
     )
 
 
-def _is_broken_native(data: bytes) -> bool:
+def _is_broken_native(data: bytes, steps: Steps) -> bool:
     """Return whether a file that is no strict JSON would be a book of ours if it were mended.
 
     Foreign files are mended; in our own format that would hide a slip of its author.
     """
     try:
-        return is_native(decode_text(data, Notes()).value)
+        return is_native(decode_text(data, Notes(steps)).value)
+    except TooExpensiveError:
+        raise
     except InvalidInputError:
         return False

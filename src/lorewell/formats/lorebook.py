@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Form, Imported
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 
 NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
 
-# Takes an entry as its file has it, and the id that it gets.
-EntryReader = Callable[[Mapping[str, Any], str], Imported]
+# Takes an entry as its file has it, the id that it gets, and what counts the work.
+EntryReader = Callable[[Mapping[str, Any], str, Steps], Imported]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,10 @@ from lorewell.engine.sillytavern.dynamic import (
 )
 from lorewell.engine.sillytavern.fields import LACKING, group_of, member, unread, with_ways
 from lorewell.engine.sillytavern.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
+from lorewell.engine.steps import Steps
+from lorewell.model.entry import MAX_KEYS
 from lorewell.model.sillytavern import MAX_GROUP_CHARS
 
-MAX_KEYS: Final = 200  # spec/native.md §3.2
 USUAL_ORDER: Final = 100  # of an entry that says none, as in world info
 LEVEL: Final = v.integer(-MAX_LEVEL, MAX_LEVEL)
 PERCENT: Final = v.number(0, 100)
@@ -52,19 +53,22 @@ class Members:
     def __init__(
         self,
         raw: Mapping[str, Any],
+        steps: Steps,
         *,
         at: str = "",
         notes: v.Notes | None = None,
         known: set[str] | None = None,
     ) -> None:
         self.raw = raw
+        self._steps = steps
         self._at = at
         self._notes = v.Notes() if notes is None else notes
         self._known = {"uid", "id"} if known is None else known
 
     def within(self, raw: Mapping[str, Any], at: str) -> Members:
         """Return a reader of an object inside the entry, at a path, whose repairs are ours too."""
-        return Members(raw, at=f"{self._at}/{at}", notes=self._notes, known=self._known)
+        at = f"{self._at}/{at}"
+        return Members(raw, self._steps, at=at, notes=self._notes, known=self._known)
 
     def know(self, *names: str) -> None:
         """Say that members are taken care of, though `read` is not asked for them."""
@@ -106,7 +110,10 @@ class Members:
         """Return keys, at most as many as an entry can have: real files hold over a thousand."""
         found: tuple[str, ...] = self.read(reader, (), *names)
         if len(found) > MAX_KEYS:
-            message = f"{len(found)} keys: the first {MAX_KEYS} count, the rest stay in source.raw."
+            many = "or more " if len(found) == v.MAX_ITEMS else ""
+            message = (
+                f"{len(found)} {many}keys: the first {MAX_KEYS} count, the rest stay in source.raw."
+            )
             self.note("keys_cut", message)
         return found[:MAX_KEYS]
 
@@ -162,8 +169,8 @@ class Members:
                 each with the member's name.
         """
         asked = [Sign(word, f"/{name}") for word, name in (needs or {}).items()]
-        texts = tuple(texts_of(self.raw))
-        signs = (*asked, *find_signs(fields["content"], fields["title"], texts))
+        texts = tuple(texts_of(self.raw, self._steps))
+        signs = (*asked, *find_signs(fields["content"], fields["title"], texts, self._steps))
         requirements = in_table_order(sign.requirement for sign in signs)
         entry = {
             "id": entry_id,
@@ -180,5 +187,5 @@ class Members:
             texts=texts,
             signs=signs,
             repairs=tuple(self._notes.repairs),
-            unread=tuple(unread(self.raw, with_ways(self._known))),
+            unread=unread(self.raw, with_ways(self._known), self._steps),
         )

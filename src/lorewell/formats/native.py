@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import ValidationFailedError
 from lorewell.formats.detect import Kind, find_kind
 from lorewell.formats.faults import naming
@@ -92,13 +94,14 @@ def _leaning(entry: Mapping[str, Any]) -> int:
     return len(entry.keys() & _FOREIGN_ONLY) - len(entry.keys() & _OWN_ONLY)
 
 
-def read_native(document: object, *, file_name: str) -> BookCreate:
+def read_native(document: object, *, file_name: str, steps: Steps | None = None) -> BookCreate:
     """Return the book in a document of ours, as it is.
 
     Raises:
         ValidationFailedError: the book breaks its schema; `faults` name every place.
     """
     try:
-        return parse_model(BookCreate, document)
+        spend = None if steps is None else partial(steps.spend, "values")
+        return parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
         raise naming(error, f"{file_name} is no valid book", file=file_name) from error

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
+from lorewell.engine.steps import Steps
 from lorewell.formats.losses import loss_of
 from lorewell.formats.quarantine import Suspect
 from lorewell.model.imports import ImportNotice, Loss, LossReason, Quarantined
 
+MAX_IMPORT_STEPS: Final = 10_000_000  # four times what the largest honest file takes
 MAX_NOTICES_A_CODE = 5_000  # as many as a book has entries; a hostile file could make millions
+MAX_REPORT_CHARS: Final = 8_000_000  # of all that a report says; its members' names not counted
 _MAX_STEP_CHARS = 80  # a member's name can be megabytes long
 _MAX_MESSAGE_CHARS = 1_000
 _SHOWN_CHARS = 80  # of what is in quarantine
@@ -30,43 +34,65 @@ def cut(text: str, limit: int) -> str:
 
 
 class Notes:
-    """Takes in what there is to say of a file; gives it out as the lists of the report."""
+    """Takes in what there is to say of a file; gives it out as the lists of the report.
 
-    def __init__(self) -> None:
+    Attributes:
+        steps: counts the work of reading the file.
+    """
+
+    def __init__(self, steps: Steps | None = None) -> None:
+        """Begin with nothing said; without `steps`, reading may take `MAX_IMPORT_STEPS`."""
+        self.steps = Steps(MAX_IMPORT_STEPS) if steps is None else steps
         self._notices: list[ImportNotice] = []
         self._losses: list[Loss] = []
         self._quarantined: list[Quarantined] = []
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._kept: Counter[tuple[str, str]] = Counter()
+        self._chars = 0
+
+    def is_full(self, code: str) -> bool:
+        """Return whether a further notice of this code would only be counted."""
+        return self._kept["warnings", code] >= MAX_NOTICES_A_CODE
 
     def add(self, code: str, message: str, entry_id: str | None = None) -> None:
         """Note that something was odd or repaired; after too many of a code they are counted."""
-        if self._has_room("warnings", code):
-            short = cut(message, _MAX_MESSAGE_CHARS)
+        short = cut(message, _MAX_MESSAGE_CHARS)
+        if self._has_room("warnings", code, len(short)):
             self._notices.append(ImportNotice(entry_id=entry_id, code=code, message=short))
 
     def lose(self, value: object, why: LossReason, at: str) -> None:
         """Note that a value of the file, at a JSON pointer, is not held as it was."""
-        if self._has_room("losses", why):
+        if self._has_room("losses", why, len(at)):
             self._losses.append(loss_of(value, why, at))
 
+    def lose_more(self, count: int, why: LossReason) -> None:
+        """Count losses that nobody names one by one."""
+        self._counts["losses", why] += count
+
     def quarantine(self, suspect: Suspect, *, entry_id: str, at: str) -> None:
-        """Note what a person should look at in an entry that stands at a JSON pointer."""
-        if self._has_room("quarantine", suspect.what):
-            start, end = suspect.span
+        """Note what a person should look at in an entry's text that stands at a JSON pointer."""
+        start, end = suspect.span
+        chars = len(at) + min(end - start, _SHOWN_CHARS)
+        if self._has_room("quarantine", suspect.what, chars):
             self._quarantined.append(
                 # Not validated: a file can make thousands of them, of values that are sound.
                 Quarantined.model_construct(
                     entry_id=entry_id,
-                    pointer=at + suspect.pointer,
+                    pointer=at,
                     what=suspect.what,
                     span=suspect.span,
                     text=suspect.text[start : min(end, start + _SHOWN_CHARS)],
                 )
             )
 
-    def _has_room(self, kind: str, code: str) -> bool:
+    def _has_room(self, kind: str, code: str, chars: int) -> bool:
+        """Count something, and return whether the report still takes it in."""
         self._counts[kind, code] += 1
-        return self._counts[kind, code] <= MAX_NOTICES_A_CODE
+        if self._kept[kind, code] >= MAX_NOTICES_A_CODE or self._chars + chars > MAX_REPORT_CHARS:
+            return False
+        self._kept[kind, code] += 1
+        self._chars += chars
+        return True
 
     def extend(self, other: Notes) -> None:
         """Take over the warnings that other notes hold."""
@@ -77,7 +103,7 @@ class Notes:
         """Return all notices in order; at the end how many more there were of a code."""
         more = []
         for (kind, code), count in self._counts.items():
-            left = count - MAX_NOTICES_A_CODE
+            left = count - self._kept[kind, code]
             if left > 0 and kind == "warnings":
                 more.append(ImportNotice(code=code, message=f"and {left} more"))
             elif left > 0:

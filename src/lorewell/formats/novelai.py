@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind, find_object
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, Members
@@ -66,29 +67,32 @@ def _lorebook(
         book=book,
         at=at,
         card_name=title,
-        read_entry=partial(_read, kind=kind, disabled=_disabled_categories(book or {})),
+        read_entry=partial(
+            _read, kind=kind, disabled=_disabled_categories(book or {}, notes.steps)
+        ),
         keeps_empty=True,  # script-made files hold {} where a page gave nothing
     )
 
 
-def _disabled_categories(book: Mapping[str, Any]) -> frozenset[str]:
+def _disabled_categories(book: Mapping[str, Any], steps: Steps) -> frozenset[str]:
     """Return the ids of the categories that are switched off."""
     listed = book.get("categories")
     categories = listed if isinstance(listed, list) else []
-    return frozenset(
-        category["id"]
-        for category in categories
-        if isinstance(category, dict)
-        and isinstance(category.get("id"), str)
-        and not Members(category).flag("enabled", default=True)
-    )
+    disabled: set[str] = set()
+    for category in categories:
+        steps.spend("entries")
+        if not isinstance(category, dict) or not isinstance(category.get("id"), str):
+            continue
+        if not Members(category, steps).flag("enabled", default=True):
+            disabled.add(category["id"])
+    return frozenset(disabled)
 
 
 def _read(
-    raw: Mapping[str, Any], entry_id: str, *, kind: Kind, disabled: frozenset[str]
+    raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: Kind, disabled: frozenset[str]
 ) -> Imported:
     """Return an entry; a missing `enabled` is true, and a category's switch counts too."""
-    members = Members(raw)
+    members = Members(raw, steps)
     keys = members.keys("keys")
     for key in keys:
         if _BOTH in key and not key.startswith("/"):

@@ -15,11 +15,15 @@ from ahocorasick_rs import AhoCorasick
 
 from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.sillytavern import Imported, lowered_alike
+from lorewell.engine.steps import Steps
 from lorewell.jsregex.cost import costly
+from lorewell.model.entry import MAX_CONTENT_CHARS, MAX_KEY_CHARS, MAX_KEYS
 from lorewell.model.imports import Suspicion
 
-MAX_CHARS: Final = 200_000  # of a text that are looked at: as many as a content may have
-_MAX_SPANS: Final = 100  # of a kind in one text
+MAX_CHARS: Final = MAX_CONTENT_CHARS  # of a text that are looked at
+_MAX_SPANS: Final = 100  # of a kind in one text; also costly keys of an entry
+_CHARS_A_STEP: Final = 20
+_TEXTS_A_STEP: Final = 1_000  # characters that are searched for a key
 _WINDOW_CHARS: Final = 80
 _SHORTEST: Final = 6  # no link and no phrase is shorter
 _SENTENCE_END: Final = re.compile(r"[.!?\n。！？]")
@@ -142,7 +146,7 @@ class Suspect(NamedTuple):
     text: str
 
 
-def find_suspects(imported: Imported) -> Iterator[Suspect]:
+def find_suspects(imported: Imported, steps: Steps) -> Iterator[Suspect]:
     """Yield what to look at in an entry: text by text, in the order of the kinds.
 
     Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind; of the
@@ -150,6 +154,7 @@ def find_suspects(imported: Imported) -> Iterator[Suspect]:
 
     Args:
         imported: the entry, with its texts and the signs of dynamic content in them.
+        steps: counts the work.
     """
     for sign in imported.signs:
         if sign.span is not None:
@@ -157,21 +162,28 @@ def find_suspects(imported: Imported) -> Iterator[Suspect]:
             yield Suspect(what, sign.pointer, sign.span, sign.text)
     for at, text in imported.texts:
         if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
+            steps.spend("quarantine", 6 + min(len(text), MAX_CHARS) // _CHARS_A_STEP)
             for found, span in _in_text(text[:MAX_CHARS]):
                 yield Suspect(found, at.pointer(), span, text)
-    for key in islice(_costly_keys(imported), _MAX_SPANS):
-        holding = (place for place in imported.texts if key in place[1])
-        for at, text in islice(holding, 1):
-            start = text.index(key)
-            yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
+    yield from islice(_costly_keys(imported, steps), _MAX_SPANS)
 
 
-def _costly_keys(imported: Imported) -> Iterator[str]:
-    keys = (*imported.entry.get("keys", ()), *imported.entry.get("secondary_keys", ()))
+def _costly_keys(imported: Imported, steps: Steps) -> Iterator[Suspect]:
+    entry = imported.entry
+    keys = (*entry.get("keys", ())[:MAX_KEYS], *entry.get("secondary_keys", ())[:MAX_KEYS])
     for key in dict.fromkeys(keys):
+        if not key.startswith("/") or len(key) > MAX_KEY_CHARS:
+            continue
+        steps.spend("regex", 1 + len(key))
         regex = split_regex(key)
-        if regex is not None and costly(regex[0]) is not None:
-            yield key
+        if regex is None or costly(regex[0]) is None:
+            continue
+        for at, text in imported.texts:
+            steps.spend("regex", 1 + len(text) // _TEXTS_A_STEP)
+            start = text.find(key)
+            if start >= 0:
+                yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
+                break
 
 
 def _in_text(text: str) -> Iterator[tuple[Suspicion, Span]]:

@@ -28,12 +28,16 @@ from lorewell.engine.replica.triggers import (
 )
 from lorewell.engine.replica.values import as_flag, as_integer, as_labels, as_number
 from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.dynamic import UNCOUNTED
 from lorewell.engine.sillytavern.fields import member
 from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_OUTLET_CHARS, ROLES
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.members import LEVEL, MAX_KEYS, Members, conflict_key
+from lorewell.formats.members import LEVEL, Members, conflict_key
 from lorewell.formats.notes import Notes
+from lorewell.model.book import MAX_ENTRIES
+from lorewell.model.entry import MAX_KEYS
 from lorewell.model.text import canonical_json
 
 # By their numbers; SillyTavern swaps the first two and counts the others otherwise. The sixth is a
@@ -83,7 +87,7 @@ def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
     """
     entries = document.get("entries")
     is_map = isinstance(entries, dict)
-    if isinstance(entries, dict):
+    if isinstance(entries, dict) and len(entries) <= MAX_ENTRIES:  # else it is refused
         notes.add("entries_map", "entries: is an object, not a list; its members are read")
         internal = {
             name: _in_internal_numbers(raw) if isinstance(raw, dict) else raw
@@ -108,9 +112,12 @@ def _in_internal_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "uid" or uid} | uid
 
 
-def read_entry(raw: Mapping[str, Any], entry_id: str) -> Imported:
-    """Return an entry of the internal form as one of ours, and what is to be said of it."""
-    members = Members(raw)
+def read_entry(raw: Mapping[str, Any], entry_id: str, steps: Steps | None = None) -> Imported:
+    """Return an entry of the internal form as one of ours, and what is to be said of it.
+
+    Without `steps` the work is not bounded.
+    """
+    members = Members(raw, Steps(UNCOUNTED) if steps is None else steps)
     normal, odd = normalise(raw, uid=entry_id)
     triggers = read_triggers(normal.config)
     if any(each.code == "trigger_broken" for each in odd):
@@ -146,7 +153,21 @@ def read_entry(raw: Mapping[str, Any], entry_id: str) -> Imported:
 def block_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the core can't say of an entry, as it is in the file; nothing if too large."""
     block = {name: raw[name] for name in KEPT if name in raw}
+    if not _may_fit(block):
+        return {}
     return block if len(canonical_json(block)) <= _MAX_BLOCK_BYTES else {}
+
+
+def _may_fit(block: Mapping[str, Any]) -> bool:
+    """Return False for a block of which a few members show that it is too large."""
+    size = 0
+    values: list[Any] = [block]
+    while values and size <= _MAX_BLOCK_BYTES:
+        value = values.pop()
+        size += 1 + (len(value) if isinstance(value, str | list | dict) else 0)
+        if size <= _MAX_BLOCK_BYTES and isinstance(value, list | dict):
+            values += value.values() if isinstance(value, dict) else value
+    return size <= _MAX_BLOCK_BYTES
 
 
 def _block(members: Members) -> dict[str, Any] | None:

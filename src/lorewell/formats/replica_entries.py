@@ -19,6 +19,7 @@ from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes
 from lorewell.formats.registry import read_lorebook
 from lorewell.model import BookCreate, Entry
+from lorewell.model.book import MAX_ENTRIES
 from lorewell.model.parse import parse_model
 from lorewell.model.text import MAX_NESTING, canonical_json
 
@@ -49,10 +50,12 @@ def read_worldbook(document: object, notes: Notes, new_id: Callable[[], str]) ->
     if not isinstance(document, dict):
         return read_lorebook(document, notes)
     entries = document.get("entries")
+    if not isinstance(entries, dict | list) or len(entries) > MAX_ENTRIES:
+        return read_lorebook(document, notes)
     if isinstance(entries, dict):
         named = {key: _named(raw, partial(str, key)) for key, raw in entries.items()}
         return read_lorebook({**document, "entries": named}, notes)
-    if isinstance(entries, list) and find_kind(document) in _LISTS and not _of_card(entries):
+    if find_kind(document) in _LISTS and not _of_card(entries):
         return replica.read(
             {**document, "entries": [_named(raw, new_id) for raw in entries]}, notes
         )

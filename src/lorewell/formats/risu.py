@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, PERCENT, USUAL_ORDER, Members, comma_list
@@ -19,7 +20,7 @@ _CHILD: Final = "child"
 _MODES: Final = ("", "normal", "multiple", "constant", _CHILD, _FOLDER)
 
 
-def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any] | list[Any], notes: Notes) -> Lorebook:
     """Return the lorebook: an object with `data`, or the list itself."""
     book, name = (document, "data") if isinstance(document, Mapping) else ({"": document}, "")
     return Lorebook(
@@ -28,22 +29,25 @@ def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
         form="card",
         book=book,
         entries_name=name,
-        read_entry=partial(_read, contents=_contents(book.get(name))),
+        read_entry=partial(_read, contents=_contents(book.get(name), notes.steps)),
     )
 
 
-def _contents(entries: object) -> Mapping[str, str]:
+def _contents(entries: object, steps: Steps) -> Mapping[str, str]:
     """Return by id the first content that a child of that id can share."""
     listed = entries if isinstance(entries, list) else []
     contents: dict[str, str] = {}
     for raw in listed:
+        steps.spend("entries")
         if isinstance(raw, dict) and raw.get("mode") != _CHILD and isinstance(raw.get("id"), str):
-            contents.setdefault(raw["id"], Members(raw).content("content"))
+            contents.setdefault(raw["id"], Members(raw, steps).content("content"))
     return contents
 
 
-def _read(raw: Mapping[str, Any], entry_id: str, *, contents: Mapping[str, str]) -> Imported:
-    members = Members(raw)
+def _read(
+    raw: Mapping[str, Any], entry_id: str, steps: Steps, *, contents: Mapping[str, str]
+) -> Imported:
+    members = Members(raw, steps)
     mode, key = raw.get("mode"), raw.get("key")
     is_folder = mode == _FOLDER or (isinstance(key, str) and key.startswith(_FOLDER_KEY))
     fields: dict[str, Any] = {

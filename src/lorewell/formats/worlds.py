@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lorewell.engine.sillytavern.sources import Attached
 from lorewell.engine.sillytavern.world import compile_stored, compile_world, world_entries
+from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError, MalformedJsonError
 from lorewell.formats.detect import Kind, find_kind
-from lorewell.formats.files import MAX_FILE_BYTES, read_bytes
+from lorewell.formats.files import MAX_FILE_BYTES, parse_file, read_bytes
 from lorewell.formats.json_text import storable
 from lorewell.formats.loading import open_bytes
 from lorewell.formats.native import is_native
+from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.model.activate import BookSource
-from lorewell.model.parse import parse_json
 from lorewell.model.text import check_object
 
 
 def load_world(
-    path: str | os.PathLike[str], *, source: BookSource = "global", name: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    source: BookSource = "global",
+    name: str | None = None,
+    steps: Steps | None = None,
 ) -> Attached:
     """Return the book in a file, ready for `activate`.
 
@@ -34,12 +40,14 @@ def load_world(
         source: what the book is bound to.
         name: what SillyTavern calls the book. Without it, world info is called after its file, as
             in SillyTavern, and any other book by its own name.
+        steps: the budget of reading, as of `import_file`.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
         ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
             read, or holds no book; `details` hold the file's name as `file`.
         ValidationFailedError: the book breaks its schema; `faults` name every place.
+        TooExpensiveError: reading the file takes more steps.
         OSError: the file can't be read.
 
     >>> import tempfile
@@ -51,20 +59,21 @@ def load_world(
     ('chat', '雾隐渡', '雾隐渡.4')
     """
     data, file_name = read_bytes(path), Path(path).name
-    entries = _raw_entries(data)
+    steps = Steps(MAX_IMPORT_STEPS) if steps is None else steps
+    entries = _raw_entries(data, steps)
     if entries is not None:
         called = storable(Path(path).stem) if name is None else name
         return Attached(source, compile_world(called, world_entries(entries)))
-    found = open_bytes(data, name=file_name)
+    found = open_bytes(data, name=file_name, steps=steps)
     if not found.holds_book:
         raise ImportInvalidError(f"{file_name} is a card that holds no lorebook.", file=file_name)
     return Attached(source, compile_stored(found.book, name=name))
 
 
-def _raw_entries(data: bytes) -> Mapping[str, Mapping[str, Any]] | None:
+def _raw_entries(data: bytes, steps: Steps) -> Mapping[str, Mapping[str, Any]] | None:
     """Return the entries of sound world info; None for any other file."""
     try:
-        document = parse_json(data)
+        document = parse_file(data, steps)
     except MalformedJsonError:
         return None
     if find_kind(document) is not Kind.ST_WORLD or is_native(document):
@@ -73,7 +82,8 @@ def _raw_entries(data: bytes) -> Mapping[str, Mapping[str, Any]] | None:
     if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
         return None
     try:
-        check_object(entries, kib=2 * MAX_FILE_BYTES // 1024)
+        spend = partial(steps.spend, "values")
+        check_object(entries, kib=2 * MAX_FILE_BYTES // 1024, spend=spend)
     except ValueError:  # text that can't be stored: reading it as an import mends that
         return None
     return entries

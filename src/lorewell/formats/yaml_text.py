@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 import yaml
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
 from lorewell.formats.json_text import Builder, Document
 from lorewell.formats.notes import Notes, cut
@@ -39,6 +40,8 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 # libyaml compares each such line with all before it, and no tag of theirs would be read.
 _TAG_LINE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%TAG")
 _SHOWN_CHARS = 40
+_CHARS_A_STEP = 100
+_PIECE_CHARS = 16_384
 
 
 def read_yaml(text: str, notes: Notes) -> Document:
@@ -59,9 +62,9 @@ def read_yaml(text: str, notes: Notes) -> Document:
     """
     if _TAG_LINE.search(text):
         raise ImportInvalidError("The YAML can't be read: it makes tags of its own (%TAG).")
-    reader = _Reader()
+    reader = _Reader(notes.steps)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(_Stream(text, notes.steps), Loader=_LOADER):
             reader.take(event)
     except yaml.reader.ReaderError as error:
         sentence = f"The text is no YAML: {error.reason} (U+{error.character:04X})."
@@ -72,6 +75,22 @@ def read_yaml(text: str, notes: Notes) -> Document:
     except (ValueError, OverflowError) as error:  # escapes beyond Unicode, in PyYAML's own parser
         raise ImportInvalidError(f"The text is no YAML: {error}.") from error
     return Document(reader.builder.mended(reader.root, notes), reader.nesting)
+
+
+class _Stream:
+    """Gives the text out in pieces: the parser keeps other threads waiting while it reads one."""
+
+    def __init__(self, text: str, steps: Steps) -> None:
+        self._text = text
+        self._steps = steps
+        self._at = 0
+
+    def read(self, size: int = _PIECE_CHARS, /) -> str:
+        """Return the next piece, of so many characters at most."""
+        self._steps.spend("bytes", 1 + size // _CHARS_A_STEP)
+        start = self._at
+        self._at += size
+        return self._text[start : self._at]
 
 
 class _Mark(Protocol):
@@ -102,8 +121,9 @@ class _Collection:
 class _Reader:
     """Takes the events of one document in; `root` is what they made."""
 
-    def __init__(self) -> None:
-        self.builder = Builder()
+    def __init__(self, steps: Steps) -> None:
+        self.builder = Builder(steps)
+        self._steps = steps
         self.root: Any = None
         self.nesting = 0
         self._documents = 0
@@ -134,6 +154,7 @@ class _Reader:
                 pass
 
     def _check(self, event: yaml.NodeEvent) -> None:
+        self._steps.spend("values")
         self._values += 1
         if self._values > MAX_VALUES:
             _refuse(f"it holds more than {MAX_VALUES:,} values", event)

@@ -21,6 +21,10 @@ from lorewell.model.text import (
     pointer,
 )
 
+MAX_CONTENT_CHARS = 200_000
+MAX_KEYS = 200
+MAX_KEY_CHARS = 500
+
 Position = Literal[
     "before_character",
     "after_character",
@@ -52,7 +56,9 @@ def _listed(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anyth
 
 
 Distinct = AfterValidator(_check_distinct)
-Keys = Annotated[tuple[Annotated[Text, Field(max_length=500)], ...], Field(max_length=200)]
+Keys = Annotated[
+    tuple[Annotated[Text, Field(max_length=MAX_KEY_CHARS)], ...], Field(max_length=MAX_KEYS)
+]
 ConditionText = Annotated[Text, Field(max_length=500)]
 _ConditionTexts = Annotated[tuple[ConditionText, ...], Field(max_length=50)]
 EntryId = Annotated[Identifier, Field(min_length=1, max_length=150)]
@@ -69,7 +75,7 @@ class Entry(Contract):
 
     id: EntryId = ""
     title: Annotated[Text, Field(max_length=500)] = ""
-    content: Annotated[Text, Field(max_length=200_000)]
+    content: Annotated[Text, Field(max_length=MAX_CONTENT_CHARS)]
     enabled: Flag = True
     constant: Flag = False
     required: Flag = False

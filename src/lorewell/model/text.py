@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Annotated, Any
 
 import orjson
-from pydantic import AfterValidator, Field, PlainSerializer, WrapValidator
+from pydantic import AfterValidator, Field, PlainSerializer, ValidationInfo, WrapValidator
 from pydantic_core import PydanticCustomError
 
 MAX_NESTING = 100
+MAX_STEP_CHARS = 200
+MAX_POINTER_CHARS = 500
 
 _LEVELS_IN_PIECES = 3  # a book, its entries, and each of them
-
+_AT_ONCE = 1_000
 _EXACT = 2**53
 _SMALLEST_WITHOUT_EXPONENT = 1e-4
 
@@ -92,36 +96,93 @@ def pointer(*steps: str | int) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def check_json(value: object, at: str = "") -> None:
-    """Raise a fault at the first place in a free-form value that is no storable JSON."""
-    found = _find_flaw(value, 1)
+def short_pointer(*steps: str | int) -> str:
+    """Return the JSON pointer of a path; that of a holder where it would be very long.
+
+    >>> short_pointer("entries", "9" * 201, "content")
+    '/entries'
+    """
+    told = ""
+    for step in steps:
+        if isinstance(step, str) and len(step) > MAX_STEP_CHARS:
+            break
+        longer = told + pointer(step)
+        if len(longer) > MAX_POINTER_CHARS:
+            break
+        told = longer
+    return told
+
+
+Spend = Callable[[int], object]
+
+
+def _spend_nothing(_count: int) -> None:
+    """Count nothing."""
+
+
+def check_json(value: object, at: str = "", *, spend: Spend = _spend_nothing) -> None:
+    """Raise a fault at the first place in a free-form value that is no storable JSON.
+
+    Args:
+        value: is looked at.
+        at: its own place, a JSON pointer.
+        spend: called with the number of members or items of each list and object; it may raise.
+    """
+    found = _find_flaw(value, 1, spend)
     if found is not None:
         steps, flaw = found
         raise fault(at + pointer(*reversed(steps)), flaw)
 
 
-def _find_flaw(value: object, depth: int) -> tuple[list[str | int], str] | None:
+def _find_flaw(value: object, depth: int, spend: Spend) -> tuple[list[str | int], str] | None:
     """Return what is no storable JSON and the steps to it, the last one first."""
     if not isinstance(value, dict | list):
         flaw = _scalar_flaw(value)
         return ([], flaw) if flaw else None
     if depth > MAX_NESTING:
         return [], f"nesting must be at most {MAX_NESTING}"
-    if isinstance(value, dict):
-        for name in value:
-            if _is_plain(name):
-                continue
-            flaw = text_flaw(name) if isinstance(name, str) else "member names must be text"
-            if flaw:
-                return [], flaw
-    for name, member in value.items() if isinstance(value, dict) else enumerate(value):
-        if member is None or isinstance(member, int) or _is_plain(member):
-            continue  # most of what large files hold; a flag is an int
-        found = _find_flaw(member, depth + 1)
-        if found is not None:
-            found[0].append(name)
-            return found
+    flaw = _name_flaw(value) if isinstance(value, dict) else None
+    if flaw:
+        return [], flaw
+    members = value.items() if isinstance(value, dict) else enumerate(value)
+    for some in _in_batches(members, len(value), spend):
+        for name, member in some:
+            if member is None or isinstance(member, int) or _is_plain(member):
+                continue  # most of what large files hold; a flag is an int
+            found = _find_flaw(member, depth + 1, spend)
+            if found is not None:
+                found[0].append(name)
+                return found
     return None
+
+
+def _name_flaw(names: Iterable[object]) -> str | None:
+    """Return what makes the name of a member unfit for storage, or None."""
+    for name in names:
+        if _is_plain(name):
+            continue
+        flaw = text_flaw(name) if isinstance(name, str) else "member names must be text"
+        if flaw:
+            return flaw
+    return None
+
+
+def _in_batches(
+    members: Iterable[tuple[Any, object]], count: int, spend: Spend
+) -> Iterable[Iterable[tuple[Any, object]]]:
+    """Return the members, and spend before each batch of them."""
+    if count <= _AT_ONCE:
+        spend(count)
+        return (members,)
+    return _sliced(iter(members), spend)
+
+
+def _sliced(
+    members: Iterator[tuple[Any, object]], spend: Spend
+) -> Iterator[Sequence[tuple[Any, object]]]:
+    while some := tuple(islice(members, _AT_ONCE)):
+        spend(len(some))
+        yield some
 
 
 def _is_plain(value: object) -> bool:
@@ -189,7 +250,7 @@ def _is_written_alike(value: object) -> bool:
 
 
 def check_object(
-    value: dict[str, Any], *, kib: int, uncounted: str | None = None
+    value: dict[str, Any], *, kib: int, uncounted: str | None = None, spend: Spend = _spend_nothing
 ) -> dict[str, Any]:
     """Return a free-form object that is storable JSON of at most `kib` KiB.
 
@@ -197,8 +258,9 @@ def check_object(
         value: the object; it is not changed.
         kib: the bound on its compact JSON in UTF-8.
         uncounted: a member that does not count towards the bound.
+        spend: as of `check_json`.
     """
-    check_json(value)
+    check_json(value, spend=spend)
     size = len(canonical_json({k: v for k, v in value.items() if k != uncounted}))
     if size > kib * 1024:
         raise fault("", f"must be at most {kib} KiB as JSON, is {size} bytes")
@@ -206,7 +268,11 @@ def check_object(
 
 
 def _up_to(kib: int, uncounted: str | None = None) -> AfterValidator:
-    return AfterValidator(lambda value: check_object(value, kib=kib, uncounted=uncounted))
+    def check(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        spend: Spend = info.context or _spend_nothing
+        return check_object(value, kib=kib, uncounted=uncounted, spend=spend)
+
+    return AfterValidator(check)
 
 
 FreeObject = Annotated[dict[str, Any], _up_to(64)]

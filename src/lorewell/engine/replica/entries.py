@@ -15,6 +15,7 @@ from lorewell.engine.replica.positions import (
 )
 from lorewell.engine.replica.triggers import derive_config
 from lorewell.engine.replica.values import (
+    MAX_ITEMS,
     Raw,
     as_content,
     as_flag,
@@ -174,7 +175,7 @@ def _weight(value: Raw) -> float:
 
 
 def _uids(value: Raw) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else [value]
+    items = value[:MAX_ITEMS] if isinstance(value, list) else [value]
     named = (as_uid(item) for item in items)
     return tuple(dict.fromkeys(uid for uid in named if uid is not None))
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, cast
 
 from lorewell.engine.conditions.truth import as_text
-from lorewell.engine.replica.values import Raw, as_flag, as_integer, as_labels, as_number
+from lorewell.engine.replica.values import MAX_ITEMS, Raw, as_flag, as_integer, as_labels, as_number
 
 MAX_CONDITIONS: Final = 50  # §4.3
+_MAX_READ: Final = 1_000  # conditions that are looked at, of those that are too many
 KINDS: Final = ("constant", "keyword", "condition", "rag", "logic")
 
 LogicOperator = Literal["equals", "not_equals", "contains", "not_contains", "greater", "less"]
@@ -173,7 +174,7 @@ def _keys(value: Raw) -> tuple[str, ...]:
         return as_labels(value)
     if value is not None and not isinstance(value, list):
         raise _BrokenError
-    return tuple(item for item in value or () if isinstance(item, str))
+    return tuple(item for item in (value or ())[:MAX_ITEMS] if isinstance(item, str))
 
 
 def _conditions(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -182,7 +183,7 @@ def _conditions(settings: Mapping[str, Any]) -> tuple[str, ...]:
         return (_triple(settings),) if "variable_a" in settings else ()
     if not isinstance(listed, list):
         raise _BrokenError
-    return tuple(map(_condition_text, listed))
+    return tuple(map(_condition_text, listed[:_MAX_READ]))
 
 
 def _condition_text(item: Raw) -> str:

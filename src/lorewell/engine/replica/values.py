@@ -14,6 +14,7 @@ Raw = object  # any JSON
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _MOST: Final = 2**53
+MAX_ITEMS: Final = 10_000  # of a list, or of what commas part in a text, that are read
 
 
 def as_integer(value: Raw) -> int | None:
@@ -82,9 +83,12 @@ def as_uid(value: Raw) -> str | None:
 
 
 def as_labels(value: Raw) -> tuple[str, ...]:
-    """Return the texts of a list, or those between the commas of a text: trimmed, each once."""
-    items = value.split(",") if isinstance(value, str) else value
+    """Return the texts of a list, or those between the commas of a text: trimmed, each once.
+
+    Of more than 10,000 the first ones are read.
+    """
+    items = value.split(",", MAX_ITEMS) if isinstance(value, str) else value
     if not isinstance(items, list | tuple):
         return ()
-    trimmed = (item.strip() for item in items if isinstance(item, str))
+    trimmed = (item.strip() for item in items[:MAX_ITEMS] if isinstance(item, str))
     return tuple(dict.fromkeys(item for item in trimmed if item))

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_SCAN_DEPTH, ROLES, ByName
+from lorewell.model.entry import MAX_CONTENT_CHARS
 
+MAX_LINES: Final = 1_000  # of a block; one with more means nothing here
 _MARK: Final = "@@"
 _FALLBACK: Final = "@@@"
-_BLANK_LINES: Final = re.compile(r"(?:[^\S\n]*\n)+")
+_BLANKS: Final = re.compile(r"\s*+")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,9}")
 _SIDES: Final = {"before_desc": "before_character", "after_desc": "after_character"}
 
@@ -47,7 +49,8 @@ def read_decorators(content: str) -> Decorated:
     r"""Return what the leading decorators say, and the content without those that were understood.
 
     Of a name the first one counts. A place that beats another one here is beaten by none: where
-    `position` is not understood, `depth` is not either.
+    `position` is not understood, `depth` is not either. Nothing is read from a content of over
+    200,000 characters, nor from a block of over 1,000 lines.
 
     >>> found = read_decorators("@@depth 2\n@@unknown\n@@@role user\n\nText")
     >>> dict(found.values), found.content
@@ -74,15 +77,20 @@ def read_decorators(content: str) -> Decorated:
 
 def _blank_end(text: str, at: int = 0) -> int:
     """Return where the blank lines end that begin there."""
-    found = _BLANK_LINES.match(text, at)
-    return found.end() if found else at
+    found = _BLANKS.match(text, at)
+    line_end = text.rfind("\n", at, found.end()) if found else -1
+    return at if line_end < 0 else line_end + 1
 
 
 def _split(content: str) -> tuple[list[str], str | None]:
     """Return the lines of the block, and the text behind it; None where nothing is to be read."""
+    if len(content) > MAX_CONTENT_CHARS:  # it can't be stored
+        return [], None
     at = _blank_end(content)
     block: list[str] = []
     while content.startswith(_MARK, at):
+        if len(block) == MAX_LINES:
+            return [], None
         end = content.find("\n", at)
         if end < 0:  # nothing but decorators: SillyTavern takes them for the text
             return [*block, content[at:]], None

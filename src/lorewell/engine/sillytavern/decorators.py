@@ -21,14 +21,18 @@ def split_decorators(content: str) -> tuple[tuple[str, ...], str]:
     if not content.startswith("@@"):
         return (), content
     fallback = False
-    lines = content.split("\n")
-    for number, line in enumerate(lines):
-        if not line.startswith("@@"):
-            return tuple(found), "\n".join(lines[number:])
+    at = 0
+    while at < len(content):
+        if not content.startswith("@@", at):
+            return tuple(found), content[at:]
+        end = content.find("\n", at)
+        end = len(content) if end < 0 else end
+        line = content[at:end]
+        at = end + 1
         if line.startswith(_FALLBACK) and not fallback:
             continue
         decorator = line[1:] if line.startswith(_FALLBACK) else line
         fallback = not decorator.startswith((ACTIVATE, DONT_ACTIVATE))
         if not fallback:
             found.append(decorator)
-    return tuple(found), content
+    return tuple(found), "" if at == len(content) else content

@@ -1,19 +1,28 @@
 """Content that wants an environment we don't offer: templates, scripts, state updates.
 
-Everything is one pass over the text: content is up to 200,000 characters of anyone's choosing.
+Everything is one pass over the text, in pieces: a search in a long one would keep all other
+threads waiting, and texts of members that we don't know are as long as anyone likes.
 Source: spec/native.md §11.5. Doubt blocks: text that only looks like a sign counts as one.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from lorewell.engine.render import find_template, other_expressions, substitute
+from lorewell.engine.render import (
+    Expression,
+    expression_at,
+    find_template,
+    other_expressions,
+    substitute,
+)
+from lorewell.engine.steps import Steps
 from lorewell.model.entry import Kind
-from lorewell.model.text import BLANK, pointer
+from lorewell.model.text import BLANK, short_pointer
 
 REQUIREMENTS = (
     *("ejs", "mvu", "charinfo", "script", "sticky", "cooldown", "delay", "delay_until_recursion"),
@@ -28,6 +37,7 @@ _SIGNS = {
     "charinfo": ("<charinfo",),
     "script": ("<script", "<iframe", "javascript:"),
 }
+_LONGEST = max(len(sign) for signs in _SIGNS.values() for sign in signs)
 _SIGN_PATTERNS = {
     requirement: re.compile("|".join(map(re.escape, signs)))
     for requirement, signs in _SIGNS.items()
@@ -38,19 +48,27 @@ _MARKS = {re.sub(r"\w", "", sign)[-1] for signs in _SIGNS.values() for sign in s
 _MARK = re.compile(f"[{re.escape(''.join(sorted(_MARKS)))}]")
 # Two readings of a tag: with quoted values, which may hold angle brackets, and without, as a
 # stray apostrophe opens no value. Possessive: what was taken is never given back.
-_TAGS = (
-    re.compile(r"""<[a-z](?:[^<>"']++|"[^"]*+"|'[^']*+')*+"""),
-    re.compile(r"<[a-z][^<>]*+"),
+_TAG = re.compile(r"<[a-z]")
+_IN_TAG = (
+    re.compile(r"""(?:[^<>"']++|"[^"]*+"|'[^']*+'){1,500}+"""),
+    re.compile(r"[^<>]++"),
 )
+_MAY_BE_HANDLER = re.compile(r"""[\s"'/]on[a-z]""")
 _HANDLER = re.compile(r"""[\s"'/]on[a-z]++\s*+=""")
+_OPENING = re.compile(r"\{\{(?!\{)")  # of nested ones only the innermost counts
 _FENCES = ("```", "~~~")
 _PAGES = ("<html", "<!doctype")
-_DECORATORS = re.compile(rf"[{BLANK}]*((?:@@[^\n]*\n?)+)")
+_DECORATORS = re.compile(rf"[{BLANK}]*+((?:@@[^\n]*+\n?){{1,1000}}+)")
 _CHARINFO = "charinfo"
 _TAIL_CHARS = 100  # enough to tell a content from its entry's other texts
-_MAX_STEP_CHARS = 200
-_MAX_POINTER_CHARS = 500
 _MAX_SPANS = 100  # of a requirement in one text; a hostile one would hold millions
+MAX_SIGNS: Final = 5_000  # of a requirement in one entry
+_PIECE_CHARS: Final = 65_536
+_CHARS_A_STEP: Final = 100
+_CHARS_A_LOOK: Final = 20
+_VALUES_AT_ONCE: Final = 256
+_SHORT_CHARS: Final = 100  # so short a text is looked through faster than it is remembered
+UNCOUNTED: Final = 2**62  # steps for work whose input was counted when it came in
 Span = tuple[int, int]
 
 
@@ -83,14 +101,7 @@ class Place(NamedTuple):
         while place is not None:
             steps.append(place.step)
             place = place.outer
-        told = ""
-        for step in reversed(steps):
-            is_long = isinstance(step, str) and len(step) > _MAX_STEP_CHARS
-            longer = told if is_long else told + pointer(step)
-            if is_long or len(longer) > _MAX_POINTER_CHARS:
-                break
-            told = longer
-        return told
+        return short_pointer(*reversed(steps))
 
 
 def in_table_order(requirements: Iterable[str]) -> tuple[str, ...]:
@@ -112,25 +123,38 @@ def kind_of(requirements: Sequence[str]) -> Kind:
 Texts = Sequence[tuple[Place, str]]
 
 
-def texts_of(raw: Mapping[str, object]) -> Iterator[tuple[Place, str]]:
+def texts_of(raw: Mapping[str, object], steps: Steps) -> Iterator[tuple[Place, str]]:
     """Walk all texts of an entry, at any depth, each with its place; names are none."""
-    walks: list[tuple[Place | None, Iterator[tuple[str | int, object]]]] = [(None, _members(raw))]
+    walks: list[tuple[Place | None, Iterator[tuple[str | int, object]]]]
+    walks = [(None, _members(raw, steps))]
     while walks:
         outer, members = walks[-1]
         for step, value in members:
             if isinstance(value, str):
                 yield Place(outer, step), value
             elif value and isinstance(value, dict | list | tuple):
-                walks.append((Place(outer, step), _members(value)))
+                walks.append((Place(outer, step), _members(value, steps)))
                 break
         else:
             walks.pop()
 
 
-def _members(value: object) -> Iterator[tuple[str | int, object]]:
+def _members(value: object, steps: Steps) -> Iterator[tuple[str | int, object]]:
+    members: Iterator[tuple[str | int, object]] = iter(())
     if isinstance(value, dict):
-        return iter(value.items())
-    return iter(enumerate(value)) if isinstance(value, list | tuple) else iter(())
+        members = iter(value.items())
+    elif isinstance(value, list | tuple):
+        members = iter(enumerate(value))
+    is_long = isinstance(value, dict | list | tuple) and len(value) > _VALUES_AT_ONCE
+    return _counted(members, steps) if is_long else members
+
+
+def _counted(
+    members: Iterator[tuple[str | int, object]], steps: Steps
+) -> Iterator[tuple[str | int, object]]:
+    while some := tuple(islice(members, _VALUES_AT_ONCE)):
+        steps.spend("texts", len(some))
+        yield from some
 
 
 def lowered_alike(text: str) -> str:
@@ -141,14 +165,64 @@ def lowered_alike(text: str) -> str:
     return lowered
 
 
-def _handlers(lowered: str) -> Iterator[Span]:
+def _searched(
+    pattern: re.Pattern[str], chars: int, text: str, span: Span, steps: Steps
+) -> Iterator[int]:
+    """Yield where matches of a pattern begin, also those that overlap.
+
+    Args:
+        pattern: matches at most `chars` characters.
+        chars: how many.
+        text: the text.
+        span: of the text, in which it is looked for.
+        steps: counts the work.
+    """
+    at, end = span
+    while at < end:
+        stop = min(at + _PIECE_CHARS, end)
+        steps.spend("texts", 1 + (stop - at) // _CHARS_A_STEP)
+        while found := pattern.search(text, at, min(stop + chars - 1, end)):
+            if found.start() >= stop:
+                break
+            yield found.start()
+            at = found.start() + 1
+        at = stop
+
+
+def _tag_end(inside: re.Pattern[str], lowered: str, at: int, steps: Steps) -> int:
+    """Return where the tag ends whose inside begins at a place."""
+    steps.spend("texts")
+    while found := inside.match(lowered, at):
+        if found.end() - at > _CHARS_A_STEP:
+            steps.spend("texts", (found.end() - at) // _CHARS_A_STEP)
+        at = found.end()
+    return at
+
+
+def _handlers(lowered: str, steps: Steps) -> Iterator[Span]:
     seen = set()
-    for tags in _TAGS if "<" in lowered else ():
-        for tag in tags.finditer(lowered):
-            found = _HANDLER.search(lowered, *tag.span())
-            if found is not None and found.end() not in seen:
-                seen.add(found.end())
-                yield found.start() + 1, found.end()
+    for inside in _IN_TAG if "<" in lowered else ():
+        end = 0
+        for start in _searched(_TAG, 2, lowered, (0, len(lowered)), steps):
+            if start < end:
+                continue
+            end = _tag_end(inside, lowered, start + 2, steps)
+            found = _handler(lowered, (start, end), steps)
+            if found is not None and found[1] not in seen:
+                seen.add(found[1])
+                yield found
+
+
+def _handler(lowered: str, tag: Span, steps: Steps) -> Span | None:
+    start, end = tag
+    if end - start <= _PIECE_CHARS:
+        found = _HANDLER.search(lowered, start, end)
+        return (found.start() + 1, found.end()) if found else None
+    for at in _searched(_MAY_BE_HANDLER, 4, lowered, tag, steps):
+        found = _HANDLER.match(lowered, at, end)
+        if found is not None:
+            return at + 1, found.end()
+    return None
 
 
 def _pages(lowered: str) -> Iterator[Span]:
@@ -173,18 +247,60 @@ def _macros(text: str) -> Iterator[Span]:
         yield text.index("{{"), text.rindex("}}") + 2
 
 
-def _spans_in(text: str) -> Iterator[tuple[str, Span]]:
-    if _MARK.search(text) is None:
+def _macros_of_long(text: str, steps: Steps) -> Iterator[Span]:
+    """Yield what `_macros` does, a piece of the text at a time."""
+    rest: list[str] = []
+    at, shows = 0, False
+    for start, expression in _expressions(text, steps):
+        if not expression.is_offered:
+            shows = True
+            yield start, expression.end
+        rest.append(text[at:start])
+        at = expression.end
+    if not shows and rest and any(_expressions("".join((*rest, text[at:])), steps)):
+        yield text.index("{{"), text.rindex("}}") + 2
+
+
+def _expressions(text: str, steps: Steps) -> Iterator[tuple[int, Expression]]:
+    """Yield the expressions of a text from left to right, and where they begin."""
+    for start in _searched(_OPENING, 3, text, (0, len(text)), steps):
+        found = expression_at(text, start)
+        if found is not None:
+            steps.spend("texts")
+            yield start, found
+
+
+def _signs_of(requirement: str, lowered: str, steps: Steps) -> Iterator[Span]:
+    """Yield where a requirement shows in fixed words."""
+    pattern, end = _SIGN_PATTERNS[requirement], 0
+    if len(lowered) <= _PIECE_CHARS:
+        yield from (found.span() for found in pattern.finditer(lowered))
         return
+    for start in _searched(pattern, _LONGEST, lowered, (0, len(lowered)), steps):
+        found = pattern.match(lowered, start) if start >= end else None
+        if found is not None:
+            end = found.end()
+            yield found.span()
+
+
+def _may_hold_sign(text: str, steps: Steps) -> bool:
+    if len(text) > _PIECE_CHARS:
+        return next(_searched(_MARK, 1, text, (0, len(text)), steps), None) is not None
+    return _MARK.search(text) is not None
+
+
+def _spans_in(text: str, steps: Steps) -> Iterator[tuple[str, Span]]:
+    """Yield the signs in a text that may hold some."""
+    steps.spend("texts", 5 + len(text) // _CHARS_A_LOOK)
     lowered = lowered_alike(text)
     for requirement, signs in _SIGNS.items():
         if any(sign in lowered for sign in signs):
-            for found in islice(_SIGN_PATTERNS[requirement].finditer(lowered), _MAX_SPANS):
-                yield requirement, found.span()
+            for span in islice(_signs_of(requirement, lowered, steps), _MAX_SPANS):
+                yield requirement, span
     for requirement, spans in (
-        ("script", _handlers(lowered)),
+        ("script", _handlers(lowered, steps)),
         ("script", _pages(lowered)),
-        ("macro", _macros(text)),
+        ("macro", _macros(text) if len(text) <= _PIECE_CHARS else _macros_of_long(text, steps)),
     ):
         for span in islice(spans, _MAX_SPANS):
             yield requirement, span
@@ -212,18 +328,24 @@ def _at_the_front(content: str, title: str, texts: Iterable[tuple[Place, str]]) 
             yield Sign(_CHARINFO, "")
 
 
-def find_signs(content: str, title: str, texts: Texts) -> tuple[Sign, ...]:
+def find_signs(
+    content: str, title: str, texts: Texts, steps: Steps | None = None
+) -> tuple[Sign, ...]:
     r"""Return the signs in the texts of an entry of what we don't offer, in the order of the texts.
 
-    Of a requirement a text shows its first hundred.
+    Of a requirement a text shows its first hundred, and an entry its first 5,000.
 
     Args:
         content: the entry's content; only here do leading decorators count.
         title: the entry's title; only here does a leading "CharInfo" count.
         texts: all texts of the entry as its file has it, whether or not their fields are known.
+        steps: counts the work; without it the work is not bounded.
+
+    Raises:
+        TooExpensiveError: the steps are spent.
 
     >>> raw = {"content": "@@unheard\n{{user}} rolls {{roll:d6}}", "unknown": ["<% go() %>"]}
-    >>> for sign in find_signs(raw["content"], "", list(texts_of(raw))):
+    >>> for sign in find_signs(raw["content"], "", list(texts_of(raw, Steps()))):
     ...     print(sign.requirement, sign.pointer, sign.span)
     macro /content (25, 36)
     ejs /unknown/0 (0, 2)
@@ -232,14 +354,35 @@ def find_signs(content: str, title: str, texts: Texts) -> tuple[Sign, ...]:
 
     Source: spec/native.md §11.5, §8.11 (what an expression is).
     """
+    steps = Steps(UNCOUNTED) if steps is None else steps
     seen: dict[str, tuple[tuple[str, Span], ...]] = {}
+    counts: Counter[str] = Counter()
     signs: list[Sign] = []
-    for at, text in texts:
-        if text not in seen:
-            seen[text] = tuple(_spans_in(text))
-        where = at.pointer() if seen[text] else ""
-        signs += [Sign(requirement, where, span, text) for requirement, span in seen[text]]
+    others = {content, title}
+    for begin in range(0, len(texts), _VALUES_AT_ONCE):
+        some = texts[begin : begin + _VALUES_AT_ONCE]
+        steps.spend("texts", sum(1 + len(text) // _CHARS_A_STEP for _, text in some))
+        for at, text in some:
+            others.discard(text)
+            if not _may_hold_sign(text, steps):
+                continue
+            spans = seen.get(text)
+            if spans is None:
+                spans = tuple(_spans_in(text, steps))
+                if len(text) > _SHORT_CHARS:
+                    seen[text] = spans
+            if spans:
+                where = at.pointer()
+                signs += [Sign(word, where, span, text) for word, span in _new(spans, counts)]
     for text in (content, title):  # a number read as text, or taken from another entry
-        if text not in seen:
-            signs += [Sign(requirement, "") for requirement, _ in _spans_in(text)]
+        if text in others and _may_hold_sign(text, steps):
+            signs += [Sign(requirement, "") for requirement, _ in _spans_in(text, steps)]
     return (*signs, *_at_the_front(content, title, texts))
+
+
+def _new(spans: Iterable[tuple[str, Span]], counts: Counter[str]) -> Iterator[tuple[str, Span]]:
+    """Yield the spans of which an entry does not have enough yet, and count them."""
+    for requirement, span in spans:
+        counts[requirement] += 1
+        if counts[requirement] <= MAX_SIGNS:
+            yield requirement, span

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, get_args
 
 from lorewell.engine.sillytavern.card_decorators import read_decorators
 from lorewell.engine.sillytavern.dynamic import Sign
 from lorewell.engine.sillytavern.table import TABLE, ByName, Field, Form, Name
 from lorewell.engine.sillytavern.values import MisfitError, Notes, Repair, shown
+from lorewell.engine.steps import Steps
 from lorewell.model.text import pointer
 
 INHERITED = ("case_sensitive", "match_whole_words")
@@ -20,6 +22,8 @@ DEFAULT_BLOCK: ByName = {
 }
 _ASKING = {field.name: field.requirement for field in TABLE if field.requirement}
 ALWAYS = 100  # percent
+MAX_UNREAD = 5_000  # members of an entry that are named
+_AT_ONCE = 1_000
 MAX_GROUP_NAME = 194  # what "group:" leaves of a conflict_key
 # What JavaScript's \s is. Source: spec/sillytavern.md §10: blanks after a comma go with it.
 _COMMA = re.compile(
@@ -58,20 +62,43 @@ def member(raw: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  a foreign
     return found
 
 
-def unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iterator[str]:
-    """Yield the JSON pointers of members that no field is read from, but of those without a value.
+class Unread(NamedTuple):
+    """Members that no field is read from.
+
+    Attributes:
+        pointers: JSON pointers of the first 5,000, in the order of the entry.
+        more: how many there are beside them.
+    """
+
+    pointers: tuple[str, ...]
+    more: int
+
+
+def unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> Unread:
+    """Return the members that no field is read from, but for those without a value.
 
     Args:
-        raw: the entry, or at `at` a part of it.
+        raw: the entry.
         known: the paths that are read, and those on the way to them followed by "/".
-        at: the path of `raw`, followed by "/"; "" for the entry.
+        steps: counts the work.
     """
+    found = _unread(raw, known)
+    pointers = tuple(islice(found, MAX_UNREAD))
+    more = 0
+    while count := sum(1 for _ in islice(found, _AT_ONCE)):
+        steps.spend("entries", count)
+        more += count
+    return Unread(pointers, more)
+
+
+def _unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iterator[str]:
+    """Yield the JSON pointers of what is unread in the entry, or at `at` in a part of it."""
     for name, value in raw.items():
         path, is_step = at + name, "/" not in name
         if (is_step and path in known) or value is None or value is False or value in _NOTHING:
             continue
         if is_step and f"{path}/" in known and isinstance(value, dict):
-            yield from unread(value, known, f"{path}/")
+            yield from _unread(value, known, f"{path}/")
         else:
             yield f"/{at}{pointer(name)[1:]}"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lorewell.engine.sillytavern.dynamic import (
+    UNCOUNTED,
     Sign,
     Texts,
     find_signs,
@@ -14,9 +15,10 @@ from lorewell.engine.sillytavern.dynamic import (
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.fields import needs_of, read_entry, unread, with_ways
+from lorewell.engine.sillytavern.fields import Unread, needs_of, read_entry, unread, with_ways
 from lorewell.engine.sillytavern.table import TABLE, ByName, Form
 from lorewell.engine.sillytavern.values import Repair
+from lorewell.engine.steps import Steps
 
 __all__ = ["Form", "Imported", "Repair", "import_entry", "requirements_of"]
 
@@ -34,18 +36,23 @@ class Imported:
         texts: all texts of the entry as its file has it.
         signs: what blocks it, and where that shows; `runtime_requirements` name it once.
         repairs: what was mended, or can't be held.
-        unread: the JSON pointers of members that nothing here acts on; they stay in `source.raw`.
+        unread: members that nothing here acts on; they stay in `source.raw`.
     """
 
     entry: dict[str, Any]
     texts: Texts
     signs: tuple[Sign, ...]
     repairs: tuple[Repair, ...]
-    unread: tuple[str, ...]
+    unread: Unread
 
 
 def import_entry(
-    raw: Mapping[str, Any], *, form: Form, entry_id: str, source_format: str
+    raw: Mapping[str, Any],
+    *,
+    form: Form,
+    entry_id: str,
+    source_format: str,
+    steps: Steps | None = None,
 ) -> Imported:
     """Return a foreign entry, ready for the entries of a BookCreate.
 
@@ -54,12 +61,17 @@ def import_entry(
         form: the dialect of the file.
         entry_id: the entry's id; the caller makes it unique.
         source_format: names the file's format in `source`.
+        steps: counts the work; without it the work is not bounded.
+
+    Raises:
+        TooExpensiveError: the steps are spent.
 
     Source: spec/native.md §11.4, §11.5.
     """
+    steps = Steps(UNCOUNTED) if steps is None else steps
     read = read_entry(raw, form=form)
-    texts = tuple(texts_of(raw))
-    signs = (*read.needs, *find_signs(read.core["content"], read.core["title"], texts))
+    texts = tuple(texts_of(raw, steps))
+    signs = (*read.needs, *find_signs(read.core["content"], read.core["title"], texts, steps))
     requirements = in_table_order(sign.requirement for sign in signs)
     entry: dict[str, Any] = {
         "id": entry_id,
@@ -75,7 +87,7 @@ def import_entry(
         texts=texts,
         signs=signs,
         repairs=read.repairs,
-        unread=tuple(unread(raw, _KNOWN)),
+        unread=unread(raw, _KNOWN, steps),
     )
 
 
@@ -86,6 +98,7 @@ def requirements_of(raw: Mapping[str, Any], found: ByName) -> tuple[str, ...]:
         raw: the entry as its file has it.
         found: what its fields say; see `read_values`.
     """
-    signs = find_signs(found["content"], found["title"], tuple(texts_of(raw)))
+    texts = tuple(texts_of(raw, Steps(UNCOUNTED)))
+    signs = find_signs(found["content"], found["title"], texts)
     words = [word for word, _ in needs_of(found)]
     return in_table_order([*words, *(sign.requirement for sign in signs)])

@@ -17,7 +17,9 @@ _FLAGS = {
     **dict.fromkeys(("false", "0", "no", "off"), False),
 }
 # A whole regex key at the front of a comma list: neither its commas nor its escapes cut it.
-_REGEX_ITEM = re.compile(rf"(/(?:\\.|[^/\\])+/[A-Za-z]*)[{BLANK}]*(?:,|$)", re.DOTALL)
+_REGEX_ITEM = re.compile(rf"(/(?:[^/\\]++|\\.)++/[A-Za-z]*+)[{BLANK}]*+(?:,|$)", re.DOTALL)
+_NO_ITEM = re.compile(f"[{BLANK},]*+")
+MAX_ITEMS = 10_000  # of a list, or of what commas part in a text, that are read
 _SHOWN_CHARS = 40
 _WHOLE = 2**53  # decimals below this hold whole numbers exactly
 
@@ -168,25 +170,31 @@ def text(limit: int | None = None) -> Reader:
 def split_keys(listed: str) -> tuple[str, ...]:
     """Return the keys of a comma list, trimmed; a comma inside a regex key cuts nothing.
 
+    Of very many keys the first 10,000 are read: no entry may have as many.
+
     >>> split_keys("/Test[,;]/, plain")
     ('/Test[,;]/', 'plain')
 
     Source: spec/formats.md §1.2; a slash that opens no regex is a plain character.
     """
-    keys = []
-    start = 0
-    while start < len(listed):
-        if listed[start] in BLANK:
-            start += 1
-        elif found := _REGEX_ITEM.match(listed, start):
+    keys: list[str] = []
+    start = _item_start(listed, 0)
+    while start < len(listed) and len(keys) < MAX_ITEMS:
+        if found := _REGEX_ITEM.match(listed, start):
             keys.append(found[1])
-            start = found.end()
+            end = found.end()
         else:
             comma = listed.find(",", start)
             end = len(listed) if comma < 0 else comma
             keys.append(listed[start:end].strip(BLANK))
-            start = end + 1
-    return tuple(key for key in keys if key)
+        start = _item_start(listed, end)
+    return tuple(keys)
+
+
+def _item_start(listed: str, at: int) -> int:
+    """Return where the next item of a comma list begins."""
+    found = _NO_ITEM.match(listed, at)
+    return found.end() if found else at
 
 
 def keys(value: object, notes: Notes) -> tuple[str, ...]:
@@ -202,7 +210,7 @@ def _items(value: object, notes: Notes) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise MisfitError
     found = []
-    for index, item in enumerate(value):
+    for index, item in enumerate(value[:MAX_ITEMS]):
         at = f"/{index}"
         try:
             found.append(_words(item, notes, at))

@@ -15,9 +15,11 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
+from lorewell.formats.containers.inflating import Inflater, inflate
 from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, Part
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes, cut
@@ -82,15 +84,6 @@ class _Member(NamedTuple):
         """The name for people."""
         encoding = "utf-8" if self.flags & _UTF8_NAME else "cp437"
         return cut(storable(self.name.decode(encoding, "replace")), MAX_PART_NAME_CHARS)
-
-
-class _Inflater(Protocol):
-    """What the three decompressors of the standard library have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    def decompress(self, data: bytes, _max_length: int, /) -> bytes: ...
 
 
 def find_directory(data: bytes) -> Directory | None:
@@ -186,6 +179,7 @@ def _members(data: bytes, directory: Directory, notes: Notes) -> list[_Member]:
         extra_at, comment_at = start + sizes[0], start + sizes[0] + sizes[1]
         at = comment_at + sizes[2]
         name, extra = data[start:extra_at], data[extra_at:comment_at]
+        notes.steps.spend("members")
         members.append(_Member(name, flags, method, crc, real_bytes, packed_bytes, offset, extra))
     if at != directory.end:
         notes.add("charx_miscounted", f"the zip archive says that it has {len(members)} members")
@@ -242,7 +236,7 @@ def _content(data: bytes, card: _Member, shift: int, notes: Notes) -> bytes:
     packed = _packed(data, card, card.offset + shift)
     if card.real_bytes > MAX_CARD_BYTES:
         raise _too_large()
-    content, is_whole = _inflated(packed, card)
+    content, is_whole = _inflated(packed, card, notes.steps)
     if len(content) > MAX_CARD_BYTES:
         raise _too_large()
     if not is_whole:
@@ -277,13 +271,13 @@ def _packed(data: bytes, card: _Member, at: int) -> bytes:
     return packed
 
 
-def _inflated(packed: bytes, card: _Member) -> tuple[bytes, bool]:
+def _inflated(packed: bytes, card: _Member, steps: Steps) -> tuple[bytes, bool]:
     """Return the content, at most one byte more than the limit, and whether that is all of it."""
     if card.method == _STORED:
         return packed, True
     try:
         inflater, rest = _inflater(packed, card.method)
-        content = inflater.decompress(rest, MAX_CARD_BYTES + 1)
+        content = inflate(inflater, rest, limit_bytes=MAX_CARD_BYTES, steps=steps)
     except (zlib.error, lzma.LZMAError, OSError) as error:  # the last is what bz2 raises
         raise ImportInvalidError(_DAMAGED) from error
     # LZMA without a mark at its end is whole when it has as many bytes as were promised.
@@ -291,7 +285,7 @@ def _inflated(packed: bytes, card: _Member) -> tuple[bytes, bool]:
     return content, inflater.eof or told
 
 
-def _inflater(packed: bytes, method: int) -> tuple[_Inflater, bytes]:
+def _inflater(packed: bytes, method: int) -> tuple[Inflater, bytes]:
     """Return what inflates these bytes, and the bytes without what only described them."""
     if method == _DEFLATED:
         return zlib.decompressobj(-zlib.MAX_WBITS), packed
@@ -302,7 +296,7 @@ def _inflater(packed: bytes, method: int) -> tuple[_Inflater, bytes]:
     raise ImportInvalidError(f"card.json is packed by method {method}, which isn't read.")
 
 
-def _lzma_inflater(packed: bytes) -> tuple[_Inflater, bytes]:
+def _lzma_inflater(packed: bytes) -> tuple[Inflater, bytes]:
     """Return an inflater of LZMA with the properties that stand before the data."""
     version_and_size, properties, rest = packed[:4], packed[4:9], packed[9:]
     bits, dictionary_bytes = properties[:1], int.from_bytes(properties[1:], "little")

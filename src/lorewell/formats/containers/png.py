@@ -12,21 +12,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
+from lorewell.formats.containers.inflating import inflate
 from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, Part
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import Notes
 
+MAX_CHUNKS = 100_000  # real pictures have a few thousand
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_INFLATED_BYTES = 16 * 1024 * 1024  # spec/native.md §11.2
 _HEAD_BYTES = 8  # length and type
 _CRC_BYTES = 4
+_BYTES_A_STEP = 100
 _END = b"IEND"
 _TEXT_CHUNKS = frozenset([b"tEXt", b"zTXt", b"iTXt"])
 _CARD_KEYWORDS = frozenset([b"chara", b"ccv3"])
 _TYPE = re.compile(rb"[A-Za-z]{4}")
-_BLANKS = re.compile(rb"\s++")
-_NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/_=\s-]|=(?![=\s]*+\Z)")
+_BLANKS = b" \t\n\r\x0b\x0c"
+_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_NO_DIGIT = re.compile(rb"[^A-Za-z0-9+/_\s-]")
 _URL_ALPHABET = bytes.maketrans(b"-_", b"+/")
 
 
@@ -78,7 +83,7 @@ def read_texts(data: bytes, keywords: frozenset[str], notes: Notes) -> Texts:
         keywords: in lower case.
         notes: takes the oddities.
     """
-    reader = _Reader(data)
+    reader = _Reader(data, notes.steps)
     found: list[TextChunk] = []
     for span in reader.spans():
         if span.type not in _TEXT_CHUNKS:
@@ -105,7 +110,7 @@ def list_texts(data: bytes) -> Iterator[Part]:
     Args:
         data: a file that begins with `SIGNATURE`.
     """
-    for span in _Reader(data).spans():
+    for span in _Reader(data, Steps()).spans():
         if span.type in _TEXT_CHUNKS:
             start, end = span.start + _HEAD_BYTES, span.end - _CRC_BYTES
             head = data[start : min(end, start + MAX_PART_NAME_CHARS)]
@@ -116,8 +121,9 @@ def list_texts(data: bytes) -> Iterator[Part]:
 class _Reader:
     """Walks over the chunks; `fault` and `trailing` are known when it has come to the end."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, steps: Steps) -> None:
         self._data = data
+        self._steps = steps
         self.fault: str | None = None
         self.trailing = 0
 
@@ -125,8 +131,14 @@ class _Reader:
         """Yield where each chunk is, in the order of the file."""
         at = len(SIGNATURE)
         ended = False
+        count = 0
         while at < len(self._data):
             start = at
+            count += 1
+            self._steps.spend("chunks")
+            if count > MAX_CHUNKS:
+                self.fault = f"The PNG has more than {MAX_CHUNKS:,} chunks, the limit."
+                return
             size = int.from_bytes(self._data[at : at + 4], "big")
             kind = self._data[at + 4 : at + _HEAD_BYTES]
             fault = self._fault(at, kind, size)
@@ -193,27 +205,30 @@ def payload(chunk: TextChunk, notes: Notes) -> bytes:
             nor JSON.
     """
     name = f"{chunk.keyword} chunk"
-    text = _inflated(chunk.text, name) if chunk.deflated else chunk.text
-    digits = _BLANKS.sub(b"", text)
+    text = _inflated(chunk.text, name, notes.steps) if chunk.deflated else chunk.text
+    notes.steps.spend("bytes", len(text) // _BYTES_A_STEP)
+    digits = text.translate(None, _BLANKS)
     if not digits:
         raise ImportInvalidError(f"The {name} is empty.")
     if digits[:1] in {b"{", b"["}:
         notes.add("png_raw_json", f"the {name} holds plain JSON, not base64")
         return text
-    wrong = _NO_BASE64.search(text)
-    if wrong is not None:
-        raise ImportInvalidError(f"The {name} is not valid base64 (offset {wrong.start()}).")
-    digits = digits.rstrip(b"=").translate(_URL_ALPHABET)
+    digits = digits.rstrip(b"=")
+    if digits.translate(None, _DIGITS):
+        wrong = _NO_DIGIT.search(text)
+        at = wrong.start() if wrong else 0
+        raise ImportInvalidError(f"The {name} is not valid base64 (offset {at}).")
+    digits = digits.translate(_URL_ALPHABET)
     if len(digits) % 4 == 1:
         raise ImportInvalidError(f"The {name} is not valid base64: a character is missing.")
     return base64.b64decode(digits + b"=" * (-len(digits) % 4))
 
 
-def _inflated(deflated: bytes, name: str) -> bytes:
+def _inflated(deflated: bytes, name: str, steps: Steps) -> bytes:
     """Return the inflated bytes; the limit is counted while inflating, whatever was promised."""
     inflater = zlib.decompressobj()
     try:
-        text = inflater.decompress(deflated, MAX_INFLATED_BYTES + 1)
+        text = inflate(inflater, deflated, limit_bytes=MAX_INFLATED_BYTES, steps=steps)
     except zlib.error as error:
         raise ImportInvalidError(f"The compressed text of the {name} is damaged.") from error
     if len(text) > MAX_INFLATED_BYTES:
@@ -248,7 +263,7 @@ def replace_card(png: bytes, *, chara: bytes, ccv3: bytes | None) -> bytes:
     if not png.startswith(SIGNATURE):
         raise ImportInvalidError("This is no PNG picture.")
     cards = _card_chunk(b"chara", chara) + (b"" if ccv3 is None else _card_chunk(b"ccv3", ccv3))
-    reader = _Reader(png)
+    reader = _Reader(png, Steps())
     kept: list[bytes] = []
     done = 0  # up to here, all is kept or left out
     for span in reader.spans():

@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
 from lorewell.formats.notes import Notes
 
 MAGIC: Final = b"RIFF"
+MAX_CHUNKS: Final = 100_000  # real pictures have a handful, films a few thousand
 _Order: TypeAlias = Literal["little", "big"]
 
 _FORM = b"WEBP"
@@ -31,8 +33,11 @@ _INLINE_BYTES = 4  # a value that is no longer stands in place of its offset
 _CODE_BYTES = 8
 _UNICODE = b"UNICODE\0"
 _CODES = frozenset([b"ASCII\0\0\0", bytes(_CODE_BYTES)])
+_BLANKS_AND_COMMAS = b", \t\n\r\x0b\x0c"
+_OF_NUMBERS = b"0123456789" + _BLANKS_AND_COMMAS
 _NUMBERS = re.compile(rb"\s*+\d{1,3}\s*+(?:,\s*+\d{1,3}\s*+)*+,?\s*+")
 _PIECE_CHARS = 65_536  # numbers are turned into bytes in pieces of about this size
+_BYTES_A_STEP = 10
 
 
 class _Field(NamedTuple):
@@ -75,13 +80,20 @@ def read_card(data: bytes, notes: Notes) -> bytes:
     text = _text(comment)
     if not text:
         raise ImportInvalidError("This WEBP has no card in the EXIF data: the comment is empty.")
-    return _from_numbers(text) if _NUMBERS.fullmatch(text) else text
+    numbers = None if text.translate(None, _OF_NUMBERS) else _from_numbers(text, notes.steps)
+    return text if numbers is None else numbers
 
 
 def _exif(data: bytes, notes: Notes) -> bytes:
     """Return the EXIF chunk, the first of several."""
     at = _CHUNKS_START
+    count = 0
     while at < len(data):
+        count += 1
+        notes.steps.spend("chunks")
+        if count > MAX_CHUNKS:
+            message = f"The WEBP has more than {MAX_CHUNKS:,} chunks, the limit."
+            raise ImportInvalidError(message, limit_chunks=MAX_CHUNKS)
         name = data[at : at + 4]
         size = int.from_bytes(data[at + 4 : at + _HEAD_BYTES], "little")
         at += _HEAD_BYTES
@@ -158,8 +170,10 @@ def _text(comment: bytes) -> bytes:
     return (comment[_CODE_BYTES:] if code in _CODES else comment).strip(b"\0 \t\r\n")
 
 
-def _from_numbers(text: bytes) -> bytes:
+def _from_numbers(text: bytes, steps: Steps) -> bytes | None:
     """Return the bytes that are written as decimal numbers with commas between them.
+
+    None if there is anything else between them.
 
     Raises:
         ImportInvalidError: a number is no byte.
@@ -170,7 +184,10 @@ def _from_numbers(text: bytes) -> bytes:
         while at < len(text):  # in pieces: a list of all the numbers would be 20 times the text
             end = text.find(b",", at + _PIECE_CHARS)
             end = len(text) if end < 0 else end
-            found += bytes(int(number) for number in text[at:end].split(b",") if number.strip())
+            steps.spend("bytes", 1 + (end - at) // _BYTES_A_STEP)
+            if not _NUMBERS.fullmatch(text, at, end):
+                return None
+            found += bytes(map(int, text[at:end].rstrip(_BLANKS_AND_COMMAS).split(b",")))
             at = end + 1
     except ValueError as error:
         sentence = "This WEBP has no card in the EXIF data: its numbers are no bytes."

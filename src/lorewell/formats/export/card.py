@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lorewell.errors import ImportInvalidError, InvalidInputError
+from lorewell.errors import ImportInvalidError, InvalidInputError, TooExpensiveError
 from lorewell.formats.containers import png
 from lorewell.formats.decode import CCV3, CHARA, decode_text
 from lorewell.formats.detect import CARDS, Kind, find_kind
@@ -42,7 +42,7 @@ def put_into_card(book: BookCreate, card: bytes) -> bytes:
     check_size(card, "the card")
     if card.startswith(png.SIGNATURE):
         return _into_picture(book, card)
-    return _dumped(_with_book(_card_in(card), book), indent=2)
+    return _dumped(_with_book(_card_in(card, Notes()), book), indent=2)
 
 
 def _into_picture(book: BookCreate, picture: bytes) -> bytes:
@@ -69,7 +69,7 @@ def _cards_in(picture: bytes) -> dict[str, Card]:
             continue
         seen.add(chunk.keyword)
         try:
-            found[chunk.keyword] = _card_in(png.payload(chunk, notes))
+            found[chunk.keyword] = _card_in(png.payload(chunk, notes), notes)
         except InvalidInputError as error:
             fault = error
     if not found:
@@ -77,9 +77,11 @@ def _cards_in(picture: bytes) -> dict[str, Card]:
     return found
 
 
-def _card_in(data: bytes) -> Card:
+def _card_in(data: bytes, notes: Notes) -> Card:
     try:
-        document = decode_text(data, Notes()).value
+        document = decode_text(data, notes).value
+    except TooExpensiveError:
+        raise
     except InvalidInputError as error:
         raise ImportInvalidError(
             f"This is no card that a book can be put into; it must be JSON or a PNG: {error}"
