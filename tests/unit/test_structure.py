@@ -52,9 +52,7 @@ def test_a_slice_may_end_within_a_string(sign: str, shift: int) -> None:
 def test_more_values_than_the_limit_are_refused() -> None:
     assert parse_json(b"[%s1]" % (b"1," * MANY), max_values=MANY + 2)[:2] == [1, 1]
     for text in (b"[%s1]" % (b"1," * MANY), b"[%s1]" % (b"[]," * MANY)):
-        with pytest.raises(
-            JsonTooLargeError, match=r"more than 2,501 values and names"
-        ) as caught:
+        with pytest.raises(JsonTooLargeError, match=r"more than 2,501 values and names") as caught:
             parse_json(text, max_values=MANY + 1)
         assert caught.value.details == {"limit_values": MANY + 1}
     with pytest.raises(JsonTooLargeError):
