@@ -55,7 +55,7 @@ FIXED = [
     ("Frames of a live stream", "lorewell.app.live.subscription:MAX_WAITING", 1, "{}"),
     ("Frames of a live stream", "lorewell.app.live.subscription:MAX_WAITING_CHARS", 1, "{:,}"),
     ("Nesting of JSON", "lorewell.model.text:MAX_NESTING", 1, "{}"),
-    ("Body of a turn under the policy", "lorewell.http.routes.replica:MAX_BYTES", _MIB, "{} MiB"),
+    ("Body of a turn under the policy", "lorewell.http.limits:MAX_REPLICA_BYTES", _MIB, "{} MiB"),
     ("Files of a request", "lorewell.http.routes.imports:_MAX_FILES", 1, "{}"),
     ("One file on the command", "lorewell.formats.files:MAX_FILE_BYTES", _MIB, "{} MiB"),
     ("SillyTavern's chat", "lorewell.formats.chat_file:MAX_CHAT_BYTES", _MIB, "{} MiB"),
