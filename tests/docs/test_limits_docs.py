@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from lorewell.client.problems import CLASSES
-from lorewell.settings import list_settings
+from lorewell.settings_table import list_settings
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
 SETTINGS = {each.env: each for each in list_settings()}
@@ -47,11 +47,15 @@ AWAITED_CODES = frozenset(["json_too_large"])
 _MIB = 1024 * 1024
 # A fixed limit: the beginning of its row, the constant, and how the row has it.
 FIXED = [
+    ("Head of a request", "lorewell.http.protocol:MAX_HEAD_BYTES", 1024, "{} KiB"),
+    ("Head of a request", "lorewell.http.protocol:MAX_HEADERS", 1, "{} headers"),
+    ("Target of a request", "lorewell.http.protocol:MAX_TARGET_BYTES", 1024, "{} KiB"),
+    ("Target of a request", "lorewell.http.protocol:MAX_PARAMETERS", 1, "{} parameters"),
     ("Messages of a WebSocket that", "lorewell.http.sockets:_MAX_WAITING", 1, "{}"),
     ("Frames of a live stream", "lorewell.app.live.subscription:MAX_WAITING", 1, "{}"),
     ("Frames of a live stream", "lorewell.app.live.subscription:MAX_WAITING_CHARS", 1, "{:,}"),
     ("Nesting of JSON", "lorewell.model.text:MAX_NESTING", 1, "{}"),
-    ("Body of a turn under the policy", "lorewell.http.routes.replica:MAX_BYTES", _MIB, "{} MiB"),
+    ("Body of a turn under the policy", "lorewell.http.limits:MAX_REPLICA_BYTES", _MIB, "{} MiB"),
     ("Files of a request", "lorewell.http.routes.imports:_MAX_FILES", 1, "{}"),
     ("One file on the command", "lorewell.formats.files:MAX_FILE_BYTES", _MIB, "{} MiB"),
     ("SillyTavern's chat", "lorewell.formats.chat_file:MAX_CHAT_BYTES", _MIB, "{} MiB"),

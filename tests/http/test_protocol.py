@@ -208,6 +208,42 @@ def test_chunks_of_any_usual_size_are_taken() -> None:
     run(during(work, telling_app))
 
 
+@pytest.mark.parametrize(
+    ("largest", "more"),
+    [
+        (b"/a?" + b"x" * 8_189, b"x"),
+        (b"/a?" + b"&".join([b"x"] * 100), b"&x"),
+        (b"/" + b"a/" * 4_095 + b"a", b"/"),
+    ],
+    ids=["query", "parameters", "path"],
+)
+def test_a_target_that_is_too_long_is_refused(largest: bytes, more: bytes) -> None:
+    async def work(connect: Any) -> None:
+        reader, writer = await connect()
+        writer.write(b"GET " + largest + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await answer_of(reader))["method"] == "GET"
+        writer.write(b"GET " + largest + more + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 414 ")
+        assert b"8192 bytes and 100 parameters" in answer
+        writer.close()
+
+    run(during(work, telling_app))
+
+
+def test_cookies_are_counted_and_let_go() -> None:
+    async def work(connect: Any) -> None:
+        reader, writer = await connect()
+        cookie = b"Cookie: " + b"a=b; " * 12_000 + b"\r\n"
+        writer.write(b"GET /a HTTP/1.1\r\nHost: a\r\n" + cookie + b"\r\n")
+        assert (await answer_of(reader))["headers"] == [["host", "a"]]
+        writer.write(b"GET /a HTTP/1.1\r\n" + b"Cookie:\r\n" * 101 + b"\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+        writer.close()
+
+    run(during(work, telling_app))
+
+
 def test_too_many_headers_are_refused() -> None:
     async def work(connect: Any) -> None:
         reader, writer = await connect()

@@ -25,6 +25,8 @@ from lorewell.settings import Settings, env_name
 
 MAX_HEAD_BYTES = 65_536
 MAX_HEADERS = 100
+MAX_TARGET_BYTES = 8_192  # of which the largest that any route takes is a third
+MAX_PARAMETERS = 100
 MAX_BLANK_BYTES = 1_024
 MAX_FRAMING_BYTES = 65_536  # beyond as many as the body has: sizes of chunks, and what follows it
 SLICE_BYTES = 4_096  # of a body in chunks
@@ -33,9 +35,24 @@ HEAD_TIMEOUT_S = 10.0
 STOPPING = "stopping"
 _MOST_LINGERING = 100
 _HEAD_END = b"\n\r\n"
-_END = b"content-length: 0\r\nconnection: close\r\n\r\n"
-_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\n" + _END
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _END
+_UNUSED = b"cookie"  # no route looks at one, and to parse a large one takes long
+
+
+def _refusal(status: str, text: str) -> bytes:
+    """Return the answer that ends a connection before there is a request to answer."""
+    head = "content-type: text/plain\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
+    return f"HTTP/1.1 {status}\r\n{head}content-length: {len(text)}\r\n\r\n{text}".encode()
+
+
+_BAD_REQUEST = _refusal("400 Bad Request", "The request is no valid HTTP.\n")
+_TOO_LARGE = _refusal(
+    "431 Request Header Fields Too Large",
+    f"The head of a request may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers.\n",
+)
+_TOO_LONG = _refusal(
+    "414 URI Too Long",
+    f"A target may have {MAX_TARGET_BYTES} bytes and {MAX_PARAMETERS} parameters.\n",
+)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -58,8 +75,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._waiting = bytearray()
         self._is_due = self._is_over = self._is_upgraded = False
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False
-        self._head_bytes = 0
         self._head_bytes = self._framing_bytes = self._body_left = self._ignored_bytes = 0
+        self._headers_seen = 0
         self._last = b""  # of the head, where the next piece may complete its end
         self._refusal = _BAD_REQUEST
 
@@ -259,19 +276,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._is_in_message = self._is_in_head = True
         self._is_chunked = False
-        self._head_bytes = self._framing_bytes = self._body_left = 0
+        self._head_bytes = self._framing_bytes = self._body_left = self._headers_seen = 0
         self._expect_head()
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the target."""
-        if not self._is_over:
-            super().on_url(url)
+        """Take a piece of the target, unless to take it apart would take long."""
+        if self._is_over:
+            return
+        super().on_url(url)
+        parameters = self.url.count(b"&") + 1
+        if len(self.url) > MAX_TARGET_BYTES or parameters > MAX_PARAMETERS:
+            self._refusal = _TOO_LONG
+            message = "too long a target"
+            raise ValueError(message)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; what comes after a body is let go."""
         if self._is_over or not self._is_in_head:
             return
-        if len(self.headers) >= MAX_HEADERS:
+        self._headers_seen += 1
+        if self._headers_seen > MAX_HEADERS:
             self._refusal = _TOO_LARGE
             message = "too many headers"
             raise ValueError(message)
@@ -280,7 +304,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._body_left = int(value)
             case b"transfer-encoding":
                 self._is_chunked = True
-        super().on_header(name, value)
+        if name.lower() != _UNUSED:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Have a head."""
