@@ -22,7 +22,7 @@ from lorewell.model.text import MAX_NESTING
 
 Pairs: TypeAlias = list[tuple[str, Any]]
 
-MAX_VALUES: Final = 500_000  # of a document; the densest real one of 16 MiB would hold 150,000
+MAX_VALUES: Final = 1_000_000  # and names, of a document; the densest real one would hold 300,000
 MAX_ROW: Final = 100_000  # of them that are neither lists nor objects, as they are built in one go
 
 # What is kept is taken in runs: long ones, so that a text of a million strings is not a million
@@ -104,7 +104,7 @@ def read_json(text: str, notes: Notes) -> Document:
     Raises:
         MalformedJsonError: it is no JSON even so, holds NaN, Infinity or an integer of more than
             4,300 digits, or nests deeper than 100.
-        ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
+        ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` in a row.
         TooExpensiveError: `notes.steps` are spent.
 
     Source: spec/formats.md §0.1, §0.5.
@@ -180,7 +180,7 @@ def check_structure(text: str, steps: Steps) -> int:
 
     Raises:
         MalformedJsonError: deeper than 100.
-        ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
+        ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` in a row.
         TooExpensiveError: the steps are spent.
     """
     if not _COLLECTION.match(text):
@@ -192,7 +192,7 @@ def check_structure(text: str, steps: Steps) -> int:
             watch=lambda: steps.spend("bytes", SLICE_CHARS // _CHARS_A_STEP),
         )
     except JsonTooLargeError as error:
-        message = f"The JSON holds more than {MAX_VALUES:,} values, the limit for one file."
+        message = f"The JSON holds more than {MAX_VALUES:,} values and names, the limit for one file."
         raise ImportInvalidError(message, limit_values=MAX_VALUES) from error
     if found.depth > MAX_NESTING:
         message = f"The JSON nests deeper than {MAX_NESTING}."
