@@ -192,7 +192,9 @@ def check_structure(text: str, steps: Steps) -> int:
             watch=lambda: steps.spend("bytes", SLICE_CHARS // _CHARS_A_STEP),
         )
     except JsonTooLargeError as error:
-        message = f"The JSON holds more than {MAX_VALUES:,} values and names, the limit for one file."
+        message = (
+            f"The JSON holds more than {MAX_VALUES:,} values and names, the limit for one file."
+        )
         raise ImportInvalidError(message, limit_values=MAX_VALUES) from error
     if found.depth > MAX_NESTING:
         message = f"The JSON nests deeper than {MAX_NESTING}."
