@@ -10,9 +10,10 @@ from lorewell.errors import TooExpensiveError
 
 MAX_STEPS: Final = 2_000_000  # one to two seconds of work
 MAX_CHARS: Final = 10_000_000  # as many as the entries of one turn may hold
-# What regexes cost: V8 looks at so many characters in a step, or at a pattern in so many steps.
-STEPS_PER_PATTERN: Final = 5
-CHARS_PER_PATTERN_STEP: Final = 1_000
+# What a regex costs: so many steps, and one more for so many characters. V8 spends a nanosecond on
+# a character; `RegexGuard` ends what takes longer.
+STEPS_PER_PATTERN: Final = 10
+CHARS_PER_PATTERN_STEP: Final = 4_000
 _WATCH_EVERY: Final = 2_000  # steps between two calls of `watch`: a few milliseconds
 
 
