@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from lorewell.retrieval.order import best_first, locate
@@ -23,7 +23,8 @@ KEY_WEIGHT = 2
 # Sums of floats in different orders differ by far less; what is nearer is compared exactly.
 _NEAR = 1e-9
 _FEW = 8  # entries near each other that are scored one by one
-_MOST_FIGURES = 1_000_000  # of entries near each other that are held at once
+# So much is computed in one go: figures of entries near each other, and postings.
+_MOST_FIGURES, _MOST_POSTINGS = 200_000, 200_000
 _WORDS_PER_STEP, _FIGURES_PER_STEP, _POSTINGS_PER_STEP = 3, 10, 20
 
 
@@ -115,7 +116,7 @@ class Ranking:
 
         if not self._weights:
             return
-        self._count(sum(map(self._work, self._indexes)) // _POSTINGS_PER_STEP)
+        self._count(sum(len(index.lengths) for index in self._indexes) // _POSTINGS_PER_STEP)
         scores = np.concatenate([self._roughly(index) for index in self._indexes])
         firsts = list(accumulate((len(index.lengths) for index in self._indexes), initial=0))
         for near in best_first(scores, np.flatnonzero(scores), near=_NEAR):
@@ -124,11 +125,6 @@ class Ranking:
                 exact = self._exactly(found)
                 found.sort(key=lambda at: (-exact[at], name_of(*at)))
             yield from found
-
-    def _work(self, index: LexicalIndex) -> int:
-        """Return how many postings and entries are gone through to score an index."""
-        spans = (index.words.get(word, (0, 0)) for word in self._weights)
-        return len(index.lengths) + sum(end - start for start, end in spans)
 
     def score(self, number: int, place: int) -> float:
         """Return the score of an entry: equal parts give equal scores, whatever their order."""
@@ -184,8 +180,21 @@ class Ranking:
 
         spans = [(index.words.get(word), idf) for word, idf in self._weights.items()]
         found = [(*span, idf * (K1 + 1)) for span, idf in spans if span is not None]
-        if not found:
-            return np.zeros(len(index.lengths))
+        scores = np.zeros(len(index.lengths))
+        while found:
+            held = accumulate(end - start for start, end, _ in found)
+            few = max(1, sum(1 for _ in takewhile(lambda count: count <= _MOST_POSTINGS, held)))
+            scores += self._part(index, found[:few])
+            found = found[few:]
+        return scores
+
+    def _part(
+        self, index: LexicalIndex, found: Sequence[tuple[int, int, float]]
+    ) -> NDArray[float64]:
+        """Return what some words, by their postings and weight, add to the score of every entry."""
+        import numpy as np  # noqa: PLC0415  see above
+
+        self._count(sum(end - start for start, end, _ in found) // _POSTINGS_PER_STEP)
         places = np.concatenate([index.places[start:end] for start, end, _ in found])
         counts = np.concatenate([index.counts[start:end] for start, end, _ in found])
         weights = [weight for _, _, weight in found]

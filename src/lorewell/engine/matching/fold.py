@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Final
 
@@ -98,9 +99,33 @@ def _cuttable() -> re.Pattern[str]:
     return re.compile(f"[^{character_class(joining_characters())}]")
 
 
-# A stretch of the folded text, from start to stop, and that of the original for which it stands, as
-# a whole. A plain tuple: long texts may have many of them.
-_Unit = tuple[int, int, int, int]
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Stretches of a folded text that stand for stretches of the original, each as a whole.
+
+    Attributes:
+        starts, stops: where each begins and ends in the folded text, in order.
+        begins, ends: where that begins and ends for which it stands.
+    """
+
+    starts: array[int] = field(default_factory=lambda: array("I"))
+    stops: array[int] = field(default_factory=lambda: array("I"))
+    begins: array[int] = field(default_factory=lambda: array("I"))
+    ends: array[int] = field(default_factory=lambda: array("I"))
+
+    def add(self, start: int, stop: int, begin: int, end: int) -> None:
+        """Add one behind the others."""
+        self.starts.append(start)
+        self.stops.append(stop)
+        self.begins.append(begin)
+        self.ends.append(end)
+
+    def extend(self, other: Units, start: int, begin: int) -> None:
+        """Add those of a text that begins at `start`, and its original at `begin`."""
+        self.starts.extend(place + start for place in other.starts)
+        self.stops.extend(place + start for place in other.stops)
+        self.begins.extend(place + begin for place in other.begins)
+        self.ends.extend(place + begin for place in other.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,43 +134,44 @@ class Folded:
 
     Attributes:
         text: what is searched.
-        units: the places where the characters of the two texts are not one for one, in order.
-            Between them only the distance to the original place changes.
+        units: where its characters and those of the original are not one for one. Between them
+            only the distance to the original place changes. None if there are none.
     """
 
     text: str
-    units: tuple[_Unit, ...] = ()
+    units: Units | None = None
 
     def original_span(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the span in the original, or None when it cuts a character of it."""
-        if not self.units:
+        if self.units is None:
             return start, end
-        begin, stop = self._begin(start), self._end(end)
+        begin, stop = _begin(self.units, start), _end(self.units, end)
         return None if begin is None or stop is None else (begin, stop)
 
     @property
     def length(self) -> int:
         """The length of the original."""
-        if not self.units:
+        if self.units is None:
             return len(self.text)
-        _, stop, _, end = self.units[-1]
-        return end + len(self.text) - stop
+        return self.units.ends[-1] + len(self.text) - self.units.stops[-1]
 
-    def _begin(self, start: int) -> int | None:
-        at = bisect_left(self.units, (start + 1,)) - 1
-        if at < 0:
-            return start
-        first, stop, begin, end = self.units[at]
-        if start == first:
-            return begin
-        return None if start < stop else end + start - stop
 
-    def _end(self, end: int) -> int | None:
-        at = bisect_left(self.units, (end,)) - 1
-        if at < 0:
-            return end
-        _, stop, _, last = self.units[at]
-        return None if end < stop else last + end - stop
+def _begin(units: Units, start: int) -> int | None:
+    at = bisect_right(units.starts, start) - 1
+    if at < 0:
+        return start
+    if start == units.starts[at]:
+        return units.begins[at]
+    past = start - units.stops[at]
+    return None if past < 0 else units.ends[at] + past
+
+
+def _end(units: Units, end: int) -> int | None:
+    at = bisect_left(units.starts, end) - 1
+    if at < 0:
+        return end
+    past = end - units.stops[at]
+    return None if past < 0 else units.ends[at] + past
 
 
 def folding(texts: Sequence[str]) -> int:
@@ -162,16 +188,16 @@ def fold_case(text: str, steps: Steps) -> Folded:
         folded = _fold(text, steps, case_sensitive=False)
     else:
         folded = _fold_short(text)
-    if folded.units:
-        steps.spend("matching", len(folded.units))
+    if folded.units is not None:
+        steps.spend("matching", len(folded.units.starts))
     return folded
 
 
 def keep_case(text: str, steps: Steps) -> Folded:
     """Return the text as it is compared where case counts."""
     folded = _fold(text, steps, case_sensitive=True)
-    if folded.units:
-        steps.spend("matching", len(folded.units))
+    if folded.units is not None:
+        steps.spend("matching", len(folded.units.starts))
     return folded
 
 
@@ -190,18 +216,19 @@ def _fold(text: str, steps: Steps, *, case_sensitive: bool) -> Folded:
     if len(text) <= _PIECE_CHARS or text.isascii():
         return _fold_piece(text, case_sensitive=case_sensitive)
     pieces: list[str] = []
-    units: list[_Unit] = []
+    units = Units()
     begin = start = 0
     while begin < len(text):
         found = _cuttable().search(text, begin + _PIECE_CHARS)
         end = len(text) if found is None else found.start()
         piece = _fold_piece(text[begin:end], case_sensitive=case_sensitive)
         pieces.append(piece.text)
-        units += [(a + start, b + start, c + begin, d + begin) for a, b, c, d in piece.units]
+        if piece.units is not None:
+            units.extend(piece.units, start, begin)
         start += len(piece.text)
         begin = end
         steps.watch()
-    return Folded("".join(pieces), tuple(units))
+    return Folded("".join(pieces), units if units.starts else None)
 
 
 def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
@@ -211,7 +238,7 @@ def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
     # Folding never shortens a character, so equal lengths mean one for one.
     if len(folded) == len(text) and is_composed:
         return Folded(folded)
-    units: list[_Unit] = []
+    units = Units()
     shift = 0  # what a place in the folded text is ahead of its original
     irregular = _irregular(composed=is_composed, case_sensitive=case_sensitive)
     for found in irregular.finditer(text):
@@ -222,14 +249,14 @@ def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
         if is_same:
             for index, width in enumerate(widths, begin):
                 if width > 1:
-                    units.append((start, start + width, index, index + 1))
+                    units.add(start, start + width, index, index + 1)
                 start += width
         else:  # of several characters each stands for the whole: marks may change places
             for width in widths:
-                units.append((start, start + width, begin, end))
+                units.add(start, start + width, begin, end)
                 start += width
         shift = start - end
-    return Folded(folded, tuple(units))
+    return Folded(folded, units if units.starts else None)
 
 
 def _widths(stretch: str, case_sensitive: bool) -> tuple[bool, tuple[int, ...]]:  # noqa: FBT001  cached below, by place

@@ -84,12 +84,16 @@ class LiteralIndex:
             hits = self._search(text, steps)
             if len(hits) <= MOST_TOLD:
                 return hits
-            return self._first(iter(hits), {})
+            found = self._first(iter(hits), {})
+            steps.spend("matching", len(found))
+            return found
         told: dict[int, int] = {}
         found = self._first(self._in_slices(text, steps, after), told)
         if self._endings:
             for pattern in self._reached(told):
                 self._find_alone(pattern, text, steps, after, told, found)
+        if found:  # looking at a place takes longer than finding it
+            steps.spend("matching", len(found))
         return found
 
     def find_again(self, text: str, steps: Steps) -> Sequence[Hit]:

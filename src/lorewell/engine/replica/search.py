@@ -16,6 +16,7 @@ from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts
 
 Span = tuple[int, int]
+_COUNTED_AT_ONCE, _TRIES_AT_ONCE = 200, 8  # keys; tries, of which fewer are part of looking
 _FOUND_IN: dict[tuple[bool, bool], Literal["user", "history", "both"]] = {
     (True, False): "user",
     (False, True): "history",
@@ -86,15 +87,19 @@ class Search:
         places: dict[int, list[int]] = {}
         for pattern, start, _ in index.find_again(form.text, self._steps):
             places.setdefault(pattern, []).append(start)
-        for pattern, starts in places.items():
+        for count, (pattern, starts) in enumerate(places.items()):
+            if count % _COUNTED_AT_ONCE == 0:
+                self._steps.spend("keys", min(_COUNTED_AT_ONCE, len(places) - count))
             wanted = index.patterns[pattern]
-            span = self._first(form, wanted, starts, alone=False)
-            if span is not None:
-                _note(anywhere, pattern, number, span)
-                if pattern in self._world.alone[case]:
-                    span = self._first(form, wanted, starts, alone=True)
-                    if span is not None:
-                        _note(alone, pattern, number, span)
+            if _may_note(anywhere.get(pattern), number):
+                span = self._first(form, wanted, starts, alone=False)
+                if span is not None:
+                    _note(anywhere, pattern, number, span)
+            is_asked = pattern in self._world.alone[case]
+            if is_asked and _may_note(alone.get(pattern), number):
+                span = self._first(form, wanted, starts, alone=True)
+                if span is not None:
+                    _note(alone, pattern, number, span)
 
     def _first(
         self, form: Folded, wanted: str, starts: Sequence[int], *, alone: bool
@@ -103,8 +108,9 @@ class Search:
         rest: Iterable[int] = ()
         if len(starts) == MOST_TOLD:
             rest = occurrences(form.text, wanted, starts[-1] + 1, self._steps)
-        for start in chain(starts, rest):
-            self._steps.spend("keys")
+        for tries, start in enumerate(chain(starts, rest), 1):
+            if tries % _TRIES_AT_ONCE == 0:
+                self._steps.spend("keys", _TRIES_AT_ONCE)
             end = start + len(wanted)
             span = form.original_span(start, end)
             if span and (not alone or stands_alone(form.text, start, end, self._steps)):
@@ -129,6 +135,11 @@ class Search:
             span=span,
         )
         return Found(facts, _fault(keyword.logic, lore.secondary, seen))
+
+
+def _may_note(seen: _Seen | None, number: int | None) -> bool:
+    """Return whether a place in a text can be of use: of the history only the first counts."""
+    return seen is None or (seen.user if number is None else seen.history) is None
 
 
 def _note(seen: dict[int, _Seen], pattern: int, number: int | None, span: Span) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from lorewell.engine.sillytavern.draws import Draws
 from lorewell.engine.sillytavern.item import Item
@@ -14,7 +13,6 @@ from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernRequest
 
 Groups = dict[str, list[Item]]
-_STEPS_PER_MEMBER: Final = 4
 
 
 class GroupFilter:
@@ -69,7 +67,7 @@ class GroupFilter:
         groups: Groups = {}
         for item in self._left:
             if item.lore.groups:
-                self._steps.spend("groups", _STEPS_PER_MEMBER * len(item.lore.groups))
+                self._steps.spend("groups", len(item.lore.groups))
                 for name in item.lore.groups:
                     groups.setdefault(name, []).append(item)
         return {name: groups[name] for name in in_object_order(groups)}
@@ -87,6 +85,7 @@ class GroupFilter:
 
     def _apply_timers(self, name: str, members: list[Item]) -> bool:
         """Remove what timed effects decide against; return whether a sticky entry settles it."""
+        self._steps.spend("groups", 2 * len(members))
         settled = any(self._timed.is_sticky(item.lore) for item in members)
         if settled:
             for item in members:
@@ -122,6 +121,7 @@ class GroupFilter:
         members[:] = left
 
     def _choose(self, name: str, members: list[Item], holder: Item | None) -> None:
+        self._steps.spend("groups", len(members))
         if holder is not None:
             self._ledger.add("group_already_active", group=name)
             for item in members:

@@ -8,11 +8,12 @@ from typing import Final, NamedTuple
 from lorewell.engine.matching.literal import MOST_TOLD
 from lorewell.engine.sillytavern.buffer import MAX_DEPTH, Buffer, Segment, View
 from lorewell.engine.sillytavern.keys import Borders, Plain, find_plain
-from lorewell.engine.sillytavern.world import World
+from lorewell.engine.sillytavern.world import Literals, World
 from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernSettings
 from lorewell.model.activated import Hit
 
+_COUNTED_AT_ONCE: Final = 200  # keys
 _FEW: Final = 4  # places of a key; to look at them is part of searching
 _CHARS_PER_STEP: Final = 50  # of a text that is put in lower case
 
@@ -54,6 +55,11 @@ class _Seen:
         if self.message is not None and view.shows(self.message.segment):
             return self.message
         return next((sight for sight in self.others.values() if view.shows(sight.segment)), None)
+
+
+def _may_note(seen: _Seen | None, segment: Segment) -> bool:
+    """Return whether a sight in a text can be of use: of messages only the newest counts."""
+    return seen is None or segment.rank >= MAX_DEPTH or seen.message is None
 
 
 class Sightings:
@@ -111,17 +117,28 @@ class Sightings:
                     places[pattern].append(start)
                 else:
                     places[pattern] = [start]
-            anywhere, alone = self._seen[case]
-            for pattern, starts in places.items():
-                wanted, woken_alone = index.patterns[pattern], literals.alone[pattern]
-                sight = Sight(segment, starts[0], starts[0] + len(wanted), folded=not case)
-                self._note(anywhere, wanted, sight, index.entries[pattern])
-                if woken_alone is None:
-                    continue
-                start = self._first_alone(text, wanted, starts)
-                if start >= 0:
-                    sight = Sight(segment, start, start + len(wanted), folded=not case)
-                    self._note(alone, wanted, sight, woken_alone)
+            for number, (pattern, starts) in enumerate(places.items()):
+                if number % _COUNTED_AT_ONCE == 0:
+                    self._steps.spend("keys", min(_COUNTED_AT_ONCE, len(places) - number))
+                self._see(literals, case, pattern, segment, starts)
+
+    def _see(
+        self, literals: Literals, case: int, pattern: int, segment: Segment, starts: Sequence[int]
+    ) -> None:
+        """Note where a key stands in a text, unless that changes nothing."""
+        index, woken_alone = literals.automaton, literals.alone[pattern]
+        wanted = index.patterns[pattern]
+        anywhere, alone = self._seen[case]
+        if _may_note(anywhere.get(wanted), segment):
+            sight = Sight(segment, starts[0], starts[0] + len(wanted), folded=not case)
+            self._note(anywhere, wanted, sight, index.entries[pattern])
+        if woken_alone is not None and _may_note(alone.get(wanted), segment):
+            start = self._first_alone(
+                segment.folded if case == 0 else segment.exact, wanted, starts
+            )
+            if start >= 0:
+                sight = Sight(segment, start, start + len(wanted), folded=not case)
+                self._note(alone, wanted, sight, woken_alone)
 
     def _first_alone(self, text: str, wanted: str, starts: Sequence[int]) -> int:
         """Return the first place where a key stands alone, -1 if there is none."""
