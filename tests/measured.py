@@ -13,6 +13,8 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +32,25 @@ def memory_bytes(name: str) -> int:
     return int(found[1]) * 1024
 
 
-def cost(name: str, path: Path) -> dict[str, Any]:
+def cost(work: Callable[[], object]) -> dict[str, Any]:
     before, start, error = memory_bytes("VmRSS"), time.process_time(), None
     try:
-        import_file(path.read_bytes(), name=name)
+        work()
     except LorewellError as caught:
         error = type(caught).__name__
     taken_s = time.process_time() - start
     return {"cpu_s": taken_s, "grown_bytes": memory_bytes("VmHWM") - before, "error": error}
 
 
-def forked(name: str, path: Path) -> dict[str, Any]:
+def forked(work: Callable[[], object]) -> dict[str, Any]:
+    """Do the work in a fork of this process, and return what it took there."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         status = 1
         try:
-            os.write(writing, json.dumps(cost(name, path)).encode())
+            os.close(reading)
+            os.write(writing, json.dumps(cost(work)).encode())
             status = 0
         finally:
             os._exit(status)
@@ -54,9 +58,13 @@ def forked(name: str, path: Path) -> dict[str, Any]:
     with os.fdopen(reading, encoding="utf-8") as pipe:
         said = pipe.read()
     _, status = os.waitpid(child, 0)
-    assert status == 0, f"{name} ended the process or raised another error"
+    assert status == 0, "the work ended the process or raised another error"
     found: dict[str, Any] = json.loads(said)
     return found
+
+
+def read(name: str, path: Path) -> None:
+    import_file(path.read_bytes(), name=name)
 
 
 def main() -> None:
@@ -64,7 +72,7 @@ def main() -> None:
     warm_up()
     gc.collect()
     gc.freeze()
-    print(json.dumps([forked(name, Path(path)) for name, path in files]))
+    print(json.dumps([forked(partial(read, name, Path(path))) for name, path in files]))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Self
+from collections.abc import Callable
+from typing import ClassVar, Final, NamedTuple, Self
+
+MAX_FAULTS: Final = 100
+MAX_COUNTED: Final = 100_000
+_MAX_POINTER_CHARS: Final = 300
+_MAX_DETAIL_CHARS: Final = 500
 
 
 class Fault(NamedTuple):
@@ -14,6 +20,24 @@ class Fault(NamedTuple):
     pointer: str
     detail: str
     parameter: str | None = None
+
+    def shortened(self) -> Fault:
+        """Return the fault with what a foreign document makes long cut off."""
+        parameter = self.parameter
+        return Fault(
+            shorten(self.pointer, _MAX_POINTER_CHARS),
+            shorten(self.detail, _MAX_DETAIL_CHARS),
+            None if parameter is None else shorten(parameter, _MAX_POINTER_CHARS),
+        )
+
+
+def shorten(text: str, most: int) -> str:
+    """Return the text, cut to so many characters, the last of which then is an ellipsis.
+
+    >>> shorten("harbour", 7), shorten("harbour", 4)
+    ('harbour', 'har…')
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def tell(faults: tuple[Fault, ...]) -> str:
@@ -33,7 +57,9 @@ class LorewellError(Exception):
     Attributes:
         code: the stable machine-readable word for this kind of failure.
         details: JSON-safe facts about this one failure.
-        faults: the places in a document that are at fault, if a document is.
+        faults: the places in a document that are at fault, if a document is; of more than 100
+            the first ones, and one that says how many more there are. `details` then have the
+            number of all as `fault_count`.
         request_id: the id under which a service logged the request, where the error came from one.
     """
 
@@ -41,22 +67,50 @@ class LorewellError(Exception):
 
     def __init__(self, message: str, *, faults: tuple[Fault, ...] = (), **details: object) -> None:
         super().__init__(message)
-        self.faults = faults
+        self.faults = tuple(fault.shortened() for fault in faults)
         self.details = details
         self.request_id: str | None = None
+
+    @property
+    def fault_count(self) -> int:
+        """How many faults there are, listed or not."""
+        count = self.details.get("fault_count")
+        return count if isinstance(count, int) else len(self.faults)
 
 
 class InvalidInputError(LorewellError):
     """What was given can't be used."""
 
     @classmethod
-    def at(cls, *faults: Fault) -> Self:
+    def at(cls, *faults: Fault, more: int = 0) -> Self:
         """Return the error that these places in a document are at fault, which its sentence tells.
+
+        Args:
+            faults: of more than 100 the first ones are kept.
+            more: how many there are beside them; 100,000 and above are a least number.
 
         >>> str(ValidationFailedError.at(Fault("/name", "must be given")))
         '/name: must be given'
+        >>> str(ValidationFailedError.at(Fault("/name", "must be given"), more=41_233))
+        '/name: must be given; and 41,233 more'
         """
-        return cls(tell(faults), faults=faults)
+        kept = tuple(fault.shortened() for fault in faults[:MAX_FAULTS])
+        more += len(faults) - len(kept)
+        if not more:
+            return cls(tell(kept), faults=kept)
+        rest = f"and {'at least ' if more >= MAX_COUNTED else ''}{more:,} more"
+        faults = (*kept, Fault("", rest))
+        return cls(f"{tell(kept)}; {rest}", faults=faults, fault_count=len(kept) + more)
+
+    def moved(self, place: Callable[[Fault], Fault]) -> Self:
+        """Return the error that the faults are at other places, and as many.
+
+        >>> error = ValidationFailedError.at(Fault("/name", "must be given"), more=2)
+        >>> str(error.moved(lambda fault: fault._replace(pointer="/book" + fault.pointer)))
+        '/book/name: must be given; and 2 more'
+        """
+        listed = self.faults[:-1] if "fault_count" in self.details else self.faults
+        return self.at(*map(place, listed), more=self.fault_count - len(listed))
 
 
 class MalformedJsonError(InvalidInputError):
@@ -291,6 +345,12 @@ class BatchTooLargeError(LimitError):
     """The files of one request are together larger than the limit."""
 
     code = "batch_too_large"
+
+
+class JsonTooLargeError(LimitError):
+    """A JSON document holds more values than the limit."""
+
+    code = "json_too_large"
 
 
 class UnavailableError(LorewellError):

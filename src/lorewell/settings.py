@@ -104,6 +104,12 @@ class Settings(BaseSettings):
         48 * _MIB, description="Bytes of all files of one request at most."
     )
     max_body_bytes: Size = Field(48 * _MIB, description="Bytes of a request's body at most.")
+    max_turn_bytes: Size = Field(
+        24 * _MIB, description="Bytes of the body of a turn without inline native books at most."
+    )
+    max_json_values: Size = Field(
+        2_000_000, description="Values and member names of a JSON body at most."
+    )
     max_snapshot_entries: int = Field(
         10_000, ge=1, description="Entries of all books of one selection at most."
     )

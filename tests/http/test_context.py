@@ -155,6 +155,9 @@ def test_a_preview_of_what_is_wrong_is_refused(api: Api) -> None:
     assert code(refused({"book_id": book_id, "revision": 2})) == "revision_not_found"
     removed = refused({"book_id": book_id, "removed": ["nobody"]})
     assert places(removed) == ["/books/0/removed/0"]
+    added = [{"id": f"e{number}", "content": "x"} for number in range(5_000)]
+    too_many = refused({"book_id": book_id, "changes": added})
+    assert (code(too_many), places(too_many)) == ("validation_error", ["/books/0/changes"])
     circle = {"name": "B", "entries": [{"id": "a", "content": "x", "requires": ["a"]}]}
     assert code(refused({"book": circle})) == "invalid_dependency"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fakes import MemoryStore
-from lorewell.errors import LorewellError, StorageUnavailableError
+from lorewell.errors import BookBoundError, LorewellError, StorageUnavailableError
 from lorewell.http import bodies
 from lorewell.http.problems import STATUSES, problem_of, status_of
 from service import BOOK, UNKNOWN_BOOK, Api, Json, bearer, code, places, serving
@@ -268,11 +268,37 @@ def test_a_bad_id_is_replaced(api: Api, given: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["X-Request-ID"])
 
 
-def test_many_faults_are_all_listed_but_not_all_told(api: Api) -> None:
+def test_of_many_faults_the_first_are_listed_and_the_rest_counted(api: Api) -> None:
     book = {"name": "B", "entries": [{"content": n} for n in range(1000)]}
+    problem = api("POST", "/v1/books", json=book).json()
+    assert [each["pointer"] for each in problem["errors"]] == [
+        *(f"/entries/{n}/content" for n in range(100)),
+        "",
+    ]
+    assert problem["errors"][-1]["detail"] == "and 900 more"
+    assert problem["detail"].endswith("and 997 more")
+    assert problem["details"] == {"fault_count": 1000}
+
+
+def test_no_problem_is_larger_than_64_kib(api: Api) -> None:
+    name = "\x01" * 300
+    book = {"name": "B", "entries": [{name + str(n): 1, "content": ""} for n in range(200)]}
     answer = api("POST", "/v1/books", json=book)
-    assert len(answer.json()["errors"]) == 1000
-    assert answer.json()["detail"].endswith("and 997 more")
+    problem = answer.json()
+    assert len(answer.content) <= 65_536
+    assert 10 < len(problem["errors"]) < 100
+    listed = len(problem["errors"]) - 1
+    assert problem["errors"][-1] == {"pointer": "", "detail": f"and {200 - listed} more"}
+
+
+def test_long_facts_are_cut_and_too_many_left_out() -> None:
+    error = BookBoundError("x" * 100_000, prompts=["p" * 1_000] * 1_000, at={"n" * 9: "m" * 1_000})
+    problem = problem_of(error, "id")
+    assert len(problem["detail"]) == 2_000
+    assert problem["details"] == {}
+    error = BookBoundError("x", prompts=["p" * 1_000, *"ab"], at={"n": "m" * 1_000})
+    prompts, at = problem_of(error, "id")["details"].values()
+    assert (len(prompts[0]), prompts[1:], len(at["n"])) == (500, ["a", "b"], 500)
 
 
 def test_a_key_and_a_body_do_not_meet_in_a_problem(database: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from embedding import TinyEmbedder, embed
 from lorewell.app.replica.near import MAX_QUERIES
-from lorewell.http.routes.replica import MAX_BYTES
+from lorewell.http.limits import MAX_REPLICA_BYTES as MAX_BYTES
 from replica_books import conditional, constant, entry, keyed, trigger
 from replica_service import bind, keep
 from service import BOOK, UNKNOWN_BOOK, Api, Json, bearer, code, places, serving

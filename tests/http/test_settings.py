@@ -23,6 +23,8 @@ OTHERS = {
     "max_file_bytes": 1,
     "max_files_bytes": 2,
     "max_body_bytes": 3,
+    "max_turn_bytes": 20,
+    "max_json_values": 21,
     "max_snapshot_entries": 4,
     "max_snapshot_chars": 5,
     "cache_bytes": 6,

@@ -230,16 +230,17 @@ def test_hostile_text_takes_time_in_proportion(hostile: str) -> None:
 
 
 def slow_nesting(text: str) -> int:
-    """Return how deep brackets nest, a character at a time."""
+    """Return how deep brackets nest, a character at a time; quotes are escaped anywhere."""
     deepest = depth = 0
     in_string = escaped = False
     for character in text:
-        if in_string:
-            in_string = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            in_string = True
-        else:
+        if escaped and character in '"\\':
+            escaped = False
+            continue
+        escaped = character == "\\"
+        if character == '"':
+            in_string = not in_string
+        elif not in_string:
             depth += (character in "[{") - (character in "]}")
             deepest = max(deepest, depth)
     return deepest

@@ -285,9 +285,11 @@ def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:
     for name in item.removed:
         entries.pop(name, None)
     entries.update((entry.id, entry) for entry in item.changes)
-    return BookCreate.model_validate(
-        {**book.model_dump(exclude={"entries"}), "entries": tuple(entries.values())}
-    )
+    document = {**book.model_dump(exclude={"entries"}), "entries": tuple(entries.values())}
+    try:
+        return parse_model(BookCreate, document)
+    except ValidationFailedError as error:  # there are too many of them now
+        raise error.moved(lambda fault: Fault(pointer(*at, "changes"), fault.detail)) from error
 
 
 async def count_tokens(services: Services, request: TokenCountRequest) -> TokenCounts:

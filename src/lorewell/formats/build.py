@@ -25,7 +25,7 @@ from lorewell.model.book import MAX_ENTRIES
 from lorewell.model.entry import Entry
 from lorewell.model.imports import LossReason
 from lorewell.model.parse import parse_model
-from lorewell.model.structure import scan_structure
+from lorewell.model.structure import SLICE_CHARS, measure
 from lorewell.model.text import MAX_NESTING, Spend, is_blank, pointer, short_pointer
 
 MAX_NAME_CHARS = 300
@@ -38,7 +38,7 @@ _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its
 UNTITLED = "Untitled"
 _SUFFIX_CHARS = len("-5000")
 _STEPS_AN_ENTRY = 100
-_BYTES_A_STEP = 100
+_CHARS_A_STEP = 100
 # Of a book, with the marks by which programs know their files; the rest of it has no effect here.
 _READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
 # What a repair loses; the others say the same in another form.
@@ -103,8 +103,8 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
     try:
         made = parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
-        faults = (Fault(short_pointer(*lorebook.at), fault.detail) for fault in error.faults)
-        raise ValidationFailedError.at(*faults) from error
+        at = short_pointer(*lorebook.at)
+        raise error.moved(lambda fault: Fault(at, fault.detail)) from error
     if depth > MAX_NESTING - _ADDED_NESTING and _nesting(made, notes.steps) > MAX_NESTING:
         raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
     return made
@@ -112,9 +112,9 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
 
 def _nesting(book: BookCreate, steps: Steps) -> int:
     """Return how deep the JSON of a book nests."""
-    data = book.model_dump_json().encode()
-    steps.spend("bytes", len(data) // _BYTES_A_STEP)
-    return scan_structure(data, most_values=sys.maxsize).nesting
+    text = book.model_dump_json()
+    paused = partial(steps.spend, "bytes", SLICE_CHARS // _CHARS_A_STEP)
+    return measure(text, max_values=sys.maxsize, paused=paused).depth
 
 
 def _metadata(namer: _Namer, *, has_entries: bool) -> dict[str, Any]:
@@ -249,13 +249,16 @@ def _checked(
     """
     found: list[Entry] = []
     faults: list[Fault] = []
+    more = 0
     for entry, source in zip(entries, sources, strict=True):
         try:
             found.append(parse_model(Entry, entry, spend=spend))
         except ValidationFailedError as error:
-            faults += (_in_file(fault, source) for fault in error.faults)
+            listed = [_in_file(fault, source) for fault in error.faults if fault.pointer]
+            more += error.fault_count - len(listed)
+            faults += listed
     if faults:
-        raise ValidationFailedError.at(*faults)
+        raise ValidationFailedError.at(*faults, more=more)
     return found
 
 

@@ -22,6 +22,6 @@ def naming(error: Error, what: str, **details: object) -> Error:
     places = [f"at {fault.pointer or '/'}: {fault.detail}" for fault in error.faults]
     named = places[:MAX_NAMED_FAULTS]
     if len(places) > len(named):
-        named.append(f"and {len(places) - len(named)} more")
+        named.append(f"and {error.fault_count - len(named):,} more")
     sentence = f"{what} ({'; '.join(named)})" if named else f"{what}: {error}"
     return type(error)(sentence, faults=error.faults, **{**error.details, **details})

@@ -42,10 +42,10 @@ def parse_file(data: bytes, steps: Steps) -> Any:  # noqa: ANN401  a JSON docume
 
     Raises:
         MalformedJsonError: as `parse_json`.
-        ImportInvalidError: it holds more than 500,000 values.
+        ImportInvalidError: it holds more than 1,000,000 values and names.
         TooExpensiveError: the steps are spent.
     """
-    check_structure(decode(data).encode(), steps)
+    check_structure(decode(data), steps)
     return parse_json(data)
 
 

@@ -11,18 +11,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from lorewell.engine.steps import Steps
-from lorewell.errors import ImportInvalidError, MalformedJsonError
+from lorewell.errors import ImportInvalidError, JsonTooLargeError, MalformedJsonError
 from lorewell.formats.notes import Notes, cut, place
 from lorewell.model.parse import parse_integer, refuse_constant
-from lorewell.model.structure import PIECE_BYTES, scan_structure
+from lorewell.model.structure import SLICE_CHARS, measure
 from lorewell.model.text import MAX_NESTING
 
 Pairs: TypeAlias = list[tuple[str, Any]]
 
-MAX_VALUES: Final = 500_000  # of a document; the densest real one of 16 MiB would hold 150,000
+# Of a document, names counted; the densest real one, were it 16 MiB, would hold 300,000.
+MAX_VALUES: Final = 1_000_000
 MAX_ROW: Final = 100_000  # of them that are neither lists nor objects, as they are built in one go
 
 # What is kept is taken in runs: long ones, so that a text of a million strings is not a million
@@ -34,7 +36,7 @@ _IN_STRING = re.compile(r'(?:[^"\\]++|\\(?:.|\Z)){0,1000}+', re.DOTALL)
 _LINE = re.compile(r"[^\r\n]*+")
 _SHORT_COMMENT = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/)){0,99}+\*/"
 _BLANKS = re.compile(rf"(?:\s++|{_SHORT_COMMENT}){{0,500}}+", re.DOTALL)
-_COLLECTION = re.compile(rb"[ \t\n\r]*+[\[{]")
+_COLLECTION = re.compile(r"[ \t\n\r]*+[\[{]")
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 # Escapes that may become unfit text: of U+0000, and of halves of a pair.
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
@@ -175,32 +177,28 @@ def _pass_comma(_text: str, at: int) -> tuple[int, str]:
     return at + 1, ""
 
 
-def check_structure(data: bytes, steps: Steps) -> int:
-    """Return how deep the JSON in UTF-8 nests; 0 for what begins neither as a list nor an object.
+def check_structure(text: str, steps: Steps) -> int:
+    """Return how deep the JSON nests; 0 for what begins neither as a list nor as an object.
 
     Raises:
         MalformedJsonError: deeper than 100.
-        ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
+        ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` values
+            in a row.
         TooExpensiveError: the steps are spent.
     """
-    if not _COLLECTION.match(data):
+    if not _COLLECTION.match(text):
         return 0
-    found = scan_structure(
-        data,
-        most_values=MAX_VALUES,
-        paused=lambda: steps.spend("bytes", PIECE_BYTES // _CHARS_A_STEP),
-    )
-    if found.nesting > MAX_NESTING:
+    paused = partial(steps.spend, "bytes", SLICE_CHARS // _CHARS_A_STEP)
+    try:
+        found = measure(text, max_values=MAX_VALUES, max_row=MAX_ROW, paused=paused)
+    except JsonTooLargeError as error:
+        limit = error.details["limit_values"]
+        raise ImportInvalidError(str(error), limit_values=limit) from error
+    if found.depth > MAX_NESTING:
         message = f"The JSON nests deeper than {MAX_NESTING}."
         raise MalformedJsonError(message)
-    if found.values > MAX_VALUES:
-        message = f"The JSON holds more than {MAX_VALUES:,} values, the limit for one file."
-        raise ImportInvalidError(message, limit_values=MAX_VALUES)
-    if found.row > MAX_ROW:
-        message = f"The JSON holds more than {MAX_ROW:,} numbers or texts in a row, the limit."
-        raise ImportInvalidError(message, limit_values=MAX_ROW)
     steps.spend("values", found.values)
-    return found.nesting
+    return found.depth
 
 
 def _parse_loosely(text: str, notes: Notes) -> Document:
@@ -213,7 +211,7 @@ def _parse_loosely(text: str, notes: Notes) -> Document:
 
 
 def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
-    depth = check_structure(text.encode(errors="surrogatepass"), notes.steps)
+    depth = check_structure(text, notes.steps)
     builder = Builder(notes.steps)
     try:
         value = json.loads(
@@ -240,9 +238,9 @@ def _may_hold_unfit(text: str, steps: Steps) -> bool:
         return True
     if "\\u" not in text:
         return False
-    for start in range(0, len(text), PIECE_BYTES):
-        steps.spend("bytes", PIECE_BYTES // _CHARS_A_STEP)
-        if _SUSPECT.search(text, start, start + PIECE_BYTES + _SUSPECT_CHARS):
+    for start in range(0, len(text), SLICE_CHARS):
+        steps.spend("bytes", SLICE_CHARS // _CHARS_A_STEP)
+        if _SUSPECT.search(text, start, start + SLICE_CHARS + _SUSPECT_CHARS):
             return True
     return False
 
@@ -360,9 +358,9 @@ class _Mender:
             return text
         pieces = []
         count = 0
-        for start in range(0, len(text), PIECE_BYTES):
-            self._notes.steps.spend("repairs", 1 + min(len(text), PIECE_BYTES) // _CHARS_A_STEP)
-            piece, found = _UNFIT.subn("\ufffd", text[start : start + PIECE_BYTES])
+        for start in range(0, len(text), SLICE_CHARS):
+            self._notes.steps.spend("repairs", 1 + min(len(text), SLICE_CHARS) // _CHARS_A_STEP)
+            piece, found = _UNFIT.subn("\ufffd", text[start : start + SLICE_CHARS])
             pieces.append(piece)
             count += found
         what = "U+0000 or half a surrogate pair"

@@ -96,8 +96,7 @@ def take_entry(raw: Mapping[str, Any]) -> Entry:
     try:
         book = build_book(lorebook, file_name="", depth=MAX_NESTING, notes=notes)
     except ValidationFailedError as error:
-        faults = tuple(_of_entry(each) for each in error.faults)
-        raise (ValidationFailedError.at(*faults) if faults else error) from error
+        raise (error.moved(_of_entry) if error.faults else error) from error
     return book.entries[0]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import TypeVar
 
@@ -12,14 +13,15 @@ from pydantic import BaseModel
 from starlette.datastructures import Headers
 
 from lorewell.errors import (
-    BodyTooLargeError,
+    JsonTooLargeError,
     MalformedJsonError,
     RequestTimeoutError,
     StorageUnavailableError,
     UnsupportedMediaTypeError,
 )
+from lorewell.http.limits import limit_of
 from lorewell.model.parse import parse_json, parse_model
-from lorewell.settings import Settings
+from lorewell.settings import Settings, env_name
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -31,10 +33,7 @@ _LEAST_BYTES_PER_S = 65_536
 
 
 async def receive_body(
-    request: Request,
-    settings: Settings,
-    sink: Callable[[bytes], object],
-    most_bytes: int | None = None,
+    request: Request, settings: Settings, sink: Callable[[bytes], object]
 ) -> None:
     """Pass the body on, piece by piece.
 
@@ -42,22 +41,21 @@ async def receive_body(
         request: whose body.
         settings: how large it may be, and how slow.
         sink: takes the pieces.
-        most_bytes: how large it may be at most, where that is less.
 
     Raises:
-        BodyTooLargeError: it is larger than the limit; no more than that was read, and nothing of
-            it if its length was declared.
+        BodyTooLargeError: it is larger than the limit of its route; no more than that was read,
+            and nothing of it if its length was declared.
         RequestTimeoutError: the sender is too slow.
         StorageUnavailableError: there is no room to keep it meanwhile.
     """
-    limit = min(settings.max_body_bytes, most_bytes or settings.max_body_bytes)
-    _check_size(declared_bytes(request.headers), limit)
+    limit = limit_of(request.scope["route"].path_format)
+    limit.check(declared_bytes(request.headers), settings)
     received, begin = 0, asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(settings.body_timeout_s) as patience:
             async for piece in request.stream():
                 received += len(piece)
-                _check_size(received, limit)
+                limit.check(received, settings)
                 earned_s = settings.body_timeout_s + received / _LEAST_BYTES_PER_S
                 patience.reschedule(begin + earned_s)
                 sink(piece)
@@ -71,12 +69,6 @@ def declared_bytes(headers: Headers) -> int:
     """Return how long the body is said to be, 0 if nothing sensible is said."""
     length = headers.get("content-length", "")
     return int(length[:_MAX_DIGITS]) if length.isascii() and length.isdigit() else 0
-
-
-def _check_size(size: int, limit: int) -> None:
-    if size > limit:
-        message = f"The body is larger than {limit} bytes, the limit."
-        raise BodyTooLargeError(message, limit_bytes=limit)
 
 
 def check_media_type(request: Request, wanted: str) -> None:
@@ -94,25 +86,39 @@ def check_media_type(request: Request, wanted: str) -> None:
         raise UnsupportedMediaTypeError("The body must not be compressed.", expected=wanted)
 
 
-async def read_model(
-    request: Request, settings: Settings, model: type[Model], most_bytes: int | None = None
-) -> Model:
-    """Return the JSON body as a model; `most_bytes` as in `receive_body`.
+async def read_model(request: Request, settings: Settings, model: type[Model]) -> Model:
+    """Return the JSON body as a model.
 
     Raises:
         UnsupportedMediaTypeError: it is said to be no JSON.
         BodyTooLargeError, RequestTimeoutError: as `receive_body`.
         MalformedJsonError: it is no JSON.
+        JsonTooLargeError: it holds more values than the limit.
         ValidationFailedError: it breaks the schema; pointers are into the body.
     """
     _check_json_comes(request)
     with spool() as body:
-        await receive_body(request, settings, body.write, most_bytes)
+        await receive_body(request, settings, body.write)
         size = body.tell()
         body.seek(0)
-        if size < _SMALL_BYTES:
-            return parse_model(model, parse_json(body.read()))
-        return await asyncio.to_thread(lambda: parse_model(model, parse_json(body.read())))
+
+        def parse() -> Model:
+            with naming_the_limit(settings):
+                document = parse_json(body.read(), max_values=settings.max_json_values)
+            return parse_model(model, document)
+
+        return parse() if size < _SMALL_BYTES else await asyncio.to_thread(parse)
+
+
+@contextmanager
+def naming_the_limit(settings: Settings) -> Iterator[None]:
+    """Say which setting limits the values of a JSON document, where it holds too many."""
+    try:
+        yield
+    except JsonTooLargeError as error:
+        limit, setting = settings.max_json_values, env_name("max_json_values")
+        message = f"{str(error).removesuffix('.')}; {setting} sets it."
+        raise JsonTooLargeError(message, limit_values=limit) from error
 
 
 async def read_body(request: Request, settings: Settings) -> bytes:

@@ -71,9 +71,9 @@ class Call:
         """Refuse the request unless it may do this too."""
         await _allowed(self.request, scope, self.tenant_id)
 
-    async def body(self, model: type[Model], most_bytes: int | None = None) -> Model:
-        """Return the JSON body as a model; its route may take less than others do."""
-        return await read_model(self.request, self.shared.settings, model, most_bytes)
+    async def body(self, model: type[Model]) -> Model:
+        """Return the JSON body as a model."""
+        return await read_model(self.request, self.shared.settings, model)
 
     async def files(self, field: str, most: int) -> Sequence[File]:
         """Return the files of a form."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
 from lorewell.model.parse import Member, decode, parse_elements, parse_members
+from lorewell.model.structure import MAX_VALUES
 from lorewell.model.text import pointer
 
 # In JSON these can only be written as escapes; no text that is searched may hold them.
@@ -29,17 +30,18 @@ class Completion:
     members: Mapping[str, Member]
 
     @classmethod
-    def parse(cls, body: bytes) -> Completion:
-        """Read a body.
+    def parse(cls, body: bytes, *, max_values: int = MAX_VALUES) -> Completion:
+        """Read a body of at most so many values and names.
 
         Raises:
+            JsonTooLargeError: it holds more.
             MalformedJsonError: it is no JSON, or names a member twice that we read.
             ValidationFailedError: it is no object, or its `messages` no list of objects with a
                 role.
         """
         text = decode(body)
         members: dict[str, Member] = {}
-        for member in parse_members(text):
+        for member in parse_members(text, max_values=max_values):
             if member.name in members and member.name in _READ_ONCE:
                 # Who reads behind us may take the other one.
                 raise MalformedJsonError(f"The JSON names {member.name!r} twice.")

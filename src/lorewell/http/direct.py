@@ -34,7 +34,7 @@ class Direct:
         failed: Callable[[Request, LorewellError], Awaitable[Response]],
     ) -> None:
         self._app, self._path, self._endpoint, self._failed = app, path, endpoint, failed
-        self._route = SimpleNamespace(path=path)
+        self._route = SimpleNamespace(path=path, path_format=path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

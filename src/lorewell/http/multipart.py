@@ -22,7 +22,7 @@ from lorewell.errors import (
 )
 from lorewell.http.bodies import check_media_type, receive_body, spool
 from lorewell.model.text import pointer
-from lorewell.settings import Settings
+from lorewell.settings import Settings, env_name
 
 if TYPE_CHECKING:  # it is there for type checkers alone
     from python_multipart.multipart import MultipartCallbacks
@@ -118,11 +118,18 @@ class _Form:
         limit, limit_all = self._settings.max_file_bytes, self._settings.max_files_bytes
         self._total_bytes += end - start
         if content.tell() + end - start > limit:
-            message = f"{name or 'The file'} is larger than {limit} bytes, the limit for one file."
-            raise FileTooLargeError(message, file=name, limit_bytes=limit)
+            raise FileTooLargeError(
+                f"{name or 'The file'} is larger than {limit} bytes, the limit for one file; "
+                f"{env_name('max_file_bytes')} sets it.",
+                file=name,
+                limit_bytes=limit,
+            )
         if self._total_bytes > limit_all:
-            message = f"The files are together larger than {limit_all} bytes, the limit."
-            raise BatchTooLargeError(message, limit_bytes=limit_all)
+            raise BatchTooLargeError(
+                f"The files are together larger than {limit_all} bytes, the limit; "
+                f"{env_name('max_files_bytes')} sets it.",
+                limit_bytes=limit_all,
+            )
         content.write(memoryview(data)[start:end])
 
     def _end(self) -> None:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from lorewell.errors import (
     BodyTooLargeError,
     ForbiddenError,
+    JsonTooLargeError,
     LorewellError,
     MalformedJsonError,
     MalformedMultipartError,
@@ -28,6 +29,7 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.http import events, multipart, problems
+from lorewell.http.limits import limit_of
 from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import (
     ActivatePreview,
@@ -82,7 +84,7 @@ Link = tuple[str, Mapping[str, str]]
 """An operation that an answer leads to, and its parameters as runtime expressions."""
 
 _PREFIX = "#/components/schemas/"
-_TAKEN: tuple[type, ...] = (
+TAKEN: tuple[type, ...] = (
     ActivatePreview,
     ActivateRequest,
     AssembleRequest,
@@ -149,7 +151,7 @@ def _named(name: str) -> str:
 def _make_schemas() -> tuple[Mapping[type, str], Document]:
     """Return the name of each model's schema, and all schemas."""
     wanted: list[tuple[type, Literal["validation", "serialization"], TypeAdapter[Any]]] = [
-        *((model, "validation", TypeAdapter(model)) for model in _TAKEN),
+        *((model, "validation", TypeAdapter(model)) for model in TAKEN),
         *((model, "serialization", TypeAdapter(model)) for model in _GIVEN),
     ]
     refs, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")
@@ -268,7 +270,8 @@ def told(
         errors += [UnauthenticatedError, ForbiddenError, StorageUnavailableError]
     if takes is not None:
         is_json = "application/json" in takes["content"]
-        errors += [*_BODY, MalformedJsonError if is_json else MalformedMultipartError]
+        errors += _BODY
+        errors += [MalformedJsonError, JsonTooLargeError] if is_json else [MalformedMultipartError]
     usual = next(iter(gives))
     responses: Document = {}
     for status, model in gives.items():
@@ -340,8 +343,11 @@ def document(app: FastAPI) -> Document:
         routes=app.routes,
         tags=app.openapi_tags,
     )
-    for operations in made["paths"].values():
+    for path, operations in made["paths"].items():
         for operation in operations.values():
+            if "requestBody" in operation:
+                told_limit = {"description": limit_of(path).describe()}
+                operation["requestBody"] = {**told_limit, **operation["requestBody"]}
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
     made["components"] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import accumulate, islice
 from typing import Any
 
 from pydantic import Field
@@ -29,6 +30,7 @@ from lorewell.errors import (
     UnsupportedMediaTypeError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
+    shorten,
     tell,
 )
 from lorewell.model.base import Contract
@@ -61,6 +63,12 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
     503: {"Retry-After": "1"},
 }
 _FAULTS_IN_DETAIL = 3
+# No problem is larger than 64 KiB, whatever was sent: it may be quoted in many places.
+_MAX_DETAIL_CHARS = 2_000
+_MAX_ITEMS_BYTES = 36 * 1024
+_MAX_DETAILS_BYTES = 12 * 1024
+_MAX_FACT_CHARS = 500
+_MAX_FACTS = 100
 _BAD_REQUEST, _UNPROCESSABLE = 400, 422
 
 GATEWAY = "/gateway/"
@@ -113,11 +121,11 @@ def problem_of(error: LorewellError, request_id: str) -> dict[str, Any]:
         "type": f"urn:lorewell:problem:{error.code}",
         "title": error.code.replace("_", " ").capitalize(),
         "status": status,
-        "detail": detail,
+        "detail": shorten(detail, _MAX_DETAIL_CHARS),
         "code": error.code,
-        "details": details,
+        "details": _bounded_details(details),
         "request_id": request_id,
-        "errors": [_item(fault) for fault in error.faults],
+        "errors": _items(error),
     }
 
 
@@ -126,10 +134,8 @@ def problem_response(
 ) -> Response:
     """Return the answer for an error."""
     status = status_of(error)
-    # Python's encoder: details may hold integers of over 64 bits, and what is no Unicode.
-    text = json.dumps(problem_of(error, request_id), ensure_ascii=False, separators=(",", ":"))
     return Response(
-        text.encode(errors="replace"),
+        _written(problem_of(error, request_id)),
         status,
         {**_HEADERS.get(status, {}), **(headers or {})},
         media_type=MEDIA_TYPE,
@@ -181,9 +187,8 @@ def completion_error(
             param=None if first is None else first.parameter or first.pointer or None,
         )
     )
-    text = json.dumps(body.model_dump(), ensure_ascii=False, separators=(",", ":"))
     return Response(
-        text.encode(errors="replace"),
+        _written(body.model_dump()),
         status,
         {**_HEADERS.get(status, {}), **(headers or {})},
         media_type="application/json",
@@ -191,13 +196,53 @@ def completion_error(
 
 
 def _detail(error: LorewellError) -> str:
-    more = len(error.faults) - _FAULTS_IN_DETAIL
+    more = error.fault_count - _FAULTS_IN_DETAIL
     if more <= 0:
         return str(error)
-    return f"{tell(error.faults[:_FAULTS_IN_DETAIL])}; and {more} more"
+    return f"{tell(error.faults[:_FAULTS_IN_DETAIL])}; and {more:,} more"
+
+
+def _items(error: LorewellError) -> list[dict[str, str]]:
+    """Return the faults, as many of the first ones as fit; the last one says what is left out."""
+    listed = [_item(fault) for fault in error.faults]
+    sizes = accumulate(len(_written(item)) for item in listed)
+    fitting = sum(1 for size in sizes if size <= _MAX_ITEMS_BYTES)
+    if fitting == len(listed):
+        return listed
+    return [
+        *listed[:fitting],
+        {"pointer": "", "detail": f"and {error.fault_count - fitting:,} more"},
+    ]
 
 
 def _item(fault: Fault) -> dict[str, str]:
     if fault.parameter is not None:
         return {"parameter": fault.parameter, "detail": fault.detail}
     return {"pointer": fault.pointer, "detail": fault.detail}
+
+
+def _bounded_details(details: Mapping[str, object]) -> dict[str, Any]:
+    """Return the facts, with long texts and lists cut; without them if that does not make them fit.
+
+    They may quote what was sent, and list all that is at odds with it.
+    """
+    cut = {shorten(name, _MAX_FACT_CHARS): _cut(value) for name, value in details.items()}
+    return cut if len(_written(cut)) <= _MAX_DETAILS_BYTES else {}
+
+
+def _cut(value: object) -> object:
+    match value:
+        case str():
+            return shorten(value, _MAX_FACT_CHARS)
+        case Mapping():
+            return {name: _cut(member) for name, member in islice(value.items(), _MAX_FACTS)}
+        case list() | tuple():
+            return [_cut(item) for item in value[:_MAX_FACTS]]
+        case _:
+            return value
+
+
+def _written(value: object) -> bytes:
+    # Python's encoder: details may hold integers of over 64 bits, and what is no Unicode.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace")

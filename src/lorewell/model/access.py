@@ -14,7 +14,7 @@ from lorewell.model.text import Text
 Scope = Literal["read", "write", "admin"]
 ALL_TENANTS = "*"
 TENANT_PATTERN = r"^[A-Za-z0-9._:-]{1,100}$"
-TenantId = Annotated[Text, Field(pattern=TENANT_PATTERN)]
+TenantId = Annotated[Text, Field(max_length=100, pattern=TENANT_PATTERN)]
 
 
 class KeyRequest(Contract):

@@ -7,11 +7,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
-from lorewell.model.select import Explain, lower_uuid
+from lorewell.model.select import BookId, Explain
 from lorewell.model.text import (
     Flag,
     FreeObject,
     Integer,
+    Name,
     Number,
     StateObject,
     Text,
@@ -28,7 +29,6 @@ Trigger = Literal["normal", "continue", "impersonate", "swipe", "regenerate", "q
 Count = Annotated[Integer, Field(ge=0, le=1_000_000_000)]
 Draw = Annotated[Number, Field(ge=0, lt=1)]
 ScannedText = Annotated[Text, Field(max_length=200_000)]
-Name = Annotated[Text, Field(max_length=500)]
 
 
 def _sane_percent(percent: float) -> float:
@@ -88,7 +88,7 @@ class AttachedBook(Contract):
     source: BookSource = "global"
     name: Name | None = None
     entries: Annotated[dict[str, FreeObject], AfterValidator(_check_entries)] | None = None
-    book_id: Annotated[Text, AfterValidator(lower_uuid)] | None = None
+    book_id: BookId | None = None
     revision: Annotated[Integer, Field(ge=1)] | None = None
 
     @model_validator(mode="after")

@@ -9,11 +9,15 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from lorewell.model.activate import Count
 from lorewell.model.base import Contract
 from lorewell.model.entry import OutletName, Position, Role
-from lorewell.model.text import Flag, Integer, Number, Text, check_json, fault
+from lorewell.model.text import Flag, Integer, Name, Number, Text, WholeText, check_json, fault
 
 DraftKind = Literal["character", "examples", "author_note", "chat", "input", "tool", "template"]
 MAX_MESSAGES = 10_000
 MAX_BLOCKS = 10_000
+# Of an answer: a name and a uid; what an entry's own field says, which is bounded by its object.
+_Label = Annotated[Text, Field(max_length=2_000)]
+_OutletText = Annotated[Text, Field(max_length=65_536)]
+_Texts = Annotated[tuple[WholeText, ...], Field(max_length=MAX_BLOCKS)]
 
 
 def _check_message(message: dict[str, Any]) -> dict[str, Any]:
@@ -105,15 +109,15 @@ class _FromAnswer(Contract):
 class SelectedBlock(_FromAnswer):
     """A block of a selection, as the answer has it."""
 
-    id: Text
-    title: Text = ""
-    content: Text
+    id: _Label
+    title: _Label = ""
+    content: WholeText
     position: Position
     depth: Annotated[Integer, Field(ge=0, le=10_000)] = 0
     role: Role = "system"
     order: Integer = 0
     outlet_name: OutletName | None = None
-    reason: Text
+    reason: _Label
 
     @model_validator(mode="after")
     def _check_outlet(self) -> Self:
@@ -125,18 +129,18 @@ class SelectedBlock(_FromAnswer):
 class ActiveEntry(_FromAnswer):
     """An active entry of the policy `sillytavern`, as the answer has it."""
 
-    id: Text
-    content: Text = ""
+    id: _Label
+    content: WholeText = ""
     order: Number | None = None
     position: Integer | None = None
-    reason: Text = ""
+    reason: _Label = ""
 
 
 class ActiveExample(_FromAnswer):
     """A text before (0) or after (1) the example messages, as the answer has it."""
 
     position: Annotated[Integer, Field(ge=0, le=1)]
-    content: Text
+    content: WholeText
 
 
 class ActiveDepthGroup(_FromAnswer):
@@ -144,7 +148,7 @@ class ActiveDepthGroup(_FromAnswer):
 
     depth: Any = None
     role: Any = None
-    entries: tuple[Text, ...]
+    entries: _Texts
 
     @model_validator(mode="after")
     def _check_free(self) -> Self:
@@ -157,13 +161,15 @@ class Activation(_FromAnswer):
     """What the policy `sillytavern` answered; the whole answer may be given."""
 
     activated: Annotated[tuple[ActiveEntry, ...], Field(max_length=MAX_BLOCKS)] = ()
-    world_info_before: Text = ""
-    world_info_after: Text = ""
+    world_info_before: WholeText = ""
+    world_info_after: WholeText = ""
     examples: Annotated[tuple[ActiveExample, ...], Field(max_length=MAX_BLOCKS)] = ()
     depth_groups: Annotated[tuple[ActiveDepthGroup, ...], Field(max_length=MAX_BLOCKS)] = ()
-    authors_note_top: tuple[Text, ...] = ()
-    authors_note_bottom: tuple[Text, ...] = ()
-    outlets: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
+    authors_note_top: _Texts = ()
+    authors_note_bottom: _Texts = ()
+    outlets: Annotated[dict[_OutletText, _Texts], Field(max_length=MAX_BLOCKS)] = Field(
+        default_factory=dict
+    )
     timed_state: Annotated[dict[str, Any], AfterValidator(_check_free)] = Field(
         default_factory=dict
     )
@@ -182,7 +188,7 @@ class AssembleRequest(AssembleOptions):
     draft: Annotated[tuple[DraftMessage, ...], Field(max_length=MAX_MESSAGES)]
     blocks: Annotated[tuple[SelectedBlock, ...], Field(max_length=MAX_BLOCKS)] = ()
     sillytavern: Activation | None = None
-    tokenizer: Text | None = None
+    tokenizer: Name | None = None
 
     @model_validator(mode="after")
     def _check_one_selection(self) -> Self:

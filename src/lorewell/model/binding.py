@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.book import BookCreate
 from lorewell.model.entry import Level
-from lorewell.model.select import BookRef, lower_uuid
-from lorewell.model.text import Flag, Integer, Text, fault, pointer
+from lorewell.model.select import BookId, BookRef
+from lorewell.model.text import Flag, Integer, fault, pointer
 
 Policy = Literal["native", "sillytavern", "replica"]
 PolicyChoice = Literal["auto", "native", "sillytavern", "replica"]
@@ -24,7 +24,7 @@ _REPLICA_FORMAT = "replica"
 class Binding(Contract):
     """A book that a prompt uses; without `revision` it follows the book's head."""
 
-    book_id: Annotated[Text, AfterValidator(lower_uuid)]
+    book_id: BookId
     revision: Annotated[Integer, Field(ge=1)] | None = None
     position: Level = 0
     enabled: Flag = True

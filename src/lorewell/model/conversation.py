@@ -10,7 +10,6 @@ from lorewell.model.activate import (
     AttachedBook,
     BookSource,
     Count,
-    Name,
     SillyTavernRequest,
     SillyTavernScene,
 )
@@ -18,10 +17,10 @@ from lorewell.model.base import Contract
 from lorewell.model.book import BookCreate
 from lorewell.model.preview import ChangedBook, kind_of
 from lorewell.model.records import Timestamp
-from lorewell.model.text import Flag, Identifier, Integer, Number
+from lorewell.model.text import Flag, Identifier, Integer, Name, Number
 
 CONVERSATION_PATTERN = "^[^/]{1,200}$"  # it is a segment of a path
-ConversationId = Annotated[Identifier, Field(pattern=CONVERSATION_PATTERN)]
+ConversationId = Annotated[Identifier, Field(max_length=200, pattern=CONVERSATION_PATTERN)]
 PromptName = Annotated[Identifier, Field(min_length=1, max_length=200)]
 
 

@@ -60,6 +60,7 @@ Keys = Annotated[
     tuple[Annotated[Text, Field(max_length=MAX_KEY_CHARS)], ...], Field(max_length=MAX_KEYS)
 ]
 ConditionText = Annotated[Text, Field(max_length=500)]
+_ConditionTexts = Annotated[tuple[ConditionText, ...], Field(max_length=50)]
 EntryId = Annotated[Identifier, Field(min_length=1, max_length=150)]
 Level = Annotated[Integer, Field(ge=-1_000_000, le=1_000_000)]
 OutletName = Annotated[Text, Field(min_length=1, max_length=100)]
@@ -89,9 +90,8 @@ class Entry(Contract):
     scan_depth: Annotated[Integer, Field(ge=0, le=100)] | None = None
     conditions: Annotated[tuple[Condition, ...], Field(max_length=20)] = ()
     conditions_text: Annotated[
-        tuple[ConditionText, ...],
-        Field(max_length=50),
-        BeforeValidator(_listed, json_schema_input_type=tuple[ConditionText, ...] | ConditionText),
+        _ConditionTexts,
+        BeforeValidator(_listed, json_schema_input_type=_ConditionTexts | ConditionText),
     ] = ()
     requires: Annotated[tuple[EntryId, ...], Field(max_length=20), Distinct] = ()
     priority: Level = 0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from lorewell.model.base import Contract
 from lorewell.model.book import MAX_ENTRIES, BookCreate
 from lorewell.model.entry import Entry, EntryId
-from lorewell.model.select import BookRef, SelectRequest, lower_uuid
-from lorewell.model.text import Integer, Text
+from lorewell.model.select import BookId, BookRef, SelectRequest
+from lorewell.model.text import Integer
 
-BookId = Annotated[Text, AfterValidator(lower_uuid)]
 RevisionNumber = Annotated[Integer, Field(ge=1)]
 
 

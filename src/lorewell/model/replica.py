@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -19,14 +18,17 @@ from pydantic import (
     model_validator,
 )
 
+from lorewell.model.base import Bounded
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
 from lorewell.model.text import (
     Identifier,
     Integer,
+    Name,
     StateObject,
     Text,
+    WholeText,
     canonical_json,
     check_json,
     fault,
@@ -69,10 +71,10 @@ WarningCode = Literal[
 ]
 
 
-class _Foreign(BaseModel):
+class _Foreign(Bounded):
     """A value of a foreign protocol: members that we do not know are passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", validate_by_name=True)
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
 
 def _with_nulls(schema: dict[str, Any]) -> None:
@@ -118,6 +120,9 @@ _MESSAGE_SCHEMA = {
 }
 
 
+_Message = Annotated[WholeText, BeforeValidator(_text_of), WithJsonSchema(_MESSAGE_SCHEMA)]
+
+
 def _check_books(books: dict[str, Any]) -> dict[str, Any]:
     check_json(books)
     return books
@@ -129,8 +134,8 @@ class ReplicaBookRef(_Foreign):
     `revision` counts for a stored book; without it, it is its latest one.
     """
 
-    id: Text | None = None
-    name: Text | None = None
+    id: Name | None = None
+    name: Name | None = None
     revision: Annotated[Integer, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
@@ -151,7 +156,7 @@ class WorldBookData(_Nullable):
     global_books: Annotated[tuple[ReplicaBookRef, ...], Field(max_length=MAX_BOOKS)] = Field(
         default=(), alias="globalBooks"
     )
-    character_book_id: Text | None = Field(default=None, alias="characterBookId")
+    character_book_id: Name | None = Field(default=None, alias="characterBookId")
 
 
 class DynamicTable(_Nullable):
@@ -175,11 +180,10 @@ class ReplicaRequest(_Nullable):
     """
 
     world_book_data: WorldBookData = Field(default_factory=WorldBookData, alias="worldBookData")
-    mes: Text = ""
-    chat_history: Annotated[
-        tuple[Annotated[Text, BeforeValidator(_text_of), WithJsonSchema(_MESSAGE_SCHEMA)], ...],
-        Field(max_length=MAX_HISTORY),
-    ] = Field(default=(), alias="chatHistory")
+    mes: WholeText = ""
+    chat_history: Annotated[tuple[_Message, ...], Field(max_length=MAX_HISTORY)] = Field(
+        default=(), alias="chatHistory"
+    )
     dynamic_table_data: DynamicTable = Field(default_factory=DynamicTable, alias="dynamicTableData")
     seed: Annotated[Text, Field(max_length=200)] = "0"
     char: Annotated[Text, Field(max_length=500)] | None = None

@@ -8,8 +8,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, RootModel, model_validator
 
+from lorewell.model.base import Bounded
 from lorewell.model.entry import EntryId
 from lorewell.model.text import Text, check_json, fault, is_blank
 
@@ -46,10 +47,10 @@ def _drop_nulls(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees a
     return value
 
 
-class _Given(BaseModel):
+class _Given(Bounded):
     """An object of a foreign protocol; what is null counts as missing."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     @model_validator(mode="before")
     @classmethod

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.select import BookRef, check_distinct_books
-from lorewell.model.text import Flag, Integer, Text
+from lorewell.model.text import Flag, Integer, Name, Text, WholeText
 
 SearchMode = Literal["lexical", "vector", "hybrid"]
 
@@ -58,8 +58,8 @@ class SearchResponse(Contract):
 class TokenCountRequest(Contract):
     """Texts to be counted, in a bundled encoding."""
 
-    texts: Annotated[tuple[Text, ...], Field(min_length=1, max_length=1_000)]
-    tokenizer: Text | None = None
+    texts: Annotated[tuple[WholeText, ...], Field(min_length=1, max_length=1_000)]
+    tokenizer: Name | None = None
 
 
 class TokenCounts(Contract):

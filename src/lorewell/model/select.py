@@ -28,10 +28,14 @@ def lower_uuid(text: str) -> str:
     return text.lower() if is_uuid(text) else text
 
 
+# Any other text than a UUID is one that no book has.
+BookId = Annotated[Text, Field(max_length=200), AfterValidator(lower_uuid)]
+
+
 class BookRef(Contract):
     """A book to select from; without `revision` its latest one."""
 
-    book_id: Annotated[Text, AfterValidator(lower_uuid)]
+    book_id: BookId
     revision: Annotated[Integer, Field(ge=1)] | None = None
 
 
@@ -78,9 +82,9 @@ class SelectRequest(Contract):
     max_entries: Annotated[Integer, Field(ge=1, le=200)] = 50
     max_recursion_rounds: Annotated[Integer, Field(ge=0, le=5)] = 2
     seed: Annotated[Text, Field(max_length=200)] = "0"
-    template_vars: dict[Literal["char", "user"], Annotated[Text, Field(max_length=500)]] = Field(
-        default_factory=dict
-    )
+    template_vars: Annotated[
+        dict[Literal["char", "user"], Annotated[Text, Field(max_length=500)]], Field(max_length=2)
+    ] = Field(default_factory=dict)
     placement_capabilities: PlacementCapabilities | None = None
     explain: Explain = "full"
     recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None

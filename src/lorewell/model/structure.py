@@ -1,79 +1,122 @@
-"""How many values a JSON text holds and how deep they nest, told before anything is built of it.
+"""How much a JSON text holds and how deep it nests, counted before it is parsed.
 
-A value of two bytes takes dozens of bytes of memory once it is built. So a text is scanned first:
-in pieces, as a single call on a long text would keep all other threads waiting.
+A value takes up to 100 times the memory of its text, and the parser can't be interrupted.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-PIECE_BYTES: Final = 65_536
+from lorewell.errors import JsonTooLargeError
 
+MAX_VALUES: Final = 2_000_000
+
+SLICE_CHARS: Final = 65_536
 _BRACKETS: Final = b"[]{}"
-_NO_BRACKET: Final = bytes(set(range(256)) - set(_BRACKETS))
-_ROW: Final = bytes.maketrans(_BRACKETS, b"||||")
-_NOT_IN_ROW: Final = bytes(set(range(256)) - set(_BRACKETS) - set(b","))
-_STEPS: Final = bytes.maketrans(
-    b"[{]}", b"\x01\x01\xff\xff"
-)  # as signed bytes: one deeper, one less
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one deeper, less
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(_BRACKETS))
+_BARS: Final = bytes.maketrans(_BRACKETS, b"||||")
+_NO_COMMAS: Final = bytes(set(range(256)) - set(_BRACKETS) - set(b","))
 
 
 class Structure(NamedTuple):
-    """What a scan of a JSON text found.
+    """What a text holds.
 
     Attributes:
-        values: how many values there are at most; names of members are none.
-        nesting: how deep lists and objects nest.
-        row: values in a row that are neither lists nor objects, at most. A parser in C builds them
-            in one go.
+        values: how many values and names there are at most; commas, colons and opening brackets
+            outside of strings, and one.
+        depth: how deep brackets nest.
+        begins, lowest: of each slice of the text, where it begins and how deep it is at least.
     """
 
     values: int
-    nesting: int
-    row: int
+    depth: int
+    begins: list[int]
+    lowest: list[int]
+
+    def is_long(self, at: int, depth: int) -> bool:
+        """Return whether a list or object fills the next slice of the text.
+
+        Args:
+            at: where its opening bracket is.
+            depth: how deep what it holds is.
+        """
+        following = bisect_right(self.begins, at)
+        return following < len(self.lowest) and self.lowest[following] >= depth
 
 
-def scan_structure(
-    data: bytes, *, most_values: int, paused: Callable[[], None] | None = None
+def measure(
+    text: str,
+    *,
+    max_values: int,
+    max_row: int | None = None,
+    paused: Callable[[], None] | None = None,
 ) -> Structure:
-    r"""Return how much there is in a JSON text; what is no JSON is scanned as if it were.
+    """Return what a JSON text holds; also of what is no JSON, up to its first fault.
 
     Args:
-        data: the text in UTF-8.
-        most_values: once there are more, the scan ends.
-        paused: called after each piece; it may raise.
+        text: is read in slices.
+        max_values: how many values and names there may be.
+        max_row: how many numbers, texts and members with such values may follow one another, as a
+            parser in C builds them in one go; None is any number.
+        paused: called after each slice; it may raise.
 
-    >>> scan_structure(b'{"a,\\"[": [1, 2]}', most_values=10)
-    Structure(values=4, nesting=2, row=2)
+    Raises:
+        JsonTooLargeError: there are more than `max_values` values and names, or `max_row` values
+            in a row.
+
+    >>> structure = measure('{"a": [1, "[[["]}', max_values=10)
+    >>> structure.values, structure.depth
+    (5, 2)
     """
-    values, depth, deepest = 1, 0, 0
-    row, longest = 1, 1
-    is_text = False
-    carried = b""
-    for start in range(0, len(data), PIECE_BYTES):
-        piece = carried + data[start : start + PIECE_BYTES]
-        # A backslash that begins an escape stays with what it escapes.
-        carried = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
-        piece = piece[: len(piece) - len(carried)]
-        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        bare = b"".join(parts[is_text::2])
-        is_text ^= len(parts) % 2 == 0
-        values += bare.count(b",") + bare.count(b"[") + bare.count(b"{")
-        first, *others = bare.translate(_ROW, _NOT_IN_ROW).split(b"|")
-        row += len(first)
-        if others:
-            longest = max(longest, row, 1 + max(map(len, others)))
-            row = 1 + len(others[-1])
-        brackets = array("b", bare.translate(_STEPS, _NO_BRACKET))
-        if brackets:
-            deepest = max(deepest, *accumulate(brackets, initial=depth))
-            depth += sum(brackets)
+    values, depth, deepest, row = 1, 0, 0, 1
+    begins: list[int] = []
+    lowest: list[int] = []
+    for begin, outside in _outside_of_strings(text):
+        signs = outside.encode(errors="replace")
+        brackets = signs.translate(_STEPS, _NO_BRACKETS)
+        levels = list(accumulate(array("b", brackets), initial=depth))
+        begins.append(begin)
+        lowest.append(min(levels))
+        depth, deepest = levels[-1], max(deepest, *levels)
+        values += outside.count(",") + outside.count(":") + brackets.count(b"\x01")
+        if values > max_values:
+            raise JsonTooLargeError(
+                f"The JSON holds more than {max_values:,} values and names, the limit.",
+                limit_values=max_values,
+            )
+        if max_row is not None:
+            row = _check_row(signs, row, max_row)
         if paused is not None:
             paused()
-        if values > most_values:
-            break
-    return Structure(values, deepest, max(row, longest))
+    return Structure(values, deepest, begins, lowest)
+
+
+def _check_row(signs: bytes, row: int, max_row: int) -> int:
+    """Return how many values in a row a slice ends with, after so many before it."""
+    first, *others = signs.translate(_BARS, _NO_COMMAS).split(b"|")
+    row += len(first)
+    longest = max([row, *(1 + len(commas) for commas in others)])
+    if longest > max_row:
+        raise JsonTooLargeError(
+            f"The JSON holds more than {max_row:,} numbers or texts in a row, the limit.",
+            limit_values=max_row,
+        )
+    return 1 + len(others[-1]) if others else row
+
+
+def _outside_of_strings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield where each slice of the text begins, and what of it stands outside of strings."""
+    begin, is_inside = 0, False
+    while begin < len(text):
+        part = text[begin : begin + SLICE_CHARS]
+        if (len(part) - len(part.rstrip("\\"))) % 2:  # its last character escapes the next one
+            part = text[begin : begin + SLICE_CHARS + 1]
+        pieces = part.replace("\\\\", "").replace('\\"', "").split('"')
+        yield begin, "".join(pieces[is_inside::2])
+        is_inside ^= len(pieces) % 2 == 0
+        begin += len(part)

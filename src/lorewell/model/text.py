@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Annotated, Any
@@ -58,8 +58,12 @@ def _check_text(text: str) -> str:
     return text
 
 
+# All that Unicode calls controls, Cc.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
 def _check_identifier(text: str) -> str:
-    if any(unicodedata.category(character) == "Cc" for character in text):
+    if CONTROLS.search(text):
         raise fault("", "must hold no control characters")
     return text
 
@@ -71,6 +75,10 @@ def _keep_integer(value: Any, handler: Any) -> Any:  # noqa: ANN401  a pydantic 
 
 Text = Annotated[str, Field(strict=True), AfterValidator(_check_text)]
 Identifier = Annotated[Text, AfterValidator(_check_identifier)]
+# Texts that only a body's size bounds: those that are put together from many entries or messages.
+MAX_WHOLE_CHARS = 10_000_000
+WholeText = Annotated[Text, Field(max_length=MAX_WHOLE_CHARS)]
+Name = Annotated[Text, Field(max_length=500)]
 Flag = Annotated[bool, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True)]
 # Integer or decimal, kept in the form it was given, so that 100 is never stored as 100.0.

@@ -45,5 +45,8 @@ def read_config(document: Mapping[str, object]) -> WorldbookConfig | None:
     try:
         return parse_model(WorldbookConfig, block)
     except ValidationFailedError as error:
-        below = (fault._replace(pointer=pointer(BLOCK) + fault.pointer) for fault in error.faults)
-        raise ValidationFailedError.at(*below) from error
+        raise error.moved(_in_block) from error
+
+
+def _in_block(fault: Fault) -> Fault:
+    return fault._replace(pointer=pointer(BLOCK) + fault.pointer)

@@ -27,7 +27,7 @@ from lorewell.errors import (
     UpstreamUnavailableError,
 )
 from lorewell.http import gateway_headers as names
-from lorewell.http.bodies import read_body
+from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
 from lorewell.http.completion_body import Completion
 from lorewell.http.openapi import any_body, told
@@ -146,10 +146,14 @@ async def _enter(request: Request) -> tuple[Gateway, Entered]:
 
 
 async def _read(request: Request) -> Completion:
-    body = await read_body(request, shared(request).settings)
-    if len(body) < _SMALL_BYTES:
-        return Completion.parse(body)
-    return await asyncio.to_thread(Completion.parse, body)
+    settings = shared(request).settings
+    body = await read_body(request, settings)
+
+    def parse() -> Completion:
+        with naming_the_limit(settings):
+            return Completion.parse(body, max_values=settings.max_json_values)
+
+    return parse() if len(body) < _SMALL_BYTES else await asyncio.to_thread(parse)
 
 
 def _turn_of(request: Request, completion: Completion) -> ChatTurn:

@@ -27,7 +27,6 @@ from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
 from lorewell.model.live import Occasion
 
 TAG = "replica"
-MAX_BYTES = 16 * 1024 * 1024  # spec/replica.md §6.2
 _PROBLEMS = (BindingInvalidError, PolicyMismatchError, SnapshotTooLargeError)
 _GONE = (BookNotFoundError, RevisionNotFoundError)
 
@@ -55,7 +54,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
 
     Who watches the prompt that it is for is told of it: that of the query, else that of the body.
     """
-    request = await call.body(ReplicaRequest, MAX_BYTES)
+    request = await call.body(ReplicaRequest)
     occasion = Occasion.of(prompt_id or request.prompt_id, "replica")
     found = await activate(call.services, call.tenant_id, request, occasion)
     call.shared.metrics.activated(found)
@@ -83,6 +82,6 @@ async def get_replica_activation(call: Reading, activation_id: ActivationId) -> 
 )
 async def preview_replica(call: Reading) -> Response:
     """Activate from books of which some entries are other than stored; nothing is kept."""
-    request = await call.body(ReplicaPreview, MAX_BYTES)
+    request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
     return await answer_written(found, parts=len(found.decisions))
