@@ -6,6 +6,7 @@ Source: spec/native.md §11.2, §11.4.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from lorewell.engine.sillytavern import Imported, form_of, import_entry
 from lorewell.engine.steps import Steps
-from lorewell.errors import MAX_FAULTS, Fault, ImportInvalidError, ValidationFailedError
+from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.losses import holds_nothing
@@ -23,7 +24,8 @@ from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
 from lorewell.model.entry import Entry
 from lorewell.model.imports import LossReason
-from lorewell.model.parse import nesting, parse_model
+from lorewell.model.parse import parse_model
+from lorewell.model.structure import SLICE_CHARS, measure
 from lorewell.model.text import MAX_NESTING, Spend, is_blank, pointer, short_pointer
 
 MAX_NAME_CHARS = 300
@@ -36,7 +38,7 @@ _ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its
 UNTITLED = "Untitled"
 _SUFFIX_CHARS = len("-5000")
 _STEPS_AN_ENTRY = 100
-_BYTES_A_STEP = 100
+_CHARS_A_STEP = 100
 # Of a book, with the marks by which programs know their files; the rest of it has no effect here.
 _READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
 # What a repair loses; the others say the same in another form.
@@ -102,7 +104,7 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
         made = parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
         at = short_pointer(*lorebook.at)
-        raise error.moved(lambda fault: fault._replace(pointer=at)) from error
+        raise error.moved(lambda fault: Fault(at, fault.detail)) from error
     if depth > MAX_NESTING - _ADDED_NESTING and _nesting(made, notes.steps) > MAX_NESTING:
         raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
     return made
@@ -111,8 +113,8 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) 
 def _nesting(book: BookCreate, steps: Steps) -> int:
     """Return how deep the JSON of a book nests."""
     text = book.model_dump_json()
-    steps.spend("bytes", len(text) // _BYTES_A_STEP)
-    return nesting(text)
+    paused = partial(steps.spend, "bytes", SLICE_CHARS // _CHARS_A_STEP)
+    return measure(text, max_values=sys.maxsize, paused=paused).depth
 
 
 def _metadata(namer: _Namer, *, has_entries: bool) -> dict[str, Any]:
@@ -247,16 +249,16 @@ def _checked(
     """
     found: list[Entry] = []
     faults: list[Fault] = []
-    count = 0
+    more = 0
     for entry, source in zip(entries, sources, strict=True):
         try:
             found.append(parse_model(Entry, entry, spend=spend))
         except ValidationFailedError as error:
-            count += error.fault_count
-            listed = error.listed_faults[: MAX_FAULTS - len(faults)]
-            faults += (_in_file(fault, source) for fault in listed)
+            listed = [_in_file(fault, source) for fault in error.faults if fault.pointer]
+            more += error.fault_count - len(listed)
+            faults += listed
     if faults:
-        raise ValidationFailedError.at(*faults, more=count - len(faults))
+        raise ValidationFailedError.at(*faults, more=more)
     return found
 
 

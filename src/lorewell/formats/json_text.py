@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from lorewell.engine.steps import Steps
@@ -22,7 +23,8 @@ from lorewell.model.text import MAX_NESTING
 
 Pairs: TypeAlias = list[tuple[str, Any]]
 
-MAX_VALUES: Final = 1_000_000  # and names, of a document; the densest real one would hold 300,000
+# Of a document, names counted; the densest real one, were it 16 MiB, would hold 300,000.
+MAX_VALUES: Final = 1_000_000
 MAX_ROW: Final = 100_000  # of them that are neither lists nor objects, as they are built in one go
 
 # What is kept is taken in runs: long ones, so that a text of a million strings is not a million
@@ -104,7 +106,7 @@ def read_json(text: str, notes: Notes) -> Document:
     Raises:
         MalformedJsonError: it is no JSON even so, holds NaN, Infinity or an integer of more than
             4,300 digits, or nests deeper than 100.
-        ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` in a row.
+        ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
         TooExpensiveError: `notes.steps` are spent.
 
     Source: spec/formats.md §0.1, §0.5.
@@ -176,32 +178,25 @@ def _pass_comma(_text: str, at: int) -> tuple[int, str]:
 
 
 def check_structure(text: str, steps: Steps) -> int:
-    """Return how deep the JSON nests; 0 for what begins neither as a list nor an object.
+    """Return how deep the JSON nests; 0 for what begins neither as a list nor as an object.
 
     Raises:
         MalformedJsonError: deeper than 100.
-        ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` in a row.
+        ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` values
+            in a row.
         TooExpensiveError: the steps are spent.
     """
     if not _COLLECTION.match(text):
         return 0
+    paused = partial(steps.spend, "bytes", SLICE_CHARS // _CHARS_A_STEP)
     try:
-        found = measure(
-            text,
-            max_values=MAX_VALUES,
-            watch=lambda: steps.spend("bytes", SLICE_CHARS // _CHARS_A_STEP),
-        )
+        found = measure(text, max_values=MAX_VALUES, max_row=MAX_ROW, paused=paused)
     except JsonTooLargeError as error:
-        message = (
-            f"The JSON holds more than {MAX_VALUES:,} values and names, the limit for one file."
-        )
-        raise ImportInvalidError(message, limit_values=MAX_VALUES) from error
+        limit = error.details["limit_values"]
+        raise ImportInvalidError(str(error), limit_values=limit) from error
     if found.depth > MAX_NESTING:
         message = f"The JSON nests deeper than {MAX_NESTING}."
         raise MalformedJsonError(message)
-    if found.row > MAX_ROW:
-        message = f"The JSON holds more than {MAX_ROW:,} numbers or texts in a row, the limit."
-        raise ImportInvalidError(message, limit_values=MAX_ROW)
     steps.spend("values", found.values)
     return found.depth
 

@@ -17,10 +17,10 @@ MAX_VALUES: Final = 2_000_000
 
 SLICE_CHARS: Final = 65_536
 _BRACKETS: Final = b"[]{}"
-_ROW: Final = bytes.maketrans(_BRACKETS, b"||||")
-_NOT_IN_ROW: Final = bytes(set(range(256)) - set(_BRACKETS) - set(b","))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one deeper, less
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(_BRACKETS))
+_BARS: Final = bytes.maketrans(_BRACKETS, b"||||")
+_NO_COMMAS: Final = bytes(set(range(256)) - set(_BRACKETS) - set(b","))
 
 
 class Structure(NamedTuple):
@@ -30,14 +30,11 @@ class Structure(NamedTuple):
         values: how many values and names there are at most; commas, colons and opening brackets
             outside of strings, and one.
         depth: how deep brackets nest.
-        row: values in a row that are neither lists nor objects, at most. Python's parser builds
-            them in one go.
         begins, lowest: of each slice of the text, where it begins and how deep it is at least.
     """
 
     values: int
     depth: int
-    row: int
     begins: list[int]
     lowest: list[int]
 
@@ -52,23 +49,31 @@ class Structure(NamedTuple):
         return following < len(self.lowest) and self.lowest[following] >= depth
 
 
-def measure(text: str, *, max_values: int, watch: Callable[[], None] | None = None) -> Structure:
+def measure(
+    text: str,
+    *,
+    max_values: int,
+    max_row: int | None = None,
+    paused: Callable[[], None] | None = None,
+) -> Structure:
     """Return what a JSON text holds; also of what is no JSON, up to its first fault.
 
     Args:
-        text: the text.
-        max_values: how many values and names it may hold.
-        watch: called after each slice of `SLICE_CHARS`; what it raises passes through.
+        text: is read in slices.
+        max_values: how many values and names there may be.
+        max_row: how many numbers, texts and members with such values may follow one another, as a
+            parser in C builds them in one go; None is any number.
+        paused: called after each slice; it may raise.
 
     Raises:
-        JsonTooLargeError: there are more than `max_values` values and names.
+        JsonTooLargeError: there are more than `max_values` values and names, or `max_row` values
+            in a row.
 
     >>> structure = measure('{"a": [1, "[[["]}', max_values=10)
-    >>> structure.values, structure.depth, structure.row
-    (5, 2, 2)
+    >>> structure.values, structure.depth
+    (5, 2)
     """
-    values, depth, deepest = 1, 0, 0
-    row, longest = 1, 1
+    values, depth, deepest, row = 1, 0, 0, 1
     begins: list[int] = []
     lowest: list[int] = []
     for begin, outside in _outside_of_strings(text):
@@ -78,20 +83,30 @@ def measure(text: str, *, max_values: int, watch: Callable[[], None] | None = No
         begins.append(begin)
         lowest.append(min(levels))
         depth, deepest = levels[-1], max(deepest, *levels)
-        first, *others = signs.translate(_ROW, _NOT_IN_ROW).split(b"|")
-        row += len(first)
-        if others:
-            longest = max(longest, row, 1 + max(map(len, others)))
-            row = 1 + len(others[-1])
         values += outside.count(",") + outside.count(":") + brackets.count(b"\x01")
         if values > max_values:
             raise JsonTooLargeError(
                 f"The JSON holds more than {max_values:,} values and names, the limit.",
                 limit_values=max_values,
             )
-        if watch is not None:
-            watch()
-    return Structure(values, deepest, max(row, longest), begins, lowest)
+        if max_row is not None:
+            row = _check_row(signs, row, max_row)
+        if paused is not None:
+            paused()
+    return Structure(values, deepest, begins, lowest)
+
+
+def _check_row(signs: bytes, row: int, max_row: int) -> int:
+    """Return how many values in a row a slice ends with, after so many before it."""
+    first, *others = signs.translate(_BARS, _NO_COMMAS).split(b"|")
+    row += len(first)
+    longest = max([row, *(1 + len(commas) for commas in others)])
+    if longest > max_row:
+        raise JsonTooLargeError(
+            f"The JSON holds more than {max_row:,} numbers or texts in a row, the limit.",
+            limit_values=max_row,
+        )
+    return 1 + len(others[-1]) if others else row
 
 
 def _outside_of_strings(text: str) -> Iterator[tuple[int, str]]:
