@@ -32,7 +32,7 @@ from siege.service import MIB, Neighbours, People, Watched, besieged, neighbours
 from siege.verdict import GRACE_S, faults_of, late, shown
 
 TESTS = Path(__file__).resolve().parents[1]
-SECONDS = float(os.environ.get("LOREWELL_SIEGE_SECONDS", "5"))
+SECONDS = float(os.environ.get("LOREWELL_SIEGE_SECONDS", "3"))
 ONLY = [each.strip() for each in os.environ.get("LOREWELL_SIEGE_ONLY", "").split(",") if each]
 MOST_BYTES = 1_000 * MIB
 MARGIN_S = 3.0
