@@ -104,6 +104,15 @@ class Settings(BaseSettings):
         48 * _MIB, description="Bytes of all files of one request at most."
     )
     max_body_bytes: Size = Field(48 * _MIB, description="Bytes of a request's body at most.")
+    max_bodies_bytes: Size = Field(
+        256 * _MIB,
+        description="Bytes of all bodies that a process holds at once; of one tenant half.",
+    )
+    max_unread_bytes: Size = Field(
+        128 * _MIB,
+        description="Bytes of all answers above 64 KiB that wait for their clients to read them, "
+        "of each process; of one tenant half.",
+    )
     max_turn_bytes: Size = Field(
         24 * _MIB, description="Bytes of the body of a turn without inline native books at most."
     )

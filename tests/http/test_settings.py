@@ -24,6 +24,8 @@ OTHERS = {
     "max_file_bytes": 1,
     "max_files_bytes": 2,
     "max_body_bytes": 3,
+    "max_bodies_bytes": 256 * 1024 * 1024,
+    "max_unread_bytes": 128 * 1024 * 1024,
     "max_turn_bytes": 20,
     "max_json_values": 21,
     "max_snapshot_entries": 4,

@@ -31,6 +31,7 @@ from lorewell.http import openapi
 from lorewell.http.calls import Shared, answer_json
 from lorewell.http.direct import Direct
 from lorewell.http.guard import Guard
+from lorewell.http.held import held_of
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, answer_error, status_of
@@ -125,6 +126,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         metrics=metrics,
         cache=services.cache,
         computing=services.computing,
+        held=held_of(settings),
         live=live_counts,
     )
     app.add_exception_handler(LorewellError, _answer_error)

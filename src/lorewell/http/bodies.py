@@ -19,6 +19,7 @@ from lorewell.errors import (
     StorageUnavailableError,
     UnsupportedMediaTypeError,
 )
+from lorewell.http.held import BODY, Hold
 from lorewell.http.limits import limit_of
 from lorewell.model.parse import parse_json, parse_model
 from lorewell.settings import Settings, env_name
@@ -52,16 +53,19 @@ async def receive_body(
         BodyTooLargeError: it is larger than the limit of its route; no more than that was read,
             and nothing of it if its length was declared.
         RequestTimeoutError: the sender is too slow.
+        OverloadedError: with all others it would be too much to hold.
         StorageUnavailableError: there is no room to keep it meanwhile.
     """
     limit = limit_of(request.scope["route"].path_format)
     limit.check(declared_bytes(request.headers), settings)
+    hold: Hold = request.scope["state"][BODY]
     received, begin = 0, asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(settings.body_timeout_s) as patience:
             async for piece in request.stream():
                 received += len(piece)
                 limit.check(received, settings)
+                hold.add(len(piece))
                 earned_s = settings.body_timeout_s + received / _LEAST_BYTES_PER_S
                 patience.reschedule(begin + earned_s)
                 sink(piece)

@@ -15,6 +15,7 @@ from lorewell.app.access import Need, Rights, authorise
 from lorewell.app.imports import File
 from lorewell.app.services import Services
 from lorewell.http.bodies import Watch, read_model
+from lorewell.http.held import TENANT
 from lorewell.http.metrics import Metrics
 from lorewell.http.multipart import read_files
 from lorewell.http.parameters import TenantId
@@ -105,7 +106,8 @@ async def _allowed(request: Request, need: Need) -> Call:
     # Before anything is looked up, and before any of the body is read.
     common = shared(request)
     rights = await authorise(common.services, request.headers.get("authorization"), need)
-    return Call(request=request, shared=common, tenant_id=need.tenant_id or "", rights=rights)
+    tenant_id = request.scope["state"][TENANT] = need.tenant_id or ""
+    return Call(request=request, shared=common, tenant_id=tenant_id, rights=rights)
 
 
 async def reading(request: Request, tenant_id: TenantId) -> Call:

@@ -18,8 +18,9 @@ from structlog.typing import FilteringBoundLogger
 from lorewell.app.cache import BookCache
 from lorewell.app.computing.pool import Computing, caller_leaves
 from lorewell.app.live.hub import LiveCounts
-from lorewell.errors import LorewellError, StorageUnavailableError
+from lorewell.errors import LorewellError, OverloadedError, StorageUnavailableError
 from lorewell.http.bodies import declared_bytes
+from lorewell.http.held import BODY, HeldOfProcess, Hold
 from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
 
@@ -34,6 +35,7 @@ _MAX_ID_CHARS = 100
 _SMALL_BYTES = 65_536
 _LINGER_BYTES = 4 * 1024 * 1024
 _LINGER_S = 1.0
+_PIECE_BYTES = 65_536  # about as many as the server takes before it waits for the client
 
 
 class BrokenOff(Exception):  # noqa: N818  it is no error of ours
@@ -53,10 +55,11 @@ class Observe:
         metrics: Metrics,
         cache: BookCache,
         computing: Computing,
+        held: HeldOfProcess,
         live: LiveCounts | None = None,
     ) -> None:
         self._app, self._metrics, self._cache, self._live = app, metrics, cache, live
-        self._computing = computing
+        self._computing, self._held = computing, held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -69,7 +72,9 @@ class Observe:
         begin = perf_counter()
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        exchange = _Exchange(scope, receive, send, request_id)
+        body, answer = Hold(self._held.bodies, scope), Hold(self._held.answers, scope)
+        scope["state"][BODY] = body
+        exchange = _Exchange(scope, receive, send, answer)
         token = caller_leaves.set(exchange.wait_until_gone)
         try:
             await self._app(scope, exchange.receive, exchange.send)
@@ -78,9 +83,11 @@ class Observe:
         except Exception as error:  # noqa: BLE001  the last resort: it is logged and answered
             log_failure(error, request_id)
             if not exchange.status:
-                answer = answer_error(LorewellError("Unexpected."), scope)
-                await answer(scope, receive, exchange.send)
+                unexpected = answer_error(LorewellError("Unexpected."), scope)
+                await unexpected(scope, receive, exchange.send)
         finally:
+            body.let_go()
+            answer.let_go()
             caller_leaves.reset(token)
             self._tell(scope, exchange.status or _GONE, perf_counter() - begin)
 
@@ -148,10 +155,14 @@ class _Exchange:
     An answer that is given before the body has been read ends the connection, or all of the body
     would have to be read to find the next request. What has been sent meanwhile is read for a
     moment: closing at once would take the answer away from a client that is still sending.
+
+    A large answer goes to the server in pieces, as its client takes them, so all that it holds is
+    counted until then.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
-        self._receive, self._send, self._request_id = receive, send, request_id
+    def __init__(self, scope: Scope, receive: Receive, send: Send, answer: Hold) -> None:
+        self._scope, self._receive, self._send, self._answer = scope, receive, send, answer
+        self._is_refused = False
         headers = Headers(scope=scope)
         self._unread = _has_large_body(headers)
         self._has_body = "transfer-encoding" in headers or declared_bytes(headers) > 0
@@ -177,17 +188,43 @@ class _Exchange:
         raise ClientDisconnect
 
     async def send(self, message: Message) -> None:
+        if self._is_refused:
+            return
         if message["type"] == "http.response.start":
+            try:
+                self._hold(message)
+            except OverloadedError as error:
+                await answer_error(error, self._scope)(self._scope, self.receive, self.send)
+                self._is_refused = True
+                return
             self.status = message["status"]
-            headers = _mark(message, self._request_id)
+            headers = _mark(message, self._scope["state"]["request_id"])
             if self._unread:
                 self._lingers = True
                 headers["Connection"] = "close"
-        elif self._lingers and not message.get("more_body"):
-            await self._send({**message, "more_body": True})
-            await self._linger()
-            message = {"type": "http.response.body"}
+        else:
+            message = await self._send_most(message)
+            if self._lingers and not message.get("more_body"):
+                await self._send({**message, "more_body": True})
+                await self._linger()
+                message = {"type": "http.response.body"}
         await self._send(message)
+
+    def _hold(self, message: Message) -> None:
+        size = declared_bytes(Headers(raw=message.get("headers", [])))
+        if size > _PIECE_BYTES and self._scope["method"] != "HEAD":
+            self._answer.add(size)
+
+    async def _send_most(self, message: Message) -> Message:
+        """Send all but the last piece of a body, each once the one before is taken; return that."""
+        body = message.get("body", b"")
+        begin = 0
+        while len(body) - begin > _PIECE_BYTES:
+            piece = body[begin : begin + _PIECE_BYTES]
+            await self._send({**message, "body": piece, "more_body": True})
+            await asyncio.sleep(0)  # it is written then
+            begin += _PIECE_BYTES
+        return {**message, "body": body[begin:]} if begin else message
 
     async def _linger(self) -> None:
         read = 0

@@ -31,6 +31,7 @@ from lorewell.http import gateway_headers as names
 from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
 from lorewell.http.completion_body import Completion
+from lorewell.http.held import TENANT
 from lorewell.http.openapi import any_body, told
 from lorewell.http.relay import Relay
 
@@ -156,6 +157,7 @@ async def _enter(request: Request) -> tuple[Gateway, Entered]:
         raise GatewayOffError(message)
     authorization = request.headers.get("authorization")
     entered = await enter(services, authorization, "read", usual_tenant=gateway.tenant_id)
+    request.scope["state"][TENANT] = entered.tenant_id
     return gateway, entered
 
 
