@@ -291,16 +291,18 @@ def test_a_pool_that_stops_refuses_what_waits_and_ends_what_runs() -> None:
         queued = asyncio.create_task(waiting.in_turn(pool))
         await asyncio.sleep(SOON)
         pool.refuse()
-        for refused in (queued, pool.run("b", lambda: None)):
+        for refused in (queued, pool.run("a", lambda: None)):
             with pytest.raises(OverloadedError, match="stopping"):
                 await refused
+        assert await pool.run("b", lambda: "the rest of a request") == "the rest of a request"
         assert not running.done()
         pool.end()
         with pytest.raises(OverloadedError, match="stopping"):
             await running
         await asyncio.to_thread(busy.ended.wait, 60)
-        with pytest.raises(OverloadedError, match="stopping"):
-            await pool.finish("b", lambda: None)
+        for refused in (pool.finish("b", lambda: None), pool.run("b", lambda: None)):
+            with pytest.raises(OverloadedError, match="stopping"):
+                await refused
 
     computing(use, replace(places(requests=4, tenant_requests=1), max_steps=10**9))
 

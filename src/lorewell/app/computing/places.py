@@ -54,11 +54,11 @@ class Places:
         Raises:
             OverloadedError: too many requests wait already, or no more are taken.
         """
-        if self._is_closed:
-            raise stopping()
         if tenant_id not in self._queues and self._has_room(tenant_id):
             self._take(tenant_id)
             return None
+        if self._is_closed:
+            raise stopping()
         self._make_room(tenant_id)
         waits = asyncio.get_running_loop().create_future()
         self._queues.setdefault(tenant_id, deque()).append(waits)
@@ -82,7 +82,7 @@ class Places:
         self._hand_out()
 
     def close(self) -> None:
-        """Refuse all that wait, and all that come."""
+        """Refuse all that wait, and all that would have to."""
         self._is_closed = True
         for queue in self._queues.values():
             for waits in queue:

@@ -293,7 +293,7 @@ class Computing:
                 gone.exception()  # seen
 
     def refuse(self) -> None:
-        """Refuse new requests and those that wait; those that compute go on."""
+        """Refuse those that wait, or would have to; what was begun may be finished."""
         self._places.close()
 
     def end(self) -> None:
