@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from lorewell.app.books import delete_book, get_revision, insert, publish
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model, prepare
 from lorewell.app.imports import File
 from lorewell.app.ports import Transaction
@@ -26,8 +27,9 @@ from lorewell.errors import (
     NotFoundError,
     RevisionConflictError,
 )
-from lorewell.formats import import_worldbook
+from lorewell.formats import ImportedBook, import_worldbook
 from lorewell.formats.export import export_book
+from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.formats.replica_entries import change_entry, show_entry, take_book, take_entry
 from lorewell.model import BookCreate, Entry, ImportReport
 from lorewell.model.parse import parse_model
@@ -226,12 +228,17 @@ async def import_into(services: Services, tenant_id: str, name: str, file: File)
     Raises:
         ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: the file can't be
             read, holds no book, or too much of one.
+        TooExpensiveError: reading it takes too many steps.
         InvalidDependencyError: what an entry requires is not there.
         RevisionConflictError: others changed the book all the time.
     """
-    found = await services.computing.run(
-        tenant_id, lambda: import_worldbook(file.data, name=file.name, new_id=services.new_id)
-    )
+
+    def read(turn: Turn) -> ImportedBook:
+        steps = turn.new_steps(MAX_IMPORT_STEPS)
+        return import_worldbook(file.data, name=file.name, new_id=services.new_id, steps=steps)
+
+    async with services.computing.long_turn(tenant_id) as turn:
+        found = await turn.run(lambda: read(turn))
     if not found.holds_book:
         message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
         raise ImportInvalidError(message, file=file.name)

@@ -12,6 +12,7 @@ from lorewell.errors import (
     IdempotencyConflictError,
     ImportInvalidError,
     InvalidDependencyError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import CREATED, OK, Reading, Writing, answer, answer_created
 from lorewell.http.examples import BOOK
@@ -52,6 +53,7 @@ async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) ->
         InvalidDependencyError,
         FileTooLargeError,
         BatchTooLargeError,
+        TooExpensiveError,
         gives={OK: ImportPreview},
         takes=file_body("file", 1),
     ),
@@ -71,6 +73,7 @@ async def preview_import(call: Reading) -> Response:
         IdempotencyConflictError,
         FileTooLargeError,
         BatchTooLargeError,
+        TooExpensiveError,
         gives={CREATED: CreateResult, OK: CreateResult},
         takes=file_body("files", _MAX_FILES),
         leads_to={"book": ("get_book", FIRST_BOOK)},
