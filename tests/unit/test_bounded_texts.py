@@ -122,7 +122,7 @@ WORK: dict[str, tuple[str, Callable[[], Work]]] = {
     ),
     "templates of queries": ("queries", queries),
     "outlets": ("outlets", outlets),
-    "blocks": ("escaping", lambda: (lambda steps: from_selection(blocks(), steps=steps))),
+    "blocks": ("escaping", lambda: lambda steps: from_selection(blocks(), steps=steps)),
 }
 
 
