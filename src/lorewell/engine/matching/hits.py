@@ -11,7 +11,7 @@ from lorewell.engine.matching.window import Haystack, Place
 from lorewell.engine.steps import Steps
 
 MOST_NOTED = MOST_TOLD  # places of one key; those beyond are searched again if anybody asks
-_COUNTED_AT_ONCE = 8  # tries; fewer are part of a look
+_FEW = 4  # places of a key; to try them is part of a look
 _NOT_LOOKED = Place(supplied=False, number=-1, span=(0, 0))
 
 
@@ -80,9 +80,9 @@ class Hits:
 
     def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> Place | None:
         length = self._lengths[key.pattern]
-        for tries, start in enumerate(self._starts(key.pattern, begin, starts), 1):
-            if tries % _COUNTED_AT_ONCE == 0:
-                self._steps.spend("keys", _COUNTED_AT_ONCE)
+        if len(starts) > _FEW:
+            self._steps.spend("keys", len(starts))
+        for start in self._starts(key.pattern, begin, starts):
             place = self.haystack.place(start, start + length, alone=key.whole_words)
             if place is not None:
                 return place
