@@ -19,7 +19,7 @@ from service import Api
 Json = Any
 Step = str | int
 MAX_PROBLEM_BYTES = 65_536
-SLACK_S = 0.25
+SLACK_S = 0.5
 _ATTEMPTS = 3
 _REFUSED, _FAILED = 400, 500
 _BODIES = ("application/json", "multipart/form-data")

@@ -288,6 +288,12 @@ def test_broken_file_is_one_line(lorewell: Lorewell, option: str, data: bytes) -
     assert "broken.json" in done.err or "(at /state: " in done.err
 
 
+def test_of_many_faults_the_line_tells_the_number(lorewell: Lorewell) -> None:
+    done = lorewell("select", "--book", lorewell.book(*[{}] * 300), "--query", "?")
+    one_line(done, 2)
+    assert "; at /entries/9/content: must be given; and 290 more)" in done.err
+
+
 def test_every_fault_is_in_the_line(lorewell: Lorewell) -> None:
     book = lorewell.book({"content": "x", "keys": "k"}, {"content": 1, "colour\n": "red"})
     done = lorewell("select", "--book", book, "--query", "?")
