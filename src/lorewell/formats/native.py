@@ -96,7 +96,7 @@ def read_native(document: object, *, file_name: str) -> BookCreate:
     """Return the book in a document of ours, as it is.
 
     Raises:
-        ValidationFailedError: the book breaks its schema; `faults` name every place.
+        ValidationFailedError: the book breaks its schema; `faults` name the places.
     """
     try:
         return parse_model(BookCreate, document)
