@@ -131,7 +131,7 @@ class MalformedMultipartError(InvalidInputError):
 
 
 class ValidationFailedError(InvalidInputError):
-    """A document breaks its schema; every fault is listed."""
+    """A document breaks its schema; the first 100 faults are listed, the others counted."""
 
     code = "validation_error"
 

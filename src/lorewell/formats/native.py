@@ -98,7 +98,7 @@ def read_native(document: object, *, file_name: str, steps: Steps | None = None)
     """Return the book in a document of ours, as it is.
 
     Raises:
-        ValidationFailedError: the book breaks its schema; `faults` name every place.
+        ValidationFailedError: the book breaks its schema; `faults` name the places.
     """
     try:
         spend = None if steps is None else partial(steps.spend, "values")

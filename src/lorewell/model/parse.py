@@ -1,4 +1,4 @@
-"""From JSON bytes to a value, and from a value to a model, with every fault named by its place."""
+"""From JSON bytes to a value, and from a value to a model, with faults named by their places."""
 
 from __future__ import annotations
 
