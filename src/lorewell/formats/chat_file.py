@@ -14,6 +14,7 @@ from lorewell.model.parse import parse_json
 
 MAX_CHAT_BYTES: Final = 256 * 1024 * 1024  # swipes make files large; what is kept of them is not
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+MAX_CHAT_MESSAGES: Final = 500_000
 MAX_CHAT_WARNINGS: Final = 100
 _MARKS = b" \t\r\n\xef\xbb\xbf"
 _HEAD = frozenset(["user_name", "character_name", "create_date", "chat_metadata"])
@@ -75,10 +76,11 @@ def load_chat(path: str | os.PathLike[str]) -> ChatFile:
     Nothing but names and texts is looked at, and nothing in them is run.
 
     Args:
-        path: the file; at most 256 MiB, a line at most 16 MiB.
+        path: the file; at most 256 MiB, a line at most 16 MiB, and 500,000 messages.
 
     Raises:
-        FileTooLargeError: the file or a line is larger.
+        FileTooLargeError: the file or a line is larger, or it holds more messages.
+        JsonTooLargeError: a line holds more than 2,000,000 values.
         ImportInvalidError: a line before the last one is no JSON object, or there is none at all;
             `details` hold the file's name as `file`.
         OSError: the file can't be read.
@@ -137,7 +139,7 @@ def _read(file: BinaryIO, name: str) -> _Reading:
                 raise _no_chat(name, number, MalformedJsonError(message))
             reading.head = document
         else:
-            _take(document, number, reading)
+            _take(document, number, reading, name)
         found = True
     if broken is not None:
         if not found:
@@ -179,7 +181,7 @@ def _no_chat(name: str, number: int, error: MalformedJsonError) -> ImportInvalid
     )
 
 
-def _take(document: Mapping[str, Any], number: int, reading: _Reading) -> None:
+def _take(document: Mapping[str, Any], number: int, reading: _Reading, file_name: str) -> None:
     """Add a message; one that is hidden is counted, one without a text told."""
     if document.get("is_system") is True:
         reading.hidden += 1
@@ -189,6 +191,9 @@ def _take(document: Mapping[str, Any], number: int, reading: _Reading) -> None:
         if len(reading.warnings) < MAX_CHAT_WARNINGS:
             reading.warnings.append(f"line {number} has no text and is passed over")
         return
+    if len(reading.messages) == MAX_CHAT_MESSAGES:
+        sentence = f"{file_name} holds more than {MAX_CHAT_MESSAGES:,} messages."
+        raise FileTooLargeError(sentence, file=file_name, limit_messages=MAX_CHAT_MESSAGES)
     name = document.get("name")
     reading.messages.append(
         ChatMessage(

@@ -156,6 +156,8 @@ def find_suspects(imported: Imported, steps: Steps) -> Iterator[Suspect]:
         imported: the entry, with its texts and the signs of dynamic content in them.
         steps: counts the work.
     """
+    if len(imported.entry["content"]) > MAX_CHARS:  # the entry is refused
+        return
     for sign in imported.signs:
         if sign.span is not None:
             what: Any = sign.requirement  # only what shows in a text has a span

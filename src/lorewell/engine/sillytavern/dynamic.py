@@ -21,7 +21,7 @@ from lorewell.engine.render import (
     substitute,
 )
 from lorewell.engine.steps import Steps
-from lorewell.model.entry import Kind
+from lorewell.model.entry import MAX_CONTENT_CHARS, Kind
 from lorewell.model.text import BLANK, short_pointer
 
 REQUIREMENTS = (
@@ -66,6 +66,7 @@ MAX_SIGNS: Final = 5_000  # of a requirement in one entry
 _PIECE_CHARS: Final = 65_536
 _CHARS_A_STEP: Final = 100
 _CHARS_A_LOOK: Final = 20
+_CHARS_A_FIND: Final = 2_000
 _VALUES_AT_ONCE: Final = 256
 _SHORT_CHARS: Final = 100  # so short a text is looked through faster than it is remembered
 UNCOUNTED: Final = 2**62  # steps for work whose input was counted when it came in
@@ -201,7 +202,7 @@ def _tag_end(inside: re.Pattern[str], lowered: str, at: int, steps: Steps) -> in
 
 def _handlers(lowered: str, steps: Steps) -> Iterator[Span]:
     seen = set()
-    for inside in _IN_TAG if "<" in lowered else ():
+    for inside in _IN_TAG if "<" in lowered and "=" in lowered else ():
         end = 0
         for start in _searched(_TAG, 2, lowered, (0, len(lowered)), steps):
             if start < end:
@@ -283,6 +284,16 @@ def _signs_of(requirement: str, lowered: str, steps: Steps) -> Iterator[Span]:
             yield found.span()
 
 
+def _holds_any(signs: Iterable[str], lowered: str, steps: Steps) -> bool:
+    if len(lowered) <= _PIECE_CHARS:
+        return any(sign in lowered for sign in signs)
+    for sign in signs:
+        steps.spend("texts", len(lowered) // _CHARS_A_FIND)
+        if sign in lowered:
+            return True
+    return False
+
+
 def _may_hold_sign(text: str, steps: Steps) -> bool:
     if len(text) > _PIECE_CHARS:
         return next(_searched(_MARK, 1, text, (0, len(text)), steps), None) is not None
@@ -294,7 +305,7 @@ def _spans_in(text: str, steps: Steps) -> Iterator[tuple[str, Span]]:
     steps.spend("texts", 5 + len(text) // _CHARS_A_LOOK)
     lowered = lowered_alike(text)
     for requirement, signs in _SIGNS.items():
-        if any(sign in lowered for sign in signs):
+        if _holds_any(signs, lowered, steps):
             for span in islice(_signs_of(requirement, lowered, steps), _MAX_SPANS):
                 yield requirement, span
     for requirement, spans in (
@@ -333,7 +344,8 @@ def find_signs(
 ) -> tuple[Sign, ...]:
     r"""Return the signs in the texts of an entry of what we don't offer, in the order of the texts.
 
-    Of a requirement a text shows its first hundred, and an entry its first 5,000.
+    Of a requirement a text shows its first hundred, and an entry its first 5,000. Nothing is looked
+    at where the content is too long to be stored.
 
     Args:
         content: the entry's content; only here do leading decorators count.
@@ -354,6 +366,8 @@ def find_signs(
 
     Source: spec/native.md §11.5, §8.11 (what an expression is).
     """
+    if len(content) > MAX_CONTENT_CHARS:
+        return ()
     steps = Steps(UNCOUNTED) if steps is None else steps
     seen: dict[str, tuple[tuple[str, Span], ...]] = {}
     counts: Counter[str] = Counter()
