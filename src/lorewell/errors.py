@@ -1,4 +1,4 @@
-"""The error tree. One class a code; codes are stable, texts are not (spec/native.md §7)."""
+"""The error tree. One class a code; codes are stable, texts are not (docs/rules/native.md §7)."""
 
 from __future__ import annotations
 

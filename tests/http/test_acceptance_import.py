@@ -1,4 +1,4 @@
-"""The acceptance cases of spec/native.md §16 on import, limits and security, at a real server.
+"""Acceptance cases of docs/rules/native.md §16 on import, limits and security, at a real server.
 
 As in test_acceptance.py, the number of the case leads every test's name.
 """

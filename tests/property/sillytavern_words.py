@@ -1,7 +1,7 @@
 """JavaScript's idea of values, and texts, keys and hashes as SillyTavern has them; for its oracle.
 
-Source: spec/sillytavern.md §4, §7 and its notes on the language; README.md in tests/golden for
-the macros.
+Source: docs/rules/sillytavern.md §4, §7 and its notes on the language; for the macros README.md in
+tests/golden.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Regex keys in the native policy (spec/native.md §8.4, §8.11; §16 cases 45, 46, 108)."""
+"""Regex keys in the native policy (docs/rules/native.md §8.4, §8.11; §16 cases 45, 46, 108)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations: timed state that is kept from turn to turn (design.md §5, State is a value).
+"""Conversations: timed state that is kept from turn to turn.
 
 The state after a turn is kept under the hash of all messages that the turn saw. The next turn
 begins with the state of the longest chat that its own goes on from. So a swipe, which sees the same

@@ -1,4 +1,4 @@
-"""Vector indexes of revisions: their builds, and how far they are (spec/native.md §10)."""
+"""Vector indexes of revisions: their builds, and how far they are (docs/rules/native.md §10)."""
 
 from __future__ import annotations
 

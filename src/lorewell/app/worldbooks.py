@@ -1,4 +1,4 @@
-"""The book routes of SillyTavern_replica over the books of a tenant (spec/replica.md §6.4).
+"""The book routes of SillyTavern_replica over the books of a tenant (docs/rules/replica.md §6.4).
 
 They name books by their names: of several with one name the one that was changed last is meant.
 What they change becomes a revision of its own, as everywhere.

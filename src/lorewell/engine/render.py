@@ -1,4 +1,4 @@
-"""Wrapping and escaping of selected text (spec/native.md §8.9), and `{{…}}` (§8.2)."""
+"""Wrapping and escaping of selected text (docs/rules/native.md §8.9), and `{{…}}` (§8.2)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def wrap(tag: str, content: str) -> str:
 def wrap_inline(tag: str, content: str) -> str:
     """Return one block as it stands in a message: escaped, in one run without added line breaks.
 
-    Source: spec/host.md §7.
+    Source: docs/rules/host.md §7.
 
     >>> wrap_inline(opening_tag("b:1:e", ""), "灯 & </worldbook-entry>")
     '<worldbook-entry id="b:1:e" title="">灯 &amp; &lt;/worldbook-entry&gt;</worldbook-entry>'

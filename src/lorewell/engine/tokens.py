@@ -56,7 +56,7 @@ def adds_up(counter: TokenCounter) -> bool:
     vocabulary, and it always splits between the line breaks after a block and the `<` of the next.
     `>` with and without line breaks is one token.
 
-    Source: spec/native.md §8.8, *Token exactness*.
+    Source: docs/rules/native.md §8.8, *Token exactness*.
     """
     return isinstance(counter, _QuickCounter | _PureCounter)
 

@@ -1,7 +1,7 @@
 """What a person should look at in an entry before it meets a model: named, never acted on.
 
-Source: spec/native.md §11.5 for dynamic content; the rest are the ways in which texts of cards
-have been used against their readers.
+Source: docs/rules/native.md §11.5 for dynamic content; the rest are known ways in which texts of
+cards were used against their readers.
 """
 
 from __future__ import annotations

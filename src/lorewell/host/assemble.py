@@ -41,7 +41,7 @@ def assemble(
         ContextOverflowError: the prompt needs more tokens than the window has.
         TooExpensiveError: it needs more than `steps`.
 
-    Source: spec/host.md §7 to §9.
+    Source: docs/rules/host.md §7 to §9.
     """
     steps = steps or Steps()
     counter = CountedCounter(counter, steps)

@@ -67,7 +67,7 @@ def from_selection(
     Raises:
         TooExpensiveError: the texts get too long when they are escaped.
 
-    Source: spec/host.md §7.
+    Source: docs/rules/host.md §7.
     """
     steps = steps or Steps()
     made = []

@@ -1,4 +1,6 @@
-"""The tokens of a whole prompt, and how many of them a provider may have cached (spec/host.md §9).
+"""The tokens of a whole prompt, and how many of them a provider may have cached.
+
+Source: docs/rules/host.md §9.
 
 What a message costs: the tokens of its text; of a list of parts, those of each text, and a fixed
 number for each part that is no text, since what a picture costs does not follow from its bytes.
@@ -62,7 +64,7 @@ def measure(
         budget: what counts beside the texts.
         counter: of the model that will read the prompt.
 
-    Source: spec/host.md §9.
+    Source: docs/rules/host.md §9.
     """
 
     def tokens(message: ProviderMessage) -> int:
@@ -94,7 +96,7 @@ def check_budget(figures: PromptFigures) -> None:
 
     Nothing is ever trimmed to make it fit. Exactly full is not too full.
 
-    Source: spec/host.md §9.
+    Source: docs/rules/host.md §9.
     """
     window = figures.window_tokens
     if window is not None and figures.needed_tokens > window:

@@ -1,4 +1,4 @@
-"""Putting blocks into the places of a draft (spec/host.md §7)."""
+"""Putting blocks into the places of a draft (docs/rules/host.md §7)."""
 
 from __future__ import annotations
 

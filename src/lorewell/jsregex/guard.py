@@ -1,6 +1,6 @@
 """Searches texts for the regex keys of one request, and bounds what they may cost.
 
-Source: spec/native.md §8.4, cost guard.
+Source: docs/rules/native.md §8.4, cost guard.
 """
 
 from __future__ import annotations

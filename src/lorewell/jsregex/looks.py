@@ -79,7 +79,7 @@ def answer_alike(look: Look, verdict: Verdict) -> Seen:
 
     An empty text is never searched, so there it is `miss`, whatever the verdict elsewhere.
 
-    Source: spec/native.md §8.11.
+    Source: docs/rules/native.md §8.11.
     """
     outcome = Outcome("miss" if look.is_idle else verdict)
     secondary = look.secondary if look.fallback else ()

@@ -1,4 +1,4 @@
-"""API keys (spec/native.md §13)."""
+"""API keys (docs/rules/native.md §13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A book as its author hands it in, and the hash that names its content (spec/native.md §3)."""
+"""A book as its author hands it in, and the hash that names its content.
+
+Source: docs/rules/native.md §3.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ def _hashed_entry(entry: Entry) -> dict[str, Any]:
 
 
 def content_hash(book: BookCreate) -> str:
-    """Return the lowercase hex SHA-256 of the book's canonical JSON (spec/native.md §3.5).
+    """Return the lowercase hex SHA-256 of the book's canonical JSON (docs/rules/native.md §3.5).
 
     It is written entry by entry: to write a large book at once keeps all other threads waiting.
     """

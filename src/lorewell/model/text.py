@@ -30,7 +30,7 @@ BLANK = (
 
 
 def is_blank(text: str) -> bool:
-    """Return whether the text holds nothing but blanks. Source: spec/native.md §8.11."""
+    """Return whether the text holds nothing but blanks. Source: docs/rules/native.md §8.11."""
     return not text.strip(BLANK)
 
 
@@ -209,7 +209,7 @@ def canonical_json(value: object, *, free: object = ...) -> bytes:
         free: the parts of it that may hold any number; everything, if not given. Looking for odd
             numbers takes longer than writing the rest.
 
-    Source: spec/native.md §3.5.
+    Source: docs/rules/native.md §3.5.
     """
     if not _is_written_alike(value if free is ... else free):
         return _write_in_pieces(value, _LEVELS_IN_PIECES)

@@ -1,4 +1,4 @@
-"""Okapi BM25 over the entries of one or several books (spec/native.md §9.1)."""
+"""Okapi BM25 over the entries of one or several books (docs/rules/native.md §9.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What words running text is made of, for ranking (spec/native.md §9.1, §8.11)."""
+"""What words running text is made of, for ranking (docs/rules/native.md §9.1, §8.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a host's configuration (spec/host.md §2)."""
+"""Reading a host's configuration (docs/rules/host.md §2)."""
 
 from __future__ import annotations
 

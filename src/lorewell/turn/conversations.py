@@ -1,4 +1,4 @@
-"""Conversations: who they belong to, and with which prompt they began (spec/host.md §3)."""
+"""Conversations: who they belong to, and with which prompt they began (docs/rules/host.md §3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A chat as the front end of SillyTavern_replica has it: entries first, then the model's reply.
 
-Source: spec/replica.md §5, §6.2.
+Source: docs/rules/replica.md §5, §6.2.
 """
 
 from __future__ import annotations

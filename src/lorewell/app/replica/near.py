@@ -1,4 +1,4 @@
-"""How near entries are to a turn of the policy `replica` (spec/replica.md §7.2).
+"""How near entries are to a turn of the policy `replica` (docs/rules/replica.md §7.2).
 
 The texts to compare with are embedded while no transaction is open. A revision never changes, so
 what its index says can be read after the books were.

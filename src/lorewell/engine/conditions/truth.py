@@ -1,4 +1,4 @@
-"""Whether a condition holds. Source: spec/replica.md §4.3."""
+"""Whether a condition holds. Source: docs/rules/replica.md §4.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts brought to one form for comparison, with the way back (spec/native.md §8.4).
+"""Texts brought to one form for comparison, with the way back (docs/rules/native.md §8.4).
 
 Both keys and texts are brought to NFC and, unless case counts, case-folded in full. Where that
 changes the number of characters, the way back to the original is kept, one unit a character.

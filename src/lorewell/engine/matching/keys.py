@@ -1,4 +1,4 @@
-"""What a key is: literal or regex (spec/native.md §8.4)."""
+"""What a key is: literal or regex (docs/rules/native.md §8.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word borders in every script (spec/native.md §8.4, §8.11)."""
+"""Word borders in every script (docs/rules/native.md §8.4, §8.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of activation (spec/native.md §8.3, §8.5)."""
+"""Rounds of activation (docs/rules/native.md §8.3, §8.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The eight filters an entry must pass, in their order (spec/native.md §8.2)."""
+"""The eight filters an entry must pass, in their order (docs/rules/native.md §8.2)."""
 
 from __future__ import annotations
 

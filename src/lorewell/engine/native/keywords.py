@@ -1,4 +1,4 @@
-"""Whether an entry's keys and secondary logic hold in a text (spec/native.md §8.4)."""
+"""Whether an entry's keys and secondary logic hold in a text (docs/rules/native.md §8.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Competition for room: packages, conflicts, budget (spec/native.md §8.7, §8.8)."""
+"""Competition for room: packages, conflicts, budget (docs/rules/native.md §8.7, §8.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hybrid recall: which entries rank for the query (spec/native.md §8.6, §9)."""
+"""Hybrid recall: which entries rank for the query (docs/rules/native.md §8.6, §9)."""
 
 from __future__ import annotations
 

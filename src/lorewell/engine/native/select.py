@@ -1,4 +1,7 @@
-"""The native policy: which entries of a snapshot go into this turn, and why (spec/native.md §8)."""
+"""The native policy: which entries of a snapshot go into this turn, and why.
+
+Source: docs/rules/native.md §8.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The policy `replica`: which entries of the books are active in this turn, and why.
 
-Reads from top to bottom as spec/replica.md §3 does.
+Reads from top to bottom as docs/rules/replica.md §3 does.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def activate(
     Raises:
         TooExpensiveError: the turn needs more than `steps`.
 
-    Source: spec/replica.md §3.
+    Source: docs/rules/replica.md §3.
 
     >>> tower = {"uid": "tower", "key": ["灯塔"], "content": "灯塔由哑女看守。"}
     >>> world = compile_world({"name": "雾隐渡", "entries": [tower]}, book_id="b")

@@ -1,4 +1,4 @@
-"""Active entries put into a prompt (spec/replica.md §5, §7.4, §7.5)."""
+"""Active entries put into a prompt (docs/rules/replica.md §5, §7.4, §7.5)."""
 
 from __future__ import annotations
 

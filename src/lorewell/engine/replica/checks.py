@@ -1,4 +1,4 @@
-"""Which trigger of an entry fires, if one does (spec/replica.md §4, §7.3)."""
+"""Which trigger of an entry fires, if one does (docs/rules/replica.md §4, §7.3)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Checks:
     def _holds(self, logic: LogicTrigger) -> bool:
         """Return whether one field stands in that relation to a field or value.
 
-        Source: spec/replica.md §7.3: a missing field is false for the negations, too.
+        Source: docs/rules/replica.md §7.3: a missing field is false for the negations, too.
         """
         left = self._table(logic.variable)
         other = logic.other

@@ -1,4 +1,7 @@
-"""Who stays where active entries share a label, and who goes with them (spec/replica.md §7.6)."""
+"""Who stays where active entries share a label, and who goes with them.
+
+Source: docs/rules/replica.md §7.6.
+"""
 
 from __future__ import annotations
 

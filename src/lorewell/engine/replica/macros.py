@@ -1,4 +1,4 @@
-"""`{{…}}` in texts: names, and entries in the place of a marker (spec/replica.md §7.5)."""
+"""`{{…}}` in texts: names, and entries in the place of a marker (docs/rules/replica.md §7.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The trigger by likeness (spec/replica.md §7.2). Whoever has vectors brings similarities along."""
+"""The trigger by likeness. Whoever has vectors brings similarities along.
+
+Source: docs/rules/replica.md §7.2.
+"""
 
 from __future__ import annotations
 

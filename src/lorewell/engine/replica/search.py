@@ -1,4 +1,4 @@
-"""Where the keys of a book stand in the texts of a turn (spec/replica.md §4.2)."""
+"""Where the keys of a book stand in the texts of a turn (docs/rules/replica.md §4.2)."""
 
 from __future__ import annotations
 

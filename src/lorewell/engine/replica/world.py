@@ -114,7 +114,7 @@ def compile_world(document: Raw, *, book_id: str, steps: Steps | None = None) ->
     Raises:
         TooExpensiveError: it needs more than `steps`.
 
-    Source: spec/replica.md §1.2, §2.
+    Source: docs/rules/replica.md §1.2, §2.
 
     >>> tower = {"uid": 7, "key": ["灯塔"], "content": "灯塔由哑女看守。"}
     >>> world = compile_world({"name": "雾隐渡", "entries": [tower]}, book_id="b")
@@ -270,7 +270,7 @@ class _Compiler:
 def close_needs(entries: Sequence[NormalEntry]) -> list[Needs]:
     """Return what each entry requires, with all that those require. Circles do no harm.
 
-    Source: spec/replica.md §7.7.
+    Source: docs/rules/replica.md §7.7.
     """
     places: dict[str, int] = {}
     for index, entry in enumerate(entries):

@@ -49,7 +49,7 @@ def activate(
         TooExpensiveError: the turn needs more than `steps`.
         ValidationFailedError: the request's draws are used up before the scan ends.
 
-    Source: spec/sillytavern.md §8.
+    Source: docs/rules/sillytavern.md §8.
     """
     counter = counter or token_counter()
     steps = steps or Steps()

@@ -1,4 +1,7 @@
-"""The budget: how many tokens there are, and what a growing text takes of them (spec §8)."""
+"""The budget: how many tokens there are, and what a growing text takes of them.
+
+Source: docs/rules/sillytavern.md §8.
+"""
 
 from __future__ import annotations
 

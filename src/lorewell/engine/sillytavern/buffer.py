@@ -1,4 +1,4 @@
-"""The texts that are scanned, and which of them an entry sees (spec §6)."""
+"""The texts that are scanned, and which of them an entry sees (docs/rules/sillytavern.md §6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Entries that are activated from outside, as a vector search does it (spec §13)."""
+"""Entries that are activated from outside, as a vector search does it.
+
+Source: docs/rules/sillytavern.md §13.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inclusion groups: of the candidates of a group one is left (spec §10)."""
+"""Inclusion groups: of the candidates of a group one is left (docs/rules/sillytavern.md §10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hash by which a timed effect knows its entry: cyrb53 of the entry's JSON text (spec §4)."""
+"""The hash by which a timed effect knows its entry: cyrb53 of the entry's JSON text.
+
+Source: docs/rules/sillytavern.md §4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a key is: plain text, a JavaScript regex, or one that always matches (spec §7)."""
+"""What a key is: plain text, a JavaScript regex, or one that always matches.
+
+Source: docs/rules/sillytavern.md §7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether the keys of an entry are in the text that it sees (spec §7), and how many (§10)."""
+"""Whether the keys of an entry are in the text that it sees, and how many (§10).
+
+Source: docs/rules/sillytavern.md §7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry with its values read as SillyTavern reads them (spec §2)."""
+"""An entry with its values read as SillyTavern reads them (docs/rules/sillytavern.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the active entries go (spec §12)."""
+"""Where the active entries go (docs/rules/sillytavern.md §12)."""
 
 from __future__ import annotations
 

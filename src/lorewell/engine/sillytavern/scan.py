@@ -1,4 +1,7 @@
-"""The scan: loop after loop over the entries, until nothing calls for another one (spec §8)."""
+"""The scan: loop after loop over the entries, until nothing calls for another one.
+
+Source: docs/rules/sillytavern.md §8.
+"""
 
 from __future__ import annotations
 

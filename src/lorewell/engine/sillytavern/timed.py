@@ -1,4 +1,7 @@
-"""Timed effects: sticky, cooldown and delay, told by the number of messages (spec §11)."""
+"""Timed effects: sticky, cooldown and delay, told by the number of messages.
+
+Source: docs/rules/sillytavern.md §11.
+"""
 
 from __future__ import annotations
 

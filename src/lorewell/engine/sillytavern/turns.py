@@ -41,7 +41,7 @@ def activate(
         BookNotFoundError: the request names a stored book, which only the service has.
         ValidationFailedError: the request's draws are used up before the scan ends.
 
-    Source: spec/sillytavern.md.
+    Source: docs/rules/sillytavern.md.
 
     >>> entry = {"uid": 0, "key": ["灯塔"], "content": "灯塔由{{char}}看守。", "position": 0}
     >>> turn = {"chat": [{"content": "他走进灯塔大门"}], "macros": {"char": "哑女"}}
