@@ -5,6 +5,7 @@ import importlib
 import json
 import pkgutil
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 
 import lorewell
 from docs.manual import READMES, read, row_names, section
-from lorewell import Entry, SelectRequest, client, host, turn
+from lorewell import Entry, SelectRequest, Steps, client, host, turn
 from lorewell.cli.failures import EXIT_CODES, OTHER_EXIT_CODE
 from lorewell.cli.inspections import inspection_json
 from lorewell.cli.main import app
@@ -24,6 +25,9 @@ from lorewell.model import Facts, Reason
 from lorewell.model.decision import Recalled
 
 API = "docs/api.md"
+SOURCES = Path(lorewell.__file__).parent
+# Kinds that a function is given as an argument.
+EXTRA_KINDS: dict[str, set[str]] = {"spend": set(), "write": {"outlets"}}
 ALEMBIC_ALONE = "lorewell.store.migrations.env"  # it can be imported by nobody else
 MODULES = [
     "lorewell",
@@ -33,6 +37,17 @@ MODULES = [
         if module.name != ALEMBIC_ALONE
     ),
 ]
+
+
+def test_kinds_of_steps_are_documented() -> None:
+    """What is counted anywhere has a row, and nothing else has one."""
+    source = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
+    told = section(API, "Steps of a turn")
+    for call, title in (("spend", "| Kind of steps |"), ("write", "| Kind of characters |")):
+        kinds = set(re.findall(rf'\.{call}\(\s*"([a-z]+)"', source))
+        table = told[told.index(title) :].split("\n\n")[0]
+        assert kinds | EXTRA_KINDS[call] == set(row_names(table))
+        assert all(f"`{kind}`" in (Steps.__doc__ or "") for kind in kinds)
 
 
 def codes(error: type[LorewellError]) -> set[str]:

@@ -103,6 +103,13 @@ def test_normal_forms_are_those_of_unicode(form: Form, parts: list[tuple[str, st
     assert normalise(form, text) == unicodedata.normalize(form, text)
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+@pytest.mark.parametrize("run", ["\uff9e\u0301\u0323", "\u0f73\u0301", "\u0344\u0323\uff9f"])
+def test_long_runs_of_marks_have_their_normal_form(form: Form, run: str) -> None:
+    text = f"ae{run * 40}b{run * 9}"
+    assert normalise(form, text) == unicodedata.normalize(form, text)
+
+
 @pytest.mark.parametrize("piece", ["\u0301\u0323", "İ", "ß", "ﬁ", "e\u0301", "가\u11a8", "灯"])
 def test_folding_takes_time_in_proportion_to_the_text(piece: str) -> None:
     def fold_all(text: str) -> None:

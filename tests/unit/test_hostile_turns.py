@@ -132,6 +132,9 @@ PASSING: Mapping[str, Callable[[], Turn]] = {
     "replica: nested keys": lambda: replica(
         [keyed(f"e{len(key)}", key) for key in NESTED], history=["a" * 100_000] * 3
     ),
+    "native: keys longer than texts": lambda: native(
+        ({"keys": ["a" * 490 + str(n)]} for n in range(2_000)), ["a"] * 100
+    ),
     "replica: long keys": lambda: replica(
         [keyed(f"e{n}", "a" * 5_000 + str(n)) for n in range(20)], "a" * 1_000_000
     ),

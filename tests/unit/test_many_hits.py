@@ -72,6 +72,32 @@ def test_occurrences_are_found_across_slices(monkeypatch: pytest.MonkeyPatch) ->
             assert list(literal.occurrences(text, wanted, begin, Steps())) == starts
 
 
+def test_a_key_with_a_line_break_is_found_beyond_the_noted_places() -> None:
+    texts = ["x\nyz " * 20 + "x", "y", "x", "yes"]
+    entries = (
+        Entry(id="word", content="W", keys=["x\ny"], match_whole_words=True, scan_depth=9),
+        Entry(id="part", content="P", keys=["x\ny"], scan_depth=2),
+    )
+    book = compile_book(BookCreate(name="B", entries=entries))
+    history = [{"role": "user", "content": text} for text in texts[:-1]]
+    document = {"books": [book.ref], "query": texts[-1], "history": history}
+    response = select([book], SelectRequest.model_validate(document))
+    found = {each.entry_id: each.facts for each in response.decisions}
+    assert (found["word"].message, found["word"].span) == (0, (100, 103))
+    assert (found["part"].message, found["part"].span) == (2, (0, 3))
+
+
+def test_what_is_remembered_of_many_texts_is_counted_in_portions() -> None:
+    index, seen = index_of(["fox"]), list[int]()
+    texts = ["a fox " * 500] * 200
+    once = Steps(10**9)
+    assert len(list(index.find_each(texts, once))) == 200
+    again = Steps(10**9, watch=lambda: seen.append(again.spent))
+    list(index.find_each(texts, again))
+    assert once.spent == again.spent
+    assert len(seen) > 3
+
+
 def test_a_valid_place_beyond_the_noted_ones_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hits, "MOST_NOTED", 3)
     entries = (

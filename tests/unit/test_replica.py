@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from lorewell.engine.replica import activate, compile_world, log_lines
+from lorewell.engine.replica import activate, compile_world, log_lines, rag_queries
 from lorewell.engine.replica.world import World
+from lorewell.engine.steps import Steps
 from lorewell.errors import ValidationFailedError
 from lorewell.model.parse import parse_model
 from lorewell.model.replica import ReplicaRequest
@@ -226,3 +227,33 @@ def test_an_entry_without_a_key_in_sight_costs_no_search() -> None:
     assert active(response) == ["e0", "e7", "e1000"]
     others = [each for each in response.decisions if not each.active]
     assert all(each is idle[each.uid] for each in others)
+
+
+def test_a_whole_word_is_found_behind_many_parts_of_words() -> None:
+    settings = {"matchWholeWords": True}
+    found = turn([keyed("e", "fox", settings=settings)], "foxes " * 50 + "a fox")
+    assert found.decisions[0].facts.span == (302, 305)
+    parts = turn([keyed("e", "fox", settings=settings)], "foxes " * 50)
+    assert parts.decisions[0].reason == "not_triggered"
+
+
+def test_several_books_look_at_the_same_texts() -> None:
+    books = {name: {"name": name, "entries": [keyed(name, "Fox")]} for name in ("a", "b")}
+    document = {
+        "worldBookData": {"globalBooks": [{"id": "a"}, {"id": "b"}]},
+        "books": books,
+        "mes": "a fox",
+        "chatHistory": ["foxes"],
+    }
+    response = activate({}, parse_model(ReplicaRequest, document))
+    assert [each.facts.found_in for each in response.decisions] == ["both", "both"]
+
+
+def test_a_template_is_filled_once_for_all_entries_that_have_it() -> None:
+    config = trigger(rag={"query_template": "about {{message}}"})
+    document = {"name": "B", "entries": [entry("a", config), entry("b", config)]}
+    steps = Steps()
+    asked = parse_model(ReplicaRequest, {"mes": "m" * 90})
+    world = compile_world(document, book_id="b")
+    assert rag_queries([world], asked, steps=steps) == {"b": ("about " + "m" * 90,)}
+    assert steps.chars == 96

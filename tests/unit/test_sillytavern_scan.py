@@ -392,3 +392,20 @@ def test_numbers_beyond_measure_break_no_answer() -> None:
         request(["x"], timed_state=state, forced=[{"entry": {"world": "b", "uid": 10**30}}]),
     )
     assert json.loads(answer.to_json())["depth_groups"][0]["depth"] == 1e30
+
+
+def test_depths_and_roles_of_any_kind_make_groups_of_what_is_equal() -> None:
+    depths = [1, [1, {"a": 2}], 1.0, [1, {"a": 2.0}], [1, {"a": 3}], True, "1", None, 4, None]
+    entries = {
+        str(uid): {"constant": True, "position": 4, "depth": depth, "content": str(uid)}
+        for uid, depth in enumerate(depths)
+    }
+    groups = scan(entries, ["x"], settings={"world_info_budget": 100}).depth_groups
+    assert [(group.depth, group.entries) for group in groups] == [
+        (1, ("5", "2", "0")),
+        ([1, {"a": 2}], ("3", "1")),
+        ([1, {"a": 3}], ("4",)),
+        ("1", ("6",)),
+        (None, ("7",)),
+        (4, ("9", "8")),
+    ]

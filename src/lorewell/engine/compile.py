@@ -35,7 +35,7 @@ from lorewell.retrieval.bm25 import Document, build_index
 
 MAX_PACKAGE_ENTRIES = 50  # docs/rules/native.md §8.8
 MAX_PACKAGE_EDGES = 8
-_STEPS_PER_ENTRY, _STEPS_PER_KEY, _STEPS_PER_TEXT = 60, 5, 200
+_STEPS_PER_ENTRY, _STEPS_PER_KEY, _STEPS_PER_TEXT = 30, 5, 25
 CERTAIN = 100  # percent: no roll is thrown
 
 

@@ -10,7 +10,12 @@ from lorewell.errors import TooExpensiveError
 
 MAX_STEPS: Final = 2_000_000  # one to two seconds of work
 MAX_CHARS: Final = 10_000_000  # as many as the entries of one turn may hold
+_CHARS_PER_STEP: Final = 200  # of a text that is gone through, or compared
 _WATCH_EVERY: Final = 2_000  # steps between two calls of `watch`: a few milliseconds
+
+
+def _go_on() -> None:
+    """Let the work go on."""
 
 
 class Steps:
@@ -63,8 +68,8 @@ class Steps:
         self.chars = 0
         self.by: dict[str, int] = defaultdict(int)
         self.chars_by: dict[str, int] = defaultdict(int)
-        self._watch = watch
-        self._next_check = limit + 1 if watch is None else min(limit + 1, _WATCH_EVERY)
+        self._watch = watch or _go_on
+        self._next_check = min(limit + 1, _WATCH_EVERY)
 
     def spend(self, kind: str, count: int = 1) -> None:
         """Count work before it is done.
@@ -93,14 +98,12 @@ class Steps:
             raise TooExpensiveError(
                 message, steps=self.limit + 1, max_steps=self.limit, by=_sorted(self.by)
             )
-        if self._watch is not None:
-            self._next_check = min(self.limit + 1, self.spent + _WATCH_EVERY)
-            self._watch()
+        self._next_check = min(self.limit + 1, self.spent + _WATCH_EVERY)
+        self._watch()
 
     def watch(self) -> None:
-        """Let `watch` be called if it is time; for loops whose steps were counted before."""
-        if self._watch is not None:
-            self._watch()
+        """Call `watch`; for loops whose steps were counted before, every few milliseconds."""
+        self._watch()
 
     def write(self, kind: str, count: int) -> None:
         """Count the characters of a text before it is made.
@@ -127,6 +130,19 @@ class Steps:
         """Forget the characters that were made; the steps go on."""
         self.chars = 0
         self.chars_by.clear()
+
+
+def weigh(value: object) -> int:
+    """Return about how many steps it takes to go through a JSON value once."""
+    match value:
+        case str():
+            return len(value) // _CHARS_PER_STEP
+        case Mapping():
+            return len(value) + sum(map(weigh, value.values()))
+        case list() | tuple():
+            return len(value) + sum(map(weigh, value))
+        case _:
+            return 0
 
 
 def _sorted(counts: Mapping[str, int]) -> dict[str, int]:

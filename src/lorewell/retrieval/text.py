@@ -103,7 +103,10 @@ def _after_marks(text: str, end: int) -> int:
 
 
 def _stretches(run: str) -> Iterator[tuple[bool, list[str]]]:
-    """Yield (whether ideographic, characters with their marks) of each stretch of one kind."""
+    """Yield (whether ideographic, characters with their marks) of each stretch of one kind.
+
+    The run is not empty.
+    """
     kind = False
     units: list[str] = []
     begins = [at for at, character in enumerate(run) if at == 0 or not _is_mark(character)]
@@ -114,8 +117,7 @@ def _stretches(run: str) -> Iterator[tuple[bool, list[str]]]:
             units = []
         kind = ideographic
         units.append(run[begin:end])
-    if units:
-        yield kind, units
+    yield kind, units
 
 
 def _grams(units: list[str]) -> list[str]:

@@ -23,11 +23,10 @@ from lorewell.engine.conditions.syntax import (
     leaves,
 )
 from lorewell.engine.state import Absent, look_up
-from lorewell.engine.steps import Steps
+from lorewell.engine.steps import Steps, weigh
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _EXACT: Final = 2**53
-_CHARS_PER_STEP: Final = 200
 _MOST_SHOWN: Final = 60  # characters of a value
 
 _ORDERS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
@@ -59,25 +58,12 @@ def counted(table: Table, steps: Steps) -> Table:
         value = table(field)
         weight = weights.get(field)
         if weight is None:
-            weight = weights[field] = 1 + _weight(value)
+            weight = weights[field] = 1 + weigh(value)
             steps.spend("conditions", weight)
         steps.spend("conditions", weight)
         return value
 
     return look
-
-
-def _weight(value: object) -> int:
-    """Return the steps that it takes to compare or write a value."""
-    match value:
-        case str():
-            return len(value) // _CHARS_PER_STEP
-        case dict():
-            return len(value) + sum(map(_weight, value.values()))
-        case list() | tuple():
-            return len(value) + sum(map(_weight, value))
-        case _:
-            return 0
 
 
 def holds(expression: Expression, truth: Callable[[Leaf], bool]) -> bool:

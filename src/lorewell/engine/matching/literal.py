@@ -182,6 +182,7 @@ class LiteralIndex:
         told: dict[int, int],
         found: list[Hit],
     ) -> None:
+        steps.spend("matching")
         wanted = self.patterns[pattern]
         begin = max(0, after - len(wanted) + 1)
         for start in occurrences(text, wanted, begin, steps, kind="matching"):

@@ -271,6 +271,8 @@ class _Turn:
         """
         unclear = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
         eligible = [each for each in unclear if self.activation.refusal(each[1]) is None]
+        for _, entry in eligible:
+            self.activation.filters.content(entry)
         for book, entry in eligible:
             self.cost(book, entry)
         rows = sum(book.entry_count for book in self.snapshot)

@@ -37,6 +37,7 @@ from lorewell.model.replica import (
 )
 
 _STEPS_PER_ENTRY, _PLACES_PER_STEP, _CHARS_PER_STEP = 4, 10, 50
+_ENTRIES_PER_WATCH: Final = 200
 NO_SCORES: Final = RagScores(degraded=("vector_disabled",))
 
 
@@ -144,8 +145,13 @@ class _Turn:
             if None in near.values():
                 self._warn_of_vectors(scores)
             checks = Checks(table, search, near)
-            self.steps.spend("scan", _STEPS_PER_ENTRY * len(search.awake | set(world.alert)))
-            for index in sorted(search.awake.union(world.alert)):
+            indexes = sorted(search.awake.union(world.alert))
+            keys = (world.entries[index].key_count for index in indexes)
+            self.steps.spend("scan", _STEPS_PER_ENTRY * len(indexes))
+            self.steps.spend("keys", sum(keys))
+            for number, index in enumerate(indexes):
+                if number % _ENTRIES_PER_WATCH == 0:
+                    self.steps.watch()
                 lore = world.entries[index]
                 if lore.entry.disable:
                     self._leave_out(book, lore, "disabled")

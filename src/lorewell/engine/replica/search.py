@@ -119,7 +119,6 @@ class Search:
 
     def look(self, lore: Lore) -> Found | None:
         """Return what the keys of an entry gave; None if none was found."""
-        self._steps.spend("keys", 1 + len(lore.primary) + len(lore.secondary))
         keyword = lore.triggers.keyword or KeywordTrigger()
         seen = self._seen[keyword.case_sensitive][keyword.whole_words]
         found = [(key, seen[key.pattern]) for key in lore.primary if key.pattern in seen]

@@ -17,7 +17,7 @@ from lorewell.engine.replica.entries import (
 )
 from lorewell.engine.replica.triggers import MAX_CONDITIONS, Triggers, read_triggers
 from lorewell.engine.replica.values import Raw
-from lorewell.engine.steps import Steps
+from lorewell.engine.steps import Steps, weigh
 from lorewell.model.replica import (
     ReplicaDecision,
     ReplicaReason,
@@ -25,7 +25,7 @@ from lorewell.model.replica import (
     WarningCode,
 )
 
-_STEPS_PER_ENTRY, _CHARS_PER_STEP = 60, 10
+_STEPS_PER_ENTRY, _STEPS_PER_VALUE = 20, 4
 MAX_PACKAGE: Final = 50  # dependencies of one entry, §7.7
 NO_KEY_FOUND: Final = "keyword: no key was found"
 
@@ -71,6 +71,11 @@ class Lore:
     conditions: tuple[Condition, ...] | None
     needs: Needs
     idle: ReplicaDecision | None
+
+    @property
+    def key_count(self) -> int:
+        """How many keys there are to look at."""
+        return len(self.primary) + len(self.secondary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +164,7 @@ class _Compiler:
     def add(self, place: int, raw: Raw) -> None:
         """Take in one entry."""
         if self._steps is not None:
-            self._steps.spend("compile", _STEPS_PER_ENTRY)
+            self._steps.spend("compile", _STEPS_PER_ENTRY + _STEPS_PER_VALUE * weigh(raw))
         if not isinstance(raw, Mapping):
             self._warn("entry_broken", f"Entry {place} is no object: it is left out.", None)
             return
@@ -233,8 +238,6 @@ class _Compiler:
     ) -> tuple[LiteralKey, ...]:
         patterns, waking = self._patterns[case], self._wakes[case]
         parsed = []
-        if self._steps is not None:
-            self._steps.spend("compile", sum(1 + len(key) // _CHARS_PER_STEP for key in keys))
         for key in keys:
             folded = fold_key(trim(key), case_sensitive=case)
             if not folded:

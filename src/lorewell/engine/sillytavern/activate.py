@@ -60,7 +60,7 @@ def activate(
     timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
     if not request.dry_run:
         timed.check(ledger, steps)
-    forced = queue(request.forced, entries)
+    forced = queue(request.forced, entries, steps)
     scan = Scan(
         entries,
         request,

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 
 from lorewell.engine.sillytavern.item import OUTSIDE, Item
 from lorewell.engine.sillytavern.javascript import MISSING, as_parsed
-from lorewell.engine.sillytavern.lore import read_lore
+from lorewell.engine.sillytavern.lore import read_lore, work_of
 from lorewell.engine.sillytavern.sources import EntryList, Spot
+from lorewell.engine.steps import Steps
 from lorewell.model.activate import ForcedEntry
 
 
-def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
+def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> dict[str, Item]:
     """Return the forced copies by "book.uid"; what names no book and no entry is left out."""
     queued: dict[str, Item] = {}
     first: dict[str, Spot | None] = {}
@@ -22,6 +23,7 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
         if each.entry is not None:
             if "world" not in each.entry or "uid" not in each.entry:
                 continue
+            steps.spend("compile", work_of(each.entry))
             fields = as_parsed(each.entry)
             lore = read_lore(fields, digest=fields.get("hash", MISSING))
         else:
@@ -34,6 +36,7 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
             lore = original = entries.entries[spot.place]
             if each.override:
                 fields = {**original.fields, **as_parsed(each.override)}
+                steps.spend("compile", work_of(fields))
                 lore = read_lore(fields, digest=original.hash)
         queued[lore.id] = Item(lore, OUTSIDE, OUTSIDE)
     return queued

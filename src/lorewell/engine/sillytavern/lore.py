@@ -10,6 +10,7 @@ from lorewell.engine.sillytavern.decorators import ACTIVATE, DONT_ACTIVATE
 from lorewell.engine.sillytavern.fields import group_names
 from lorewell.engine.sillytavern.javascript import MISSING, as_text, is_true, to_number
 from lorewell.engine.sillytavern.keys import Key, read_key
+from lorewell.engine.steps import weigh
 
 Object = Mapping[str, Any]  # an entry as its file has it: its values are known at run time alone
 MATCH_FLAGS = (
@@ -20,6 +21,7 @@ AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)
 _UNKNOWN_LOGIC = -1
 _WEIGHT = 100
 _STEPS_PER_LOOK = 2
+_STEPS_PER_ENTRY, _STEPS_PER_VALUE = 20, 4
 _CERTAIN = 100  # percent
 
 
@@ -136,6 +138,11 @@ def _logic(value: object) -> int | None:
 def _position(value: object) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and value in range(8) else None  # type: ignore[call-overload]
+
+
+def work_of(fields: Object) -> int:
+    """Return the steps that it takes to make an entry of an object."""
+    return _STEPS_PER_ENTRY + _STEPS_PER_VALUE * weigh(fields)
 
 
 def read_lore(fields: Object, *, digest: object = MISSING) -> Lore:

@@ -48,7 +48,7 @@ class _Seen:
         segment = sight.segment
         if segment.rank >= MAX_DEPTH:
             self.others.setdefault((segment.source, segment.kind == "recursion"), sight)
-        elif self.message is None:  # messages are searched from the newest on
+        else:
             self.message = sight
 
     def find(self, view: View) -> Sight | None:
@@ -58,7 +58,10 @@ class _Seen:
 
 
 def _may_note(seen: _Seen | None, segment: Segment) -> bool:
-    """Return whether a sight in a text can be of use: of messages only the newest counts."""
+    """Return whether a sight in a text can be of use.
+
+    Of messages only the newest counts, and they are searched from the newest on.
+    """
     return seen is None or segment.rank >= MAX_DEPTH or seen.message is None
 
 

@@ -12,13 +12,12 @@ from lorewell.engine.sillytavern.decorators import split_decorators
 from lorewell.engine.sillytavern.fields import group_of
 from lorewell.engine.sillytavern.hashing import hash_all
 from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
-from lorewell.engine.sillytavern.lore import Lore, Object, read_lore
+from lorewell.engine.sillytavern.lore import Lore, Object, read_lore, work_of
 from lorewell.engine.sillytavern.table import TABLE
 from lorewell.engine.sillytavern.view import file_view, sillytavern_view
 from lorewell.engine.steps import Steps
 from lorewell.model import BookCreate, Entry
 
-_STEPS_PER_ENTRY, _CHARS_PER_STEP = 60, 50
 # What an entry means that was not written for SillyTavern and does not say otherwise.
 _DEFAULTS: Object = {
     field.world: field.codec.write(field.default)
@@ -99,12 +98,10 @@ def compile_world(
     texts, objects = [], []
     for entry in entries:
         if steps is not None:
-            steps.spend("compile", _STEPS_PER_ENTRY)
+            steps.spend("compile", work_of(entry))
         fields = split_object(entry, name)
         objects.append(fields)
         texts.append(json_text(fields))
-        if steps is not None:
-            steps.spend("compile", len(texts[-1]) // _CHARS_PER_STEP)
     hashes = hash_all(texts, steps)
     lore = tuple(read_lore(o, digest=digest) for o, digest in zip(objects, hashes, strict=True))
     by_id: dict[str, list[int]] = {}
