@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,8 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
-LOCK = ROOT / "requirements.lock"
+LOCK = ROOT / "requirements.lock"  # what runs the service
+DEV_LOCK = ROOT / "requirements-dev.lock"  # that, the extras, and all that checks and tests
 STAMP = VENV / "lorewell-installed"
 SERVE = [
     *("serve", "--database", "sqlite:///.sample/lorewell.db"),
@@ -31,6 +33,7 @@ CHECKS = [
     ["vulture"],
     ["codespell"],
 ]
+FOUND, UNPACKING = ("Collecting ", "Processing "), "Installing collected"  # lines of pip
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
 APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no waiting
@@ -44,7 +47,7 @@ CAMPAIGNS = {
     "oracle": ("20,000 random chats by SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
     "fuzz": (
         "requests made up from the OpenAPI document",
-        ["-n", "auto", "tests/http/test_schemathesis.py"],
+        ["-n", "auto", "tests/http/documented_answers.py"],
     ),
     "kills": (
         "servers killed at random moments",
@@ -77,6 +80,7 @@ CAMPAIGNS = {
         "500 subscribers of the live channel and 200 selections a second",
         ["tests/deep/test_live.py"],
     ),
+    "siege": ("an innocent client beside hostile ones", ["tests/deep/test_siege.py"]),
     "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
 }
 
@@ -85,8 +89,14 @@ def call(
     command: list[str], *, cwd: Path | None = ROOT, stdout: int | None = None, **env: str
 ) -> int:
     """Run a program to its end, in UTF-8 on every system; return its exit code."""
-    env = {**os.environ, "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **env}
-    return subprocess.run(command, cwd=cwd, env=env, stdout=stdout, check=False).returncode
+    return subprocess.run(
+        command, cwd=cwd, env=environment(**env), stdout=stdout, check=False
+    ).returncode
+
+
+def environment(**given: str) -> dict[str, str]:
+    """Return the environment of the programs that we start."""
+    return {**os.environ, "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **given}
 
 
 def tool(name: str, *args: str) -> list[str]:
@@ -94,10 +104,10 @@ def tool(name: str, *args: str) -> list[str]:
     return [str(BIN / (f"{name}.exe" if os.name == "nt" else name)), *args]
 
 
-def fingerprint() -> str:
-    """Return a hash of all that decides what is installed."""
-    digest = hashlib.sha256(sys.version.encode())
-    for path in (LOCK, ROOT / "pyproject.toml"):
+def fingerprint(lock: Path) -> str:
+    """Return a hash of everything that decides what is installed from a lock."""
+    digest = hashlib.sha256(f"{sys.version}{lock.name}".encode())
+    for path in (LOCK, DEV_LOCK, ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -112,21 +122,54 @@ def make_venv() -> None:
         sys.exit("Could not make .venv")
 
 
-def install(*, force: bool = False) -> int:
-    """Bring `.venv` to what the lock says, if it is not there yet."""
-    want = fingerprint()
+def is_installed(lock: Path) -> bool:
+    """Return whether `.venv` holds a lock as it is now."""
+    if not STAMP.exists():
+        return False
+    return STAMP.read_text(encoding="utf-8") in {fingerprint(lock), fingerprint(DEV_LOCK)}
+
+
+def install(lock: Path = DEV_LOCK, *, force: bool = False) -> int:
+    """Install a lock into `.venv`, unless it holds that already; DEV_LOCK includes LOCK."""
     if not PYTHON.exists():
         make_venv()
-    elif not force and STAMP.exists() and STAMP.read_text(encoding="utf-8") == want:
+    elif not force and is_installed(lock):
         return 0
-    print("Installing what requirements.lock names", flush=True)
-    pip = [str(PYTHON), "-m", "pip", "install", "-qq"]  # errors only
-    if call([*pip, "--require-hashes", "-r", str(LOCK)]):
-        sys.exit("Could not install what requirements.lock names; pip says why above.")
-    if call([*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)]):
-        sys.exit("Could not install the project itself; pip says why above.")
-    STAMP.write_text(want, encoding="utf-8")
+    pip = [str(PYTHON), "-m", "pip", "install"]
+    install_lock([*pip, "--progress-bar=off", "--require-hashes", "-r", str(lock)], lock)
+    if call([*pip, "-qq", "--no-deps", "--no-build-isolation", "-e", str(ROOT)]):
+        sys.exit("Could not install Lorewell itself; pip says why above.")
+    STAMP.write_text(fingerprint(lock), encoding="utf-8")
     return 0
+
+
+def install_lock(command: list[str], lock: Path) -> None:
+    """Run pip on a lock and show how far it is; quote pip only if it fails."""
+    total = len(re.findall(r"^[^\s#]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    print(f"Installing {total} packages from {lock.name}; this happens once.", flush=True)
+    begin, found, lines = time.monotonic(), 0, []
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as pip:
+        for line in pip.stdout or ():
+            lines.append(line)
+            found += line.startswith(FOUND)
+            stage = "Unpacking" if line.startswith(UNPACKING) else "Fetching"
+            if sys.stdout.isatty() and line.startswith((*FOUND, UNPACKING)):
+                seconds = time.monotonic() - begin
+                print(f"\r{stage}: {found} of {total}, {seconds:.0f} s ", end="", flush=True)
+    if sys.stdout.isatty():
+        print()
+    if pip.returncode:
+        sys.exit("".join(lines[-20:]) + f"Could not install {lock.name}; pip says why above.")
+    print(f"Installed {found} packages in {time.monotonic() - begin:.0f} s.", flush=True)
 
 
 def install_browser() -> None:
@@ -151,7 +194,12 @@ def install_browser() -> None:
 
 def run(args: list[str]) -> int:
     """Start the service on the sample books, or run `lorewell` with the arguments given."""
-    return call(tool("lorewell", *args), cwd=None) if args else call(tool("lorewell", *SERVE))
+    command = tool("lorewell", *(args or SERVE))
+    if not args:
+        os.chdir(ROOT)
+    if os.name != "nt":  # in place of this process, so that signals reach the service
+        os.execve(command[0], command, environment())  # noqa: S606
+    return call(command, cwd=None)
 
 
 def check() -> int:
@@ -197,22 +245,24 @@ def bench(args: list[str]) -> int:
 
 
 def lock() -> int:
-    """Resolve the dependencies of pyproject.toml anew."""
+    """Resolve the dependencies of pyproject.toml anew; both locks name the same versions."""
     options = "--universal --python-version 3.11 --generate-hashes --no-header --quiet"
-    groups = ["--group", "dev", "--all-extras", "pyproject.toml", "-o", LOCK.name]
-    return call(tool("uv", "pip", "compile", *options.split(), *groups))
+    compile_ = tool("uv", "pip", "compile", *options.split(), "pyproject.toml")
+    everything = ["--group", "dev", "--all-extras", "-o", DEV_LOCK.name]
+    service = ["--group", "build", "-c", DEV_LOCK.name, "-o", LOCK.name]
+    return call([*compile_, *everything]) or call([*compile_, *service])
 
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "run": ("the service with two sample books, or `run ARGS` for `lorewell ARGS`", run),
     "test": ("all checks and all tests, or `test ARGS` for `pytest ARGS`", test),
     "check": ("lint, format, types, layers, dependencies, dead code, spelling", lambda _: check()),
-    "install": ("make .venv and install from the lock", lambda _: install(force=True)),
+    "install": ("make .venv and install all that developing needs", lambda _: install(force=True)),
     "bench": (
         "speed and memory beside a naive keyword scan; `bench --quick`, `--json FILE`",
         bench,
     ),
-    "lock": ("resolve requirements.lock anew", lambda _: lock()),
+    "lock": ("resolve both locks anew", lambda _: lock()),
     "deep": (f"long campaigns, all or those named: {', '.join(CAMPAIGNS)}", deep),
 }
 
@@ -228,7 +278,7 @@ def main(argv: list[str]) -> int:
     if args and name not in {"run", "test", "bench", "deep"}:
         sys.exit(f"{name} takes no arguments")
     if name != "install":
-        install()
+        install(LOCK if name == "run" else DEV_LOCK)
     return COMMANDS[name][1](args)
 
 

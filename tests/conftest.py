@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from databases import (  # noqa: F401  fixtures
     make_database,
     migrated_database,
+    migrated_file,
     postgres_server,
     postgres_url,
 )

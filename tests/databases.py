@@ -78,6 +78,15 @@ def make_database(postgres_server: str) -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a SQLite file of empty tables, to be copied: to migrate one takes longer."""
+    path = tmp_path_factory.mktemp("template") / "books.db"
+    with opened(open_store(f"sqlite:///{path}")):
+        pass
+    return path
+
+
+@pytest.fixture(scope="session")
 def migrated_database(make_database: Callable[[], str]) -> str:
     url = make_database()
     with opened(open_store(url)):

@@ -33,7 +33,6 @@ from lorewell.errors import LorewellError, StorageUnavailableError
 
 Vector = NDArray[np.float32]
 Result = TypeVar("Result")
-Given = TypeVar("Given")
 
 
 @dataclass
@@ -548,11 +547,6 @@ class MemoryStore:
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         await self._reach()
         return work(MemoryTransaction(self._state, may_write=False))
-
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        return await asyncio.to_thread(then, await self.read(work))
 
     def mark(self) -> None:
         return None

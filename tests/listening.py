@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from lorewell.app.access import create_key
 from lorewell.bootstrap import build_services
 from lorewell.http.app import create_app
-from lorewell.http.protocol import OPTIONS
+from lorewell.http.protocol import options
 from lorewell.model import KeyRequest
 from lorewell.settings import load_settings
 from process import free_port
@@ -56,8 +56,9 @@ async def listening(database: str, **given: Any) -> AsyncIterator[Service]:
     settings = load_settings(database_url=database, **given)
     app = create_app(build_services(settings), settings)
     port = free_port()
-    options = {**OPTIONS, "log_config": None, "timeout_graceful_shutdown": 20}
-    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="on", **options))
+    given_too = {"log_config": None, "timeout_graceful_shutdown": 20}
+    config = uvicorn.Config(app, port=port, lifespan="on", **options(settings), **given_too)
+    server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110  it tells in no other way
         await asyncio.sleep(0.01)

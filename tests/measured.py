@@ -50,6 +50,7 @@ def forked(work: Callable[[], object]) -> dict[str, Any]:
         status = 1
         try:
             os.close(reading)
+            gc.freeze()  # else it goes through all that was there before, and copies its pages
             os.write(writing, json.dumps(cost(work)).encode())
             status = 0
         finally:

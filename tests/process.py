@@ -69,6 +69,9 @@ class Server:
         self._process.wait()
         self.client.close()
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def stop(self) -> int:
         """Ask it to end, and return its exit code."""
         self._process.terminate()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from process import Server, running
-from service import BOOK, Json
+from service import BOOK, PATIENT, Json
 
 KINDS = ("sqlite", "postgres")
 
@@ -94,7 +94,7 @@ def server_fixture(
     """Yield a server on a database of each kind, which the tests of a module share."""
     log = tmp_path_factory.mktemp("server") / "log"
     url = make_url(request.param, request, tmp_path_factory)
-    with running(log, database_url=url, log_level="warning") as server:
+    with running(log, database_url=url, log_level="warning", **PATIENT) as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from lorewell.engine.compiled import CompiledBook, Diagnostic
 from lorewell.engine.native import SnapshotLimits, VectorScores, select
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
+from lorewell.engine.steps import Steps
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
 from lorewell.model import (
     Block,
@@ -93,6 +94,7 @@ __all__ = [
     "SillyTavernSettings",
     "SnapshotItem",
     "SnapshotLimits",
+    "Steps",
     "VectorScores",
     "Verdict",
     "activate",

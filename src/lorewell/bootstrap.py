@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+import structlog
+from structlog.typing import FilteringBoundLogger
+
 from lorewell.app.cache import BookCache
+from lorewell.app.computing.places import PlaceLimits
+from lorewell.app.computing.pool import ComputeLimits, Computing
 from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
@@ -28,7 +34,11 @@ from lorewell.upstreams import OpenAiChat, UpstreamOptions
 from lorewell.upstreams.passthrough import Passthrough
 
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
+_HOPELESS = frozenset({"not_a_database", "newer_schema"})
 _ANY_MODEL = "default"  # servers with one model take any name
+
+
+log: FilteringBoundLogger = structlog.get_logger("lorewell")
 
 
 class SystemClock:
@@ -59,13 +69,15 @@ def build_services(settings: Settings) -> Services:
     embedder = make_embedder(settings.embedder, _options(settings))
     clock = SystemClock()
     counted = counter(settings.tokenizer)
+    computing = Computing(_compute_limits(settings))
     return Services(
         store=store,
         clock=clock,
         new_id=new_uuid,
+        computing=computing,
         cache=BookCache(limit_bytes=settings.cache_bytes),
         recent=Recent(),
-        keeper=Keeper(store, clock, keep_s=settings.ledger_keep_s),
+        keeper=Keeper(store, clock, computing, keep_s=settings.ledger_keep_s),
         counter=counted,
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
@@ -80,6 +92,23 @@ def build_services(settings: Settings) -> Services:
         one_by_one=OneByOne(),
         jobs=Jobs(),
         live=LiveHub(store, clock, keep_s=settings.live_keep_s) if settings.live else None,
+    )
+
+
+def _compute_limits(settings: Settings) -> ComputeLimits:
+    return ComputeLimits(
+        threads=settings.compute_threads,
+        places=PlaceLimits(
+            requests=settings.compute_requests,
+            tenant_requests=settings.compute_tenant_requests,
+            queue=settings.compute_queue,
+            tenant_queue=settings.compute_tenant_queue,
+        ),
+        queue_seconds=settings.queue_seconds,
+        turn_seconds=settings.turn_seconds,
+        import_seconds=settings.import_seconds,
+        max_steps=settings.max_steps,
+        max_chars=settings.max_made_chars,
     )
 
 
@@ -147,9 +176,23 @@ async def start(services: Services) -> None:
     await services.store.migrate()
 
 
+async def check_database(services: Services) -> None:
+    """Refuse a database that no waiting makes usable; one that can't be reached may still come.
+
+    Raises:
+        StorageUnavailableError: the file is no database, or its schema is newer than this program.
+    """
+    try:
+        if await services.store.check() in _HOPELESS:
+            await start(services)  # which says what is wrong
+    finally:
+        await stop(services)
+
+
 async def stop(services: Services) -> None:
     """End what runs, write what waits to be written, and let go of the database."""
     await services.jobs.stop()
+    services.computing.close()
     with suppress(StorageUnavailableError):  # then kept requests are lost: they are a convenience
         await services.keeper.flush()
     if services.live is not None:
@@ -174,6 +217,7 @@ async def running(services: Services) -> AsyncIterator[None]:
     done, _ = await asyncio.wait(tasks, timeout=_SECONDS_BETWEEN_ATTEMPTS)
     for task in done:  # usually it is ready at once
         task.result()
+    tasks[0].add_done_callback(_end_if_failed)
     tasks.append(asyncio.create_task(services.keeper.run()))
     if services.live is not None:
         tasks.append(asyncio.create_task(services.live.run()))
@@ -193,4 +237,14 @@ async def _start_patiently(services: Services) -> None:
         try:
             return await start(services)
         except StorageUnavailableError:
+            if await services.store.check() in _HOPELESS:
+                raise
             await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+
+
+def _end_if_failed(starting: asyncio.Task[None]) -> None:
+    """End the process if its database came late and can't be used."""
+    error = None if starting.cancelled() else starting.exception()
+    if error is not None:
+        log.error("database", error=type(error).__name__, detail=str(error))
+        signal.raise_signal(signal.SIGTERM)

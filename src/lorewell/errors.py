@@ -1,4 +1,4 @@
-"""The error tree. One class a code; codes are stable, texts are not (spec/native.md §7)."""
+"""The error tree. One class a code; codes are stable, texts are not (docs/rules/native.md §7)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,11 @@ class LorewellError(Exception):
         count = self.details.get("fault_count")
         return count if isinstance(count, int) else len(self.faults)
 
+    @property
+    def listed_faults(self) -> tuple[Fault, ...]:
+        """The faults without the one that counts the others."""
+        return self.faults[:-1] if "fault_count" in self.details else self.faults
+
 
 class InvalidInputError(LorewellError):
     """What was given can't be used."""
@@ -109,7 +114,7 @@ class InvalidInputError(LorewellError):
         >>> str(error.moved(lambda fault: fault._replace(pointer="/book" + fault.pointer)))
         '/book/name: must be given; and 2 more'
         """
-        listed = self.faults[:-1] if "fault_count" in self.details else self.faults
+        listed = self.listed_faults
         return self.at(*map(place, listed), more=self.fault_count - len(listed))
 
 
@@ -126,7 +131,7 @@ class MalformedMultipartError(InvalidInputError):
 
 
 class ValidationFailedError(InvalidInputError):
-    """A document breaks its schema; every fault is listed."""
+    """A document breaks its schema; the first 100 faults are listed, the others counted."""
 
     code = "validation_error"
 
@@ -382,7 +387,7 @@ class RequestTimeoutError(UnavailableError):
 
 
 class TooManySocketsError(UnavailableError):
-    """This process has as many sockets and streams open as it may."""
+    """This process, or the tenant in it, has as many sockets and streams open as it may."""
 
     code = "too_many_sockets"
 

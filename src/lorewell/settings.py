@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -27,6 +26,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from lorewell.engine.steps import MAX_CHARS, MAX_STEPS
 from lorewell.errors import Fault, ValidationFailedError
 
 PREFIX = "LOREWELL_"
@@ -104,6 +104,15 @@ class Settings(BaseSettings):
         48 * _MIB, description="Bytes of all files of one request at most."
     )
     max_body_bytes: Size = Field(48 * _MIB, description="Bytes of a request's body at most.")
+    max_bodies_bytes: Size = Field(
+        256 * _MIB,
+        description="Bytes of all bodies that a process holds at once; of one tenant half.",
+    )
+    max_unread_bytes: Size = Field(
+        128 * _MIB,
+        description="Bytes of all answers above 64 KiB that wait for their clients to read them, "
+        "of each process; of one tenant half.",
+    )
     max_turn_bytes: Size = Field(
         24 * _MIB, description="Bytes of the body of a turn without inline native books at most."
     )
@@ -116,11 +125,55 @@ class Settings(BaseSettings):
     max_snapshot_chars: int = Field(
         10_000_000, ge=1, description="Characters of content of all books of one selection at most."
     )
+    compute_threads: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Threads of a process that compute at the same time. Python runs one of them "
+        "at a time, so more cores take more workers.",
+    )
+    compute_requests: int = Field(
+        64, ge=2, le=10_000, description="Requests that a process computes in turn."
+    )
+    compute_tenant_requests: int = Field(
+        4, ge=1, le=10_000, description="Requests of one tenant among them."
+    )
+    compute_queue: int = Field(
+        256, ge=1, le=100_000, description="Requests that wait to be computed by a process."
+    )
+    compute_tenant_queue: int = Field(
+        64, ge=1, le=100_000, description="Requests of one tenant among them."
+    )
+    queue_seconds: Seconds = Field(
+        10.0, description="Seconds for which a request waits to be computed."
+    )
+    turn_seconds: Seconds = Field(
+        2.0, description="Seconds for which a request computes, without those that it waits."
+    )
+    import_seconds: Seconds = Field(
+        20.0, description="The same for a request that brings or takes whole books."
+    )
+    max_steps: int = Field(
+        MAX_STEPS,
+        ge=1_000,
+        le=10**12,
+        description="Steps of work of one request, about a microsecond each; the same request "
+        "takes as many on every machine.",
+    )
+    max_made_chars: int = Field(
+        MAX_CHARS,
+        ge=1_000,
+        le=10**12,
+        description="Characters that macros, templates and escapes make in one request.",
+    )
+    shutdown_seconds: Seconds = Field(
+        10.0, description="Seconds within which a process ends that is told to stop."
+    )
     cache_bytes: int = Field(
-        512 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
+        128 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
     )
     vector_cache_bytes: int = Field(
-        512 * _MIB,
+        128 * _MIB,
         ge=0,
         description="Bytes of vectors that a process holds for searches, roughly; on SQLite alone.",
     )
@@ -152,6 +205,19 @@ class Settings(BaseSettings):
         ge=1,
         le=100_000,
         description="Sockets and live streams open at the same time, of each process.",
+    )
+    max_tenant_sockets: int = Field(
+        800,
+        ge=1,
+        le=100_000,
+        description="Those of one tenant at most, of each process, so that others find room.",
+    )
+    max_connections: int = Field(
+        2_000,
+        ge=1,
+        le=1_000_000,
+        description="Connections open at the same time, of each process, sockets included; for one "
+        "more, the one that was idle for the longest time is closed.",
     )
     body_timeout_s: Seconds = Field(
         30.0,
@@ -365,34 +431,6 @@ def _is_web_address(url: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingInfo:
-    """What there is to know of a setting.
-
-    Attributes:
-        name: as in the TOML file.
-        env: the variable that sets it.
-        default: as a person writes it.
-        unit: of the number, None where it has none.
-        help: one or two sentences.
-    """
-
-    name: str
-    env: str
-    default: str
-    unit: str | None
-    help: str
-
-
-_UNITS = {
-    "_bytes": "bytes",
-    "_s": "seconds",
-    "_chars": "characters",
-    "_entries": "entries",
-    "_states": "states",
-}
-
-
 def env_name(name: str) -> str:
     """Return the variable that sets a setting.
 
@@ -402,26 +440,13 @@ def env_name(name: str) -> str:
     return _LEDGER_KEEP if name == "ledger_keep_s" else PREFIX + name.upper()
 
 
-def list_settings() -> tuple[SettingInfo, ...]:
-    """Return all settings, in their order here."""
-    return tuple(
-        SettingInfo(
-            name=name,
-            env=env_name(name),
-            default=_written(field.default),
-            unit=next((unit for end, unit in _UNITS.items() if name.endswith(end)), None),
-            help=field.description or "",
-        )
-        for name, field in Settings.model_fields.items()
-    )
-
-
 def to_environment(settings: Settings) -> Mapping[str, str]:
     """Return the variables that say the same to another process that has no others of ours."""
-    return {env_name(name): _written(value) for name, value in settings if value != ()}
+    return {env_name(name): written(value) for name, value in settings if value != ()}
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
+    """Return a value as a person writes it in the environment."""
     match value:
         case bool():
             return str(value).lower()

@@ -1,4 +1,6 @@
-"""The panel of the page /live on the chat socket of SillyTavern_replica (spec/replica.md §6, §10).
+"""The panel of the page /live on the chat socket of SillyTavern_replica.
+
+Source: docs/rules/replica.md §6, §10.
 
 The page's own panel is shown alone here, and its store is what that program's front end has: the
 entries of the last frame.

@@ -14,14 +14,6 @@ from lorewell.app.ports import Store
 from lorewell.store import open_store
 
 
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "books.db"
-    with opened(open_store(f"sqlite:///{path}")):
-        pass
-    return path
-
-
 @pytest.fixture
 def sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
     """Return the URL of a file of empty tables."""

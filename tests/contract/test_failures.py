@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -10,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 from sqlalchemy import text
 
@@ -19,7 +22,7 @@ from contract.harness import Harness, execute, opened
 from contract.rows import add_book, head, revision, uuid
 from lorewell.app.ports import Store, Transaction
 from lorewell.errors import StorageUnavailableError, ValidationFailedError
-from lorewell.store import open_store
+from lorewell.store import open_store, probe, sqlite
 from lorewell.store.postgres import PostgresStore
 from lorewell.store.sqlite import SqliteStore, SqliteTransaction
 
@@ -33,8 +36,8 @@ def unready(store: Store) -> Iterator[Harness]:
         harness.run(store.close())
 
 
-def assert_unavailable(db: Harness) -> StorageUnavailableError:
-    assert db.run(db.store.check()) == "storage"
+def assert_unavailable(db: Harness, part: str = "storage") -> StorageUnavailableError:
+    assert db.run(db.store.check()) == part
     for call in (
         db.store.read(lambda tx: tx.list_tenants()),
         db.store.write(lambda tx: tx.list_tenants()),
@@ -130,6 +133,9 @@ def test_file_that_is_no_database(tmp_path: Path, what: str) -> None:
         if what == "half":
             with pytest.raises(StorageUnavailableError):
                 db.write(add_book(2))
+        elif what == "text":
+            error = assert_unavailable(db, "not_a_database")
+            assert str(error) == f"The file is not an SQLite database: {path}"
         else:
             assert_unavailable(db)
 
@@ -177,6 +183,97 @@ def test_lock_of_another_is_waited_for_and_not_for_ever(sqlite_url: str) -> None
         release.start()
         db.write(add_book(2))
         release.join()
+
+
+@contextlib.contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Keep everybody from writing."""
+    if url.startswith("sqlite"):
+        path = url.removeprefix("sqlite:///")
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    with asyncio.Runner() as runner:
+        connection: Any = runner.run(asyncpg.connect(url))
+        runner.run(connection.execute("BEGIN; LOCK TABLE books"))
+        yield
+        runner.run(connection.close())
+
+
+def test_all_writers_behind_a_lock_give_up_at_the_same_time(url: str) -> None:
+    """Each waits from when it was asked, whether it waits for the lock or for those before it."""
+    with opened(open_store(url, wait_seconds=0.3, pool_size=2)) as db:
+        with locked(url):
+            begun = time.monotonic()
+            results = db.all(*(db.store.write(add_book(number)) for number in range(30)))
+            passed = time.monotonic() - begun
+            assert all(isinstance(result, StorageUnavailableError) for result in results)
+            assert 0.25 < passed < 3  # one after the other it would be 9
+            assert db.run(db.store.check()) is None  # who writes meanwhile may end any time
+        db.write(add_book(1))
+
+
+def test_a_lock_that_is_never_given_back_is_told(sqlite_url: str) -> None:
+    with opened(open_store(sqlite_url, wait_seconds=0.2)) as db, locked(sqlite_url):
+        assert db.run(db.store.check()) is None
+        time.sleep(probe._KEEP_SECONDS + 0.1)
+        assert db.run(db.store.check()) == "writes"
+
+
+def test_disk_that_takes_nothing_is_told(sqlite_url: str) -> None:
+    with opened(open_store(sqlite_url)) as db:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, hard))
+        try:
+            assert db.run(db.store.check()) == "writes"
+            assert db.run(db.store.check()) == "writes"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert db.read(lambda tx: tx.list_tenants()) == []
+        time.sleep(probe._KEEP_SECONDS + 0.1)
+        mark = db.store.mark()
+        assert db.run(db.store.check()) is None
+        assert db.store.mark() == mark  # nothing was committed for that
+
+
+def test_disk_that_is_nearly_full_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_LEAST_FREE_BYTES", 2**62)
+    with opened(open_store(sqlite_url)) as db:
+        assert db.run(db.store.check()) == "writes"
+
+
+def test_database_that_takes_no_writes_is_told(make_database: Callable[[], str]) -> None:
+    url = make_database()
+    with opened(open_store(url)) as db:
+        assert db.run(db.store.check()) is None
+        name = urlsplit(url).path.removeprefix("/")
+        execute(url, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        kill_connections(url)
+        time.sleep(probe._KEEP_SECONDS + 0.1)
+        assert db.run(db.store.check()) == "writes"
+
+
+def test_an_attempt_to_write_that_hangs_counts_as_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_WAIT_SECONDS", 0.05)
+
+    async def go() -> None:
+        hangs = asyncio.Event()
+        tried: list[int] = []
+
+        async def attempt() -> bool:
+            tried.append(1)
+            await hangs.wait()
+            return True
+
+        held = probe.Probe(attempt)
+        assert await asyncio.gather(held.takes_writes(), held.takes_writes()) == [False, False]
+        hangs.set()
+        await asyncio.sleep(0.01)
+        assert await held.takes_writes()
+        assert tried == [1]
+
+    asyncio.run(go())
 
 
 def test_file_that_another_opens_alone_is_waited_for(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,7 +36,7 @@ def run_sql(db: Harness, unit: Unit[Any]) -> Any:
     if isinstance(store, PostgresStore):
         return db.run(store._run(store._engine, unit, commit=True))
     assert isinstance(store, SqliteStore)
-    return store._write(unit)
+    return store._write(unit, time.monotonic() + 60)
 
 
 def test_migrations_make_what_the_code_describes(db: Harness) -> None:
@@ -114,15 +115,20 @@ def test_unmigrated_database_is_not_ready(empty_url: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["0000", "9999"])
-def test_other_version_is_not_ready(db: Harness, version: str) -> None:
+def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     change = text("UPDATE alembic_version SET version_num = :version")
     run_sql(db, lambda connection: connection.execute(change, {"version": version}))
-    assert db.run(db.store.check()) == "migrations"
-    with pytest.raises(StorageUnavailableError) as caught:
+    assert db.run(db.store.check()) == "newer_schema"
+    with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
-    assert caught.value.details == {"found": [version]}
+    assert caught.value.details == {"part": "newer_schema", "found": [version]}
     run_sql(db, lambda connection: connection.execute(change, {"version": "0004"}))
     assert db.run(db.store.check()) is None
+
+
+def test_older_version_is_told(db: Harness) -> None:
+    run_sql(db, lambda connection: connection.execute(text("DELETE FROM alembic_version")))
+    assert db.run(db.store.check()) == "migrations"
 
 
 def test_migrating_again_keeps_what_is_there(db: Harness) -> None:

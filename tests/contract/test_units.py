@@ -1,7 +1,6 @@
 """Units of work: whole, isolated, on time, and nothing is left behind."""
 
 import asyncio
-import contextvars
 import gc
 import threading
 
@@ -125,28 +124,6 @@ def test_read_writes_nothing(db: Harness) -> None:
     assert db.read(lambda tx: tx.find_head("a", uuid(1))) is None
 
 
-def test_what_follows_a_read_runs_in_a_thread(db: Harness) -> None:
-    """It knows the caller's context, its errors pass, and no transaction is open meanwhile."""
-    db.write(add_book(1))
-    word = contextvars.ContextVar("word", default="none")
-
-    async def go() -> tuple[object, str, bool]:
-        word.set("set")
-        return await db.store.read_then(
-            lambda tx: tx.find_head("a", uuid(1)),
-            lambda found: (found, word.get(), threading.current_thread() is main),
-        )
-
-    main = threading.current_thread()
-    assert db.run(go()) == (head(1), "set", False)
-
-    def fail(_: object) -> None:
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        db.run(db.store.read_then(lambda tx: tx.find_head("a", uuid(1)), fail))
-
-
 def test_cancelled_calls_leave_nothing_behind(db: Harness) -> None:
     db.write(add_book(1))
 
@@ -185,7 +162,6 @@ def test_store_can_be_closed_while_it_works(db: Harness, delay: float) -> None:
     async def go() -> list[object]:
         calls = [
             *(db.store.read(lambda tx: tx.list_tenants()) for _ in range(30)),
-            *(db.store.read_then(lambda tx: tx.list_tenants(), list) for _ in range(30)),
             *(db.store.write(lambda tx: tx.list_tenants()) for _ in range(30)),
         ]
         tasks = [asyncio.ensure_future(call) for call in calls]
@@ -203,7 +179,6 @@ def test_closed_store_says_so(db: Harness) -> None:
     for call in (
         db.store.read(lambda tx: tx.list_tenants()),
         db.store.write(lambda tx: tx.list_tenants()),
-        db.store.read_then(lambda tx: tx.list_tenants(), len),
     ):
         with pytest.raises(StorageUnavailableError):
             db.run(call)

@@ -32,7 +32,11 @@ async def forward(request: Request) -> Response:
         headers=passed_on(request.headers.raw),
         body=await request.body(),
     )
-    return Relay(gateway.upstream, call, {})
+    return Relay(gateway.upstream, call, {}, _always)
+
+
+async def _always() -> None:
+    """Let the answer go on."""
 
 
 def app() -> FastAPI:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
+import hostile_fields as hostile
 import measured
 from service import serving
 

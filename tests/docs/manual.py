@@ -19,6 +19,7 @@ MANUALS = (
     "docs/api.md",
     "docs/conditions.md",
     "docs/dependencies.md",
+    "docs/limits.md",
     "docs/operations.md",
     "docs/replica.md",
     "docs/sillytavern.md",

@@ -156,7 +156,7 @@ def test_doctests_are_found() -> None:
 
 def test_every_setting_is_documented() -> None:
     """Variable and help, word for word, in docs/operations.md."""
-    from lorewell.settings import list_settings  # noqa: PLC0415  the service's packages
+    from lorewell.settings_table import list_settings  # noqa: PLC0415  the service's packages
 
     text = read("docs/operations.md")
     for setting in list_settings():

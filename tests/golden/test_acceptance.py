@@ -1,4 +1,4 @@
-"""The acceptance cases of spec/native.md §16 that need the library alone.
+"""The acceptance cases of docs/rules/native.md §16 that need the library alone.
 
 The number of the case leads every test id. Every expectation is the text of the case, or of the
 section that it points to. Case 71 is every case of spec14.json. In other modules: 45, 46, 108
@@ -159,7 +159,8 @@ def test_broken_requires_is_refused(entries: list[Document]) -> None:
     assert caught.value.code == "invalid_dependency"
 
 
-MATERIALISED = {  # spec §3.2, the column of defaults; of later fields no default is hashed
+# docs/rules/native.md §3.2, the column of defaults; of later fields no default is hashed.
+MATERIALISED = {
     "id": "entry-0",
     "title": "",
     "content": "Lamp.",
@@ -444,7 +445,7 @@ FILTERED = [filter_row(reason) for reason in FILTERS]
 FILTERED += [filter_row(*pair) for pair in itertools.combinations(FILTERS, 2)]
 
 SECONDARY_HITS = {"none": "k", "some": "k x", "all": "k x y"}
-LOGIC = {  # spec §3.2: which of none, some, all let the entry in
+LOGIC = {  # docs/rules/native.md §3.2: which of none, some, all let the entry in
     "and_any": {"some", "all"},
     "and_all": {"all"},
     "not_any": {"none"},
@@ -469,7 +470,7 @@ LOGICS += [
     for keys in ({"secondary_keys": ["x", "y"]}, {"secondary_keys": ["y"]})
 ]
 
-ROLLS = [  # test vectors of spec §8.2
+ROLLS = [  # test vectors of docs/rules/native.md §8.2
     ("0", "entry-0", 83.298553867),
     ("turn-1", "ferry-bell", 38.146606453),
     ("seed", "a", 3.988735518),

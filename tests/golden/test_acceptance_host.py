@@ -1,4 +1,4 @@
-"""The acceptance cases of spec/host.md §16 that are about a prompt alone, and its example (§15)."""
+"""The acceptance cases of docs/rules/host.md §16 on a prompt alone, and its example (§15)."""
 
 from __future__ import annotations
 

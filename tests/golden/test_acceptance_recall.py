@@ -1,4 +1,4 @@
-"""Acceptance cases of spec/native.md §16 about recall and the network, in the library.
+"""Acceptance cases of docs/rules/native.md §16 about recall and the network, in the library.
 
 Number in front, expectation from the case's text.
 """

@@ -1,4 +1,4 @@
-"""The acceptance cases of the policy `replica` that concern the engine (spec/replica.md §10).
+"""The acceptance cases of the policy `replica` that concern the engine (docs/rules/replica.md §10).
 
 Expectations are the contract's. Cases on routes, files and sockets are elsewhere.
 """

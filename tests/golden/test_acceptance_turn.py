@@ -1,4 +1,4 @@
-"""The acceptance cases of spec/host.md §16 that are about a turn and its calls."""
+"""The acceptance cases of docs/rules/host.md §16 that are about a turn and its calls."""
 
 from __future__ import annotations
 

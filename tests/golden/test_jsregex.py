@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from golden.cases import HERE
-from lorewell.jsregex import Look, Outcome, Pattern, RegexGuard
+from lorewell.jsregex import Look, Outcome, Parts, Pattern, RegexGuard
 
 TABLE = json.loads((HERE / "jsregex" / "node.json").read_text(encoding="utf-8"))
 CASES = TABLE["cases"]
@@ -47,17 +48,45 @@ def test_table_is_large_and_says_where_it_is_from() -> None:
 
 @pytest.mark.parametrize(("source", "flags", "text", "answer"), CASES)
 def test_key_finds_what_node_finds(source: str, flags: str, text: str, answer: Any) -> None:
-    look = Look(text=0, primary=(Pattern(source, flags),), fallback=False, secondary=())
-    (seen,) = RegexGuard().search([text], [look])
+    look = Look(((0, len(text)),), (Pattern(source, flags),), fallback=False, secondary=())
+    (seen,) = RegexGuard().search(text, [look])
     assert seen.primary == (expected(text, answer),)
 
 
-def test_all_cases_in_one_search() -> None:
-    looks = [
-        Look(text=i, primary=(Pattern(source, flags),), fallback=False, secondary=())
-        for i, (source, flags, _, _) in enumerate(CASES)
-    ]
-    seen = RegexGuard().search([text for _, _, text, _ in CASES], looks)
+def whole(start: int, end: int) -> Parts:
+    return ((start, end),)
+
+
+def halves(start: int, end: int) -> Parts:
+    middle = (start + end) // 2
+    return ((start, middle), (middle, end))
+
+
+@pytest.mark.parametrize("cut", [whole, halves])
+def test_all_cases_as_parts_of_one_text(cut: Callable[[int, int], Parts]) -> None:
+    """A part is searched as if nothing stood around it."""
+    text, looks = "", []
+    for source, flags, searched, _ in CASES:
+        start = len(text)
+        text += searched
+        parts = cut(start, len(text))
+        looks.append(Look(parts, (Pattern(source, flags),), fallback=False, secondary=()))
+    seen = RegexGuard().search(text, looks)
     assert [each.primary[0] for each in seen] == [
-        expected(text, answer) for _, _, text, answer in CASES
+        expected(searched, answer) for _, _, searched, answer in CASES
+    ]
+
+
+def test_parts_far_apart_are_searched_as_one_text() -> None:
+    """The second half of each text stands before the first, with other texts between them."""
+    halves = [(text[: len(text) // 2], text[len(text) // 2 :]) for _, _, text, _ in CASES]
+    text = "".join(last for _, last in halves) + "".join(first for first, _ in halves)
+    late, early, looks = sum(len(last) for _, last in halves), 0, []
+    for (source, flags, _, _), (first, last) in zip(CASES, halves, strict=True):
+        parts = ((late, late + len(first)), (early, early + len(last)))
+        late, early = late + len(first), early + len(last)
+        looks.append(Look(parts, (Pattern(source, flags),), fallback=False, secondary=()))
+    seen = RegexGuard().search(text, looks)
+    assert [each.primary[0] for each in seen] == [
+        expected(searched, answer) for _, _, searched, answer in CASES
     ]

@@ -1,4 +1,4 @@
-"""The worked examples of spec/native.md §14, to the figure and to the byte."""
+"""The worked examples of docs/rules/native.md §14, to the figure and to the byte."""
 
 from __future__ import annotations
 

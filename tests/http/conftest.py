@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +25,8 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'lorewell.db'}"
+def database(migrated_file: Path, tmp_path: Path) -> str:
+    return f"sqlite:///{shutil.copy(migrated_file, tmp_path / 'lorewell.db')}"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The acceptance cases of spec/native.md §16 on versions, keys and bindings, at a real server.
+"""Acceptance cases of docs/rules/native.md §16 on versions, keys and bindings, at a real server.
 
 The number of the case leads every test's name, and its expectation is the text of the case. Cases
 that need no service are in golden/test_acceptance.py; import and security are in

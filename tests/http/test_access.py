@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, strategies as st
 
-from service import BOOK, UNKNOWN_BOOK, WORLD_INFO, Api, Json, bearer, code, serving
+from lorewell.app.access import hash_secret
+from lorewell.app.rows import KeyRow
+from lorewell.model import Scope
+from service import BOOK, UNKNOWN_BOOK, WORLD_INFO, Api, Json, bearer, code, places, serving
 
-SCOPES = ("read", "write", "admin")
+SCOPES = ("read", "write", "tenant_admin", "admin", "metrics")
 
 
 @pytest.fixture
@@ -59,12 +63,17 @@ READ = {
 OPEN = {"check_health", "check_readiness"}
 
 
-def scope_of(path: str, operation: Json) -> str | None:
+def scopes_of(path: str, operation: Json) -> set[str]:
+    """Return the scopes of which a key needs one; of an open route none."""
     if operation["operationId"] in OPEN:
-        return None
-    if "/admin/" in path or path == "/metrics":
-        return "admin"
-    return "read" if operation["operationId"] in READ else "write"
+        return set()
+    if path == "/metrics":
+        return {"metrics", "admin"}
+    if path.startswith("/v1/admin/keys"):
+        return {"tenant_admin", "admin"}
+    if "/admin/" in path:
+        return {"admin"}
+    return {"read"} if operation["operationId"] in READ else {"write"}
 
 
 def filled(path: str) -> str:
@@ -79,7 +88,7 @@ PARAMS = {"prompt_id": "p", "from": "1", "to": "2", "format": "native"}
 def test_without_a_key_nothing_opens(guarded: Api) -> None:
     for method, path, operation in operations(guarded):
         answer = guarded(method, filled(path), params=PARAMS)
-        if scope_of(path, operation) is None:
+        if not scopes_of(path, operation):
             assert answer.status_code == 200
         else:
             assert (answer.status_code, code(answer)) == (401, "unauthenticated")
@@ -88,12 +97,12 @@ def test_without_a_key_nothing_opens(guarded: Api) -> None:
 
 def test_each_route_asks_for_one_scope(guarded: Api) -> None:
     for scope in SCOPES:
-        key = bearer(guarded, scope)
+        key = bearer(guarded, scope, tenants=("*",))
         for method, path, operation in operations(guarded):
-            needed = scope_of(path, operation)
+            needed = scopes_of(path, operation)
             answer = guarded(method, filled(path), params=PARAMS, headers=key)
             is_refused = code(answer) == "forbidden"
-            assert is_refused == (needed not in (None, scope)), (method, path, scope)
+            assert is_refused == bool(needed and scope not in needed), (method, path, scope)
 
 
 def test_a_key_opens_its_tenants_alone(guarded: Api) -> None:
@@ -120,7 +129,7 @@ def test_a_key_comes_before_the_body(guarded: Api) -> None:
 
 
 def test_keys_are_made_listed_and_revoked(guarded: Api) -> None:
-    admin = bearer(guarded, "admin")
+    admin = bearer(guarded, "admin", tenants=("*",))
     body = {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}
     made = guarded("POST", "/v1/admin/keys", json=body, headers=admin)
     assert made.status_code == 201
@@ -138,6 +147,99 @@ def test_keys_are_made_listed_and_revoked(guarded: Api) -> None:
     for wrong in ({}, {**body, "scopes": []}, {**body, "tenants": ["a b"]}):
         answer = guarded("POST", "/v1/admin/keys", json=wrong, headers=admin)
         assert code(answer) == "validation_error"
+
+
+@pytest.mark.parametrize("scope", ["admin", "metrics"])
+def test_what_is_about_the_whole_service_takes_all_tenants(guarded: Api, scope: str) -> None:
+    admin = bearer(guarded, "admin", tenants=("*",))
+    for tenants, status in ((["demo"], 422), (["demo", "other"], 422), (["demo", "*"], 201)):
+        body = {"tenants": tenants, "scopes": ["read", scope]}
+        answer = guarded("POST", "/v1/admin/keys", json=body, headers=admin)
+        assert answer.status_code == status
+        assert status == 201 or places(answer) == ["/tenants"]
+
+
+def stored_key(api: Api, scopes: tuple[Scope, ...], tenants: tuple[str, ...]) -> dict[str, str]:
+    """Return the header of a key as an older service could have made it."""
+    secret, salt = "old", bytes(16)
+    row = KeyRow(
+        key_id="0123456789abcdef",
+        name="old",
+        tenants=tenants,
+        scopes=scopes,
+        salt=salt,
+        secret_hash=hash_secret(secret, salt),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    api.run(api.app.state.shared.services.store.write(lambda tx: tx.insert_key(row)))
+    return {"Authorization": f"Bearer lw_{row.key_id}_{secret}"}
+
+
+def test_an_old_admin_key_of_some_tenants_is_refused_and_told_why(guarded: Api) -> None:
+    old = stored_key(guarded, ("read", "admin"), ("demo",))
+    assert guarded("GET", "/v1/books", headers=old).status_code == 200  # `read` still counts
+    body = {"tenants": ["*"], "scopes": ["admin"]}
+    for method, path, sent in (
+        ("GET", "/v1/admin/tenants", {}),
+        ("GET", "/v1/admin/books", {}),
+        ("GET", "/v1/admin/keys", {}),
+        ("POST", "/v1/admin/keys", {"json": body}),
+        ("GET", "/metrics", {}),
+    ):
+        answer = guarded(method, path, headers=old, **sent)
+        assert (answer.status_code, code(answer)) == (403, "forbidden")
+        told = answer.json()["detail"]
+        assert "'admin' but opens some tenants only" in told
+        assert "tenant_admin" in told
+    admin = bearer(guarded, "admin", tenants=("*",))
+    path = "/v1/admin/keys/0123456789abcdef"
+    assert guarded("DELETE", path, headers=admin).status_code == 204
+
+
+def test_a_tenant_admin_has_the_keys_of_its_tenants_alone(guarded: Api) -> None:
+    own = bearer(guarded, "read", "tenant_admin", tenants=("a", "b"))
+    bearer(guarded, "read", tenants=("a", "c"))
+    bearer(guarded, "read", tenants=("*",))
+    inside = bearer(guarded, "write", tenants=("b",))
+
+    def make(tenants: list[str], *scopes: str, key: dict[str, str] = own) -> tuple[int, str]:
+        body = {"name": "made", "tenants": tenants, "scopes": scopes}
+        answer = guarded("POST", "/v1/admin/keys", json=body, headers=key)
+        return answer.status_code, code(answer)
+
+    assert make(["a"], "read") == (201, "201")
+    assert make(["a", "b"], "read", "tenant_admin") == (201, "201")
+    for tenants in (["c"], ["a", "c"], ["*"], ["a", "*"]):
+        assert make(tenants, "read") == (403, "forbidden")
+    assert make(["a"], "write") == (403, "forbidden")
+    for scope in ("admin", "metrics"):
+        assert make(["a"], scope) == (422, "validation_error")
+        assert make(["*"], scope) == (403, "forbidden")
+    listed = guarded("GET", "/v1/admin/keys", headers=own).json()["keys"]
+    assert [key["tenants"] for key in listed] == [["a", "b"], ["b"], ["a"], ["a", "b"]]
+    admin = bearer(guarded, "admin", tenants=("*",))
+    everything = guarded("GET", "/v1/admin/keys", headers=admin).json()["keys"]
+    ids = {tuple(key["tenants"]): key["id"] for key in everything}
+    for tenants, status in ((("a", "c"), 404), (("*",), 404), (("b",), 204)):
+        path = f"/v1/admin/keys/{ids[tenants]}"
+        unknown = guarded("DELETE", "/v1/admin/keys/unknown", headers=own)
+        answer = guarded("DELETE", path, headers=own)
+        assert answer.status_code == status
+        if status == 404:
+            assert answer.json()["detail"].split()[:-1] == unknown.json()["detail"].split()[:-1]
+    assert guarded("GET", "/v1/books", tenant="b", headers=inside).status_code == 401
+    for path in ("/v1/admin/tenants", "/v1/admin/books", "/metrics"):
+        assert guarded("GET", path, headers=own).status_code == 403
+
+
+def test_a_tenant_admin_of_all_tenants_makes_no_key_for_all(guarded: Api) -> None:
+    own = bearer(guarded, "read", "tenant_admin", tenants=("*",))
+    for tenants, status in ((["a"], 201), (["*"], 403)):
+        body = {"tenants": tenants, "scopes": ["read"]}
+        answer = guarded("POST", "/v1/admin/keys", json=body, headers=own)
+        assert answer.status_code == status
+    listed = guarded("GET", "/v1/admin/keys", headers=own).json()["keys"]
+    assert [key["tenants"] for key in listed] == [["a"]]
 
 
 def test_an_administrator_looks_across_tenants(api: Api) -> None:

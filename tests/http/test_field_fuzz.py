@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import hostile
+import hostile_fields as hostile
 from service import Api, code, serving
 
 JSON = {"Content-Type": "application/json"}

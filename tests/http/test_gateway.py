@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import socket
@@ -15,8 +16,11 @@ import httpx
 import pytest
 
 from chat_upstream import ChatUpstream, Turn, chat_upstream
+from listening import listening
+from lorewell.app.access import list_keys, revoke_key
+from lorewell.http import sockets
 from process import Server, running
-from service import BOOK, Json, bearer, serving
+from service import BOOK, Json, bearer, code, serving
 
 BELL = {
     "id": "bell",
@@ -293,6 +297,80 @@ def test_a_packed_answer_stays_packed(asked: Asked) -> None:
     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("application/json", "application/json"),
+        ("application/json; charset=utf-8", "application/json; charset=utf-8"),
+        ("Application/JSON;charset=UTF-8", "Application/JSON;charset=UTF-8"),
+        ("application/json; charset=utf-7", "application/json"),
+        ("application/problem+json", "application/problem+json"),
+        ("text/event-stream", "text/event-stream"),
+        ("text/html", "application/octet-stream"),
+        ("text/html; charset=utf-8", "application/octet-stream"),
+        ("image/svg+xml", "application/octet-stream"),
+        ("application/xhtml+xml", "application/octet-stream"),
+        ("text/plain", "application/octet-stream"),
+        ("application/json, text/html", "application/octet-stream"),
+        ("", "application/octet-stream"),
+    ],
+)
+def test_what_an_upstream_sends_is_no_page_of_ours(asked: Asked, kind: str, told: str) -> None:
+    page = b"<script>alert(1)</script>"
+    for status in (200, 502):
+        turn = Turn(body=page, status=status, headers={"Content-Type": kind})
+        asked.upstream.do(turn, times=1)
+        answer = asked()
+        assert (answer.status_code, answer.content) == (status, page)
+        assert answer.headers["Content-Type"] == told
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_of_an_upstreams_headers_only_known_ones_come_back(asked: Asked) -> None:
+    known = {
+        "Retry-After": "7",
+        "retry-after-ms": "70",
+        "x-should-retry": "true",
+        "OpenAI-Processing-Ms": "5",
+        "X-RateLimit-Limit-Requests": "9",
+        "RateLimit": "limit=9",
+        "Anthropic-RateLimit-Tokens-Limit": "8",
+    }
+    foreign = {
+        "Set-Cookie": "a=b",
+        "Access-Control-Allow-Origin": "*",
+        "Location": "https://evil.example",
+        "Refresh": "0; url=https://evil.example",
+        "Link": "</x>; rel=preload",
+        "Clear-Site-Data": '"*"',
+        "Content-Security-Policy": "default-src *",
+        "X-Content-Type-Options": "off",
+        "Content-Disposition": "inline",
+        "Service-Worker-Allowed": "/",
+        "Strict-Transport-Security": "max-age=9",
+        "X-Accel-Redirect": "/secret",
+        "Cache-Control": "public, max-age=999",
+        "X-Lorewell-Entries": "99",
+        "WWW-Authenticate": "Basic",
+        "X-Anything": "else",
+    }
+    asked.upstream.do(Turn(headers={**known, **foreign}), times=1)
+    answer = asked()
+    for name, value in known.items():
+        assert answer.headers[name] == value
+    for name, value in foreign.items():
+        assert answer.headers.get(name) != value
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("status", [101, 301, 302, 304, 307, 600, 700, 999])
+def test_a_status_that_says_nothing_here_is_a_bad_gateway(asked: Asked, status: int) -> None:
+    turn = Turn(status=status, body=b"", headers={"Location": "https://evil.example"})
+    asked.upstream.do(turn, times=1)
+    assert error(asked()) == (502, "upstream_unavailable", "server_error")
+
+
 # What goes wrong
 
 
@@ -539,6 +617,35 @@ def test_a_key_says_whose_books_are_used(database: str) -> None:
         assert error(ask({}, "alpha")) == (401, "unauthenticated", "authentication_error")
         assert error(ask({"Authorization": "Bearer sk-x"}, "alpha"))[0] == 401
         assert upstream.calls == calls + 1
+
+
+def test_a_key_that_is_revoked_ends_its_answers(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
+
+    async def work(upstream: ChatUpstream) -> None:
+        given = {"gateway_upstream_url": upstream.url, "auth": True}
+        async with listening(database, **given) as service:
+            for stream in (True, False):
+                turn = Turn(content="a " * 500, pause_s=0.02, hang_s=0 if stream else 5)
+                upstream.do(turn, times=1)
+                headers = {"Authorization": f"Bearer {await service.key('read')}"}
+                body = {"model": "m", "messages": CHAT, "stream": stream}
+                async with service.asking(headers=headers) as client:
+                    asking = asyncio.create_task(client.post(ROUTE, json=body))
+                    await asyncio.sleep(0.3)
+                    assert not asking.done()
+                    row = (await list_keys(service.services)).keys[-1]
+                    await revoke_key(service.services, row.id)
+                    if stream:
+                        with pytest.raises(httpx.RemoteProtocolError):
+                            await asking
+                    else:
+                        assert code(await asking) == "unauthenticated"
+
+    with chat_upstream() as upstream:
+        asyncio.run(work(upstream))
 
 
 # The beginning of a prompt

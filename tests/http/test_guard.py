@@ -14,7 +14,18 @@ FOREIGN = "https://evil.example"
 
 @pytest.mark.parametrize(
     "host",
-    ["localhost", "localhost:9", "LOCALHOST:8876", "127.0.0.1:8876", "127.9.9.9", "[::1]:8876"],
+    [
+        "localhost",
+        "localhost:9",
+        "LOCALHOST:8876",
+        "127.0.0.1:8876",
+        "127.9.9.9",
+        "[::1]",
+        "[::1]:8876",
+        "[0:0:0:0:0:0:0:1]",
+        "[::ffff:127.0.0.1]:80",
+        "[::FFFF:7F00:1]",
+    ],
 )
 def test_loopback_is_answered_for(api: Api, host: str) -> None:
     assert api("GET", "/healthz", headers={"Host": host}).status_code == 200
@@ -34,12 +45,58 @@ def test_loopback_is_answered_for(api: Api, host: str) -> None:
         "localhost@evil.example",
         "localhost:80:80",
         "lore.example",
+        "[::1].evil.example",
+        "[::1].evil.example:80",
+        "[::1]evil.example",
+        "[::1]@evil.example",
+        "[::1]:80.evil.example",
+        "[::1]:",
+        "[::1",
+        "::1",
+        "::1]",
+        "[[::1]]",
+        "[::1%25lo]",
+        "[::1%lo]",
+        "[::ffff:192.168.0.1]",
+        "[127.0.0.1].evil.example",
+        "[127.0.0.1]",
+        "evil.example#@localhost",
+        "evil.example\\@localhost",
+        "me@localhost",
+        "localhost.",
+        "127.0.0.1.",
+        "127.1",
+        "127.0.0.01",
+        "0x7f.0.0.1",
+        "2130706433",
+        "localhost:",
+        "localhost:-1",
+        "localhost:80,evil.example",
+        "localhost evil.example",
+        " ",
+        "*",
     ],
 )
 def test_no_other_host_is(api: Api, host: str) -> None:
     for path in ("/healthz", "/v1/books", "/nothing"):
         answer = api("GET", path, headers={"Host": host})
         assert (answer.status_code, code(answer)) == (421, "misdirected_request")
+
+
+def test_a_host_comes_once(api: Api) -> None:
+    for headers in (
+        [("Host", "localhost"), ("Host", "localhost")],
+        [("Host", "localhost"), ("Host", "evil.example")],
+        [("Host", "evil.example"), ("Host", "localhost")],
+    ):
+        assert code(api("GET", "/healthz", headers=headers)) == "misdirected_request"
+
+
+def test_what_is_no_host_is_refused_where_any_is_answered_for(database: str) -> None:
+    with serving(database_url=database, allowed_hosts=("*",)) as api:
+        for host in ("[::1].evil.example", "me@evil.example", "a b", ""):
+            answer = api("GET", "/healthz", headers={"Host": host})
+            assert code(answer) == "misdirected_request"
 
 
 def test_more_hosts_can_be_named(database: str) -> None:
@@ -58,7 +115,24 @@ def test_more_hosts_can_be_named(database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", [FOREIGN, "null", "http://localhost:5173", "http://localhost.evil.example", ""]
+    "origin",
+    [
+        FOREIGN,
+        "null",
+        "http://localhost:5173",
+        "http://localhost.evil.example",
+        "",
+        "localhost",
+        "://localhost",
+        "ftp://localhost",
+        "evil://localhost",
+        "http://evil.example://localhost",
+        "http://me@localhost",
+        "http://localhost/",
+        "http://localhost.",
+        "http://[::1].evil.example",
+        "http://localhost http://evil.example",
+    ],
 )
 def test_a_foreign_page_changes_nothing_and_selects_nothing(api: Api, origin: str) -> None:
     headers = {"Origin": origin}
@@ -79,6 +153,14 @@ def test_a_foreign_page_changes_nothing_and_selects_nothing(api: Api, origin: st
     )
     assert preflight.status_code == 405
     assert api("GET", "/v1/books").json()["books"] == []
+
+
+def test_an_origin_comes_once(opened: Api) -> None:
+    headers = [("Origin", "http://localhost"), ("Origin", FOREIGN)]
+    for given in (headers, headers[::-1], [headers[0], ("Origin", "https://app.example")]):
+        assert code(opened("POST", "/v1/books", json=BOOK, headers=given)) == "forbidden"
+        read = opened("GET", "/v1/books", headers=given)
+        assert "Access-Control-Allow-Origin" not in read.headers
 
 
 def test_its_own_page_may(api: Api) -> None:

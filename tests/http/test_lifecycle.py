@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from embedding import TinyEmbedder
 from fakes import MemoryStore
 from lorewell import bootstrap, compile_book, select
+from lorewell.app.ports import Part
 from lorewell.app.selection import KeptSelection
 from lorewell.app.services import Services
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
@@ -25,6 +31,7 @@ from lorewell.http.server import check_exposure, serve
 from lorewell.model import BookCreate, SelectRequest
 from lorewell.model.select import is_uuid
 from lorewell.settings import load_settings
+from lorewell.store import migrations
 from service import BOOK, Api, serving
 
 
@@ -128,7 +135,7 @@ def test_a_database_that_is_gone_does_not_keep_the_service_from_ending() -> None
     settings = load_settings()
     store = GoneStore()
     services = replace(build_services(settings), store=store)
-    keeper = type(services.keeper)(store, services.clock, keep_s=60)
+    keeper = type(services.keeper)(store, services.clock, services.computing, keep_s=60)
     services = replace(services, keeper=keeper)
 
     async def run() -> None:
@@ -163,6 +170,7 @@ def test_serving_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatc
     import os  # noqa: PLC0415  beside its only use
 
     monkeypatch.setattr("uvicorn.run", run)
+    monkeypatch.setattr("lorewell.http.server.run_workers", run)
     monkeypatch.setattr("lorewell.http.logs.configure", lambda _settings: None)
     monkeypatch.setenv("LOREWELL_CONFIG", "")
     monkeypatch.setenv("LOREWELL_PORT", "1")
@@ -187,7 +195,8 @@ def test_foreign_pages_open_no_socket() -> None:
 
     services = build_services(load_settings())
     guard = Guard(app, allowed_hosts=(), cors_origins=("https://app.example",))
-    outer = Observe(guard, metrics=Metrics(), cache=services.cache)
+    given = {"cache": services.cache, "computing": services.computing}
+    outer = Observe(guard, metrics=Metrics(), **given)
 
     async def connect(*headers: tuple[bytes, bytes]) -> None:
         scope = {
@@ -206,3 +215,57 @@ def test_foreign_pages_open_no_socket() -> None:
     asyncio.run(connect((b"origin", b"https://app.example")))
     asyncio.run(connect((b"origin", b"http://localhost")))
     assert reached == ["/", "/"]
+
+
+class NewerStore(LateStore):
+    """Comes late, and was made by a newer version."""
+
+    async def migrate(self) -> None:
+        await super().migrate()
+        raise StorageUnavailableError(migrations.NEWER)
+
+    async def check(self) -> Part | None:
+        return "storage" if self.attempts >= 0 else "newer_schema"
+
+
+def test_a_database_that_comes_late_and_is_newer_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bootstrap, "_SECONDS_BETWEEN_ATTEMPTS", 0.05)
+    got: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: got.append(number))
+    try:
+        with structlog.testing.capture_logs() as logs, serving(NewerStore(3)) as api:
+            assert api("GET", "/readyz", tenant=None).json()["details"]["part"] == "storage"
+            api.run(asyncio.sleep(0.5))
+            assert api("GET", "/readyz", tenant=None).json()["details"]["part"] == "newer_schema"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert got == [signal.SIGTERM]
+    told = [each["detail"] for each in logs if each["event"] == "database"]
+    assert told == ["The database was made by a newer version of Lorewell."]
+
+
+def test_a_newer_database_is_refused_at_the_start() -> None:
+    with (
+        pytest.raises(StorageUnavailableError, match="newer version"),
+        serving(NewerStore(0)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("what", ["newer", "text"])
+def test_serving_refuses_a_database_that_no_waiting_makes_usable(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "books.db"
+    if what == "text":
+        path.write_text("Dear diary, " * 9)
+    else:
+        with serving(database_url=f"sqlite:///{path}"):
+            pass
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = path.read_bytes()
+    with pytest.raises(StorageUnavailableError) as caught:
+        serve(load_settings(database_url=f"sqlite:///{path}", port=0))
+    assert ("newer version" if what == "newer" else "not an SQLite database") in str(caught.value)
+    assert path.read_bytes() == before

@@ -17,10 +17,11 @@ from websockets.exceptions import InvalidStatus
 
 from contract.harness import execute
 from listening import Service, end_of, listening, refusal
+from lorewell.app.access import list_keys, revoke_key
 from lorewell.app.live import hub, subscription
 from lorewell.bootstrap import build_services
 from lorewell.client import AsyncLorewellClient, LorewellClient
-from lorewell.http import streams
+from lorewell.http import sockets, streams
 from lorewell.http.app import create_app
 from lorewell.http.routes import live
 from lorewell.model.live import LiveReady, LiveSelection, Occasion
@@ -405,6 +406,73 @@ def test_a_slow_stream_ends_with_a_reason(database: str, monkeypatch: pytest.Mon
                     async for line in lines:
                         told.append(line)  # noqa: PERF401  what came before it broke off counts
             assert told[-3:-1] == ["event: end", 'data: {"type":"end","reason":"slow_consumer"}']
+
+    asyncio.run(work())
+
+
+def test_a_key_that_is_revoked_ends_its_streams(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
+
+    async def work() -> None:
+        async with listening(database, live=True, auth=True) as service:
+            headers = {"Authorization": f"Bearer {await service.key('read')}"}
+            told = []
+            async with (
+                service.asking(headers=headers) as client,
+                client.stream("GET", "/v1/live", params={"prompt_id": PROMPT}) as answer,
+            ):
+                lines = answer.aiter_lines()
+                while "ready" not in await anext(lines):
+                    pass
+                await asyncio.sleep(0.2)  # it goes on while its key is open
+                (row,) = (await list_keys(service.services)).keys
+                await revoke_key(service.services, row.id)
+                with suppress(httpx.RemoteProtocolError):
+                    async for line in lines:
+                        told.append(line)  # noqa: PERF401  what came before it broke off counts
+            assert told[-3:-1] == ["event: end", 'data: {"type":"end","reason":"unauthenticated"}']
+
+    asyncio.run(work())
+
+
+def test_a_tenant_takes_no_more_than_its_share(database: str) -> None:
+    async def work() -> None:
+        async with listening(database, live=True, max_sockets=3, max_tenant_sockets=2) as service:
+            other = PATH.replace("tenant_id=demo", "tenant_id=other")
+            assert other != PATH
+            async with service.socket(PATH) as one, service.socket(PATH) as two:
+                for each in (one, two):
+                    assert (await frame_of(each))["type"] == "ready"
+                async with service.socket(PATH) as third:
+                    problem, closed, reason = await refusal(third)
+                    assert (closed, reason) == (4503, "too_many_sockets")
+                    assert problem["details"] == {"limit": 2}
+                    assert "LOREWELL_MAX_TENANT_SOCKETS" in problem["detail"]
+                async with service.asking() as client:
+                    answer = await client.get("/v1/live", params={"prompt_id": PROMPT})
+                    assert (answer.status_code, answer.json()["details"]) == (503, {"limit": 2})
+                async with service.socket(other) as third:
+                    assert (await frame_of(third))["type"] == "ready"
+                    async with service.socket(other) as fourth:
+                        problem = (await refusal(fourth))[0]
+                        assert "LOREWELL_MAX_SOCKETS" in problem["detail"]
+            await asyncio.sleep(0.1)
+            async with service.socket(PATH) as again:
+                assert (await frame_of(again))["type"] == "ready"
+
+    asyncio.run(work())
+
+
+def test_who_may_not_open_a_socket_takes_no_place(database: str) -> None:
+    async def work() -> None:
+        async with listening(database, live=True, auth=True, max_sockets=1) as service:
+            offered = ["lorewell", f"lorewell.key.{await service.key('read')}"]
+            async with service.socket(PATH) as refused:
+                async with service.socket(PATH, subprotocols=offered) as client:
+                    assert (await frame_of(client))["type"] == "ready"
+                assert (await refusal(refused))[1] == 4401
 
     asyncio.run(work())
 

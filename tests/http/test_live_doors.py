@@ -305,7 +305,7 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
     assert event["groups"][2]["entries"][0]["book_id"] == "book 1"
     assert len(event["groups"][4]["entries"][0]["preview"]) == PREVIEW_CHARS
     stats = event["stats"]
-    # As that policy counts (spec/replica.md §6.1).
+    # As that policy counts (docs/rules/replica.md §6.1).
     own = json.loads(answer.to_json())["stats"]
     assert stats["by_position"] == own["by_position"]
     assert stats["by_reason"] == own["by_trigger"]

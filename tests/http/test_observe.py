@@ -14,6 +14,7 @@ import pytest
 import structlog
 
 from fakes import MemoryStore
+from hostile import HOSTILE, check_shown
 from lorewell.http import logs
 from lorewell.settings import load_settings
 from replica_books import keyed
@@ -58,7 +59,7 @@ def test_a_request_is_one_line(api: Api, written: io.StringIO) -> None:
 
 def test_nothing_that_somebody_wrote_is_logged(database: str, written: io.StringIO) -> None:
     with serving(database_url=database, auth=True) as api:
-        key = bearer(api, "read", "write", "admin")
+        key = bearer(api, "read", "write", "admin", tenants=("*",))
         entry = {"id": SECRET, "content": SECRET, "keys": [SECRET], "title": SECRET}
         book_id = api.create({"name": SECRET, "entries": [entry]}, headers=key)
         turn = {"books": [{"book_id": book_id}], "query": SECRET}
@@ -117,6 +118,64 @@ def test_console_lines_are_for_people(
     shown = capsys.readouterr().err
     assert "not shown" not in shown
     assert "status=200" in shown
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """Yield what is logged for people, as on a terminal with colours."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", stream)
+    logs.configure(load_settings(log_level="debug"))
+    structlog.configure(cache_logger_on_first_use=False)
+    yield stream
+    structlog.reset_defaults()
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+class Odd:
+    def __repr__(self) -> str:
+        return HOSTILE
+
+
+def test_no_text_forges_a_console_line(console: io.StringIO) -> None:
+    logger, other = structlog.get_logger(), logging.getLogger("uvicorn.error")
+    logger.info(HOSTILE, bare=HOSTILE.replace(" ", ""), quoted=HOSTILE, odd=Odd(), many=[HOSTILE])
+    other.warning("Invalid HTTP request received: %s", HOSTILE)
+    try:
+        int(HOSTILE)
+    except ValueError:
+        logger.exception("failed")
+        other.exception("failed")
+    assert console.getvalue().count("\n") == 4
+    check_shown(console.getvalue())
+    assert r"[/] [red]r[/red]" in console.getvalue()
+    assert r"\x1b[2J" in console.getvalue()
+    assert console.getvalue().count("ValueError") == 2
+
+
+def test_no_text_forges_a_line_of_json(written: io.StringIO) -> None:
+    structlog.get_logger().info(HOSTILE, value=HOSTILE)
+    logging.getLogger("uvicorn.error").warning("%s", HOSTILE)
+    first, second = lines(written)
+    assert (first["event"], first["value"], second["event"]) == (HOSTILE, HOSTILE, HOSTILE)
+    assert written.getvalue().isascii()
+    assert written.getvalue().count("\n") == 2
+
+
+def test_names_in_books_forge_no_line(api: Api, console: io.StringIO) -> None:
+    entries = [keyed(HOSTILE, HOSTILE, comment=HOSTILE)]
+    body = {
+        "worldBookData": {"globalBooks": [{"id": HOSTILE}]},
+        "mes": HOSTILE,
+        "books": {HOSTILE: {"entries": entries}},
+    }
+    assert api("POST", "/v1/replica/activate", json=body).status_code == 200
+    assert "[WorldBook] total 1" in console.getvalue()
+    check_shown(console.getvalue())
 
 
 def figures(api: Api) -> dict[str, float]:

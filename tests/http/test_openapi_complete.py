@@ -1,4 +1,4 @@
-"""Every route of spec/native.md §6 is in the OpenAPI document, with what it gives on success."""
+"""Every route of docs/rules/native.md §6 is in the OpenAPI document, with its success answer."""
 
 from __future__ import annotations
 

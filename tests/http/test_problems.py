@@ -7,11 +7,12 @@ import errno
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from fakes import MemoryStore
+from lorewell.app.ports import Part
 from lorewell.errors import BookBoundError, LorewellError, StorageUnavailableError
 from lorewell.http import bodies
 from lorewell.http.problems import STATUSES, problem_of, status_of
@@ -306,3 +307,15 @@ def test_a_key_and_a_body_do_not_meet_in_a_problem(database: str) -> None:
         key = bearer(api, "read")
         answer = api("POST", "/v1/books", json=BOOK, headers=key)
         assert key["Authorization"] not in answer.text
+
+
+@pytest.mark.parametrize("part", get_args(Part))
+def test_what_is_not_ready_is_said(part: Part) -> None:
+    class UnreadyStore(MemoryStore):
+        async def check(self) -> Part | None:
+            return part
+
+    with serving(UnreadyStore()) as api:
+        answer = api("GET", "/readyz", tenant=None)
+        assert (answer.status_code, answer.json()["details"]) == (503, {"part": part})
+        assert answer.json()["detail"].startswith("The ")

@@ -1,4 +1,4 @@
-"""Acceptance cases of spec/native.md §16 on hybrid recall, indexes and search, over HTTP.
+"""Acceptance cases of docs/rules/native.md §16 on hybrid recall, indexes and search, over HTTP.
 
 Each runs on both databases, against a real embedding server that speaks OpenAI's protocol.
 """

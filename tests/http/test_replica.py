@@ -1,4 +1,4 @@
-"""The rules of SillyTavern_replica over HTTP: spec/replica.md §6.2, and §10 as far as it touches.
+"""The rules of SillyTavern_replica over HTTP: docs/rules/replica.md §6.2, and §10 where it touches.
 
 Cases of one turn, without a service, are in tests/golden/test_acceptance_replica.py.
 """

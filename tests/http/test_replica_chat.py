@@ -18,7 +18,7 @@ from chat_upstream import ChatUpstream, Turn, chat_upstream
 from lorewell.app.access import create_key
 from lorewell.app.replica.chat import read_frame
 from lorewell.bootstrap import build_services, start, stop
-from lorewell.http.protocol import MAX_MESSAGE_BYTES
+from lorewell.http.websocket import MAX_MESSAGE_BYTES
 from lorewell.model import KeyRequest
 from lorewell.settings import load_settings
 from process import Server, running

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from lorewell.errors import ValidationFailedError
-from lorewell.settings import Settings, env_name, list_settings, load_settings, to_environment
+from lorewell.settings import Settings, env_name, load_settings, to_environment
+from lorewell.settings_table import list_settings
 
 PASSWORD = "hunter2"  # noqa: S105  no password
 OTHERS = {
@@ -23,10 +24,23 @@ OTHERS = {
     "max_file_bytes": 1,
     "max_files_bytes": 2,
     "max_body_bytes": 3,
+    "max_bodies_bytes": 256 * 1024 * 1024,
+    "max_unread_bytes": 128 * 1024 * 1024,
     "max_turn_bytes": 20,
     "max_json_values": 21,
     "max_snapshot_entries": 4,
     "max_snapshot_chars": 5,
+    "compute_threads": 3,
+    "compute_requests": 20,
+    "compute_tenant_requests": 21,
+    "compute_queue": 22,
+    "compute_tenant_queue": 23,
+    "queue_seconds": 24.5,
+    "turn_seconds": 25.5,
+    "import_seconds": 29.5,
+    "max_steps": 26_000,
+    "max_made_chars": 27_000,
+    "shutdown_seconds": 28.5,
     "cache_bytes": 6,
     "vector_cache_bytes": 5,
     "ledger_keep_s": 0,
@@ -34,6 +48,8 @@ OTHERS = {
     "live": True,
     "live_keep_s": 19,
     "max_sockets": 18,
+    "max_tenant_sockets": 17,
+    "max_connections": 99,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
     "embedder": "openai",

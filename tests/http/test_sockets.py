@@ -20,9 +20,9 @@ from websockets.frames import Frame, Opcode
 from listening import Service, end_of, listening, refusal
 from lorewell.app.access import list_keys, revoke_key
 from lorewell.errors import BookNotFoundError, LorewellError
-from lorewell.http import logs, protocol, sockets
-from lorewell.http.protocol import MAX_MESSAGE_BYTES, pack
+from lorewell.http import logs, sockets, websocket
 from lorewell.http.sockets import Socket, SocketClosed, attend
+from lorewell.http.websocket import MAX_MESSAGE_BYTES, pack
 from lorewell.settings import load_settings
 
 SECRET = "雾渡的秘密 🗝"  # noqa: S105  what a message says
@@ -162,6 +162,37 @@ def test_keys_scopes_and_tenants_hold_as_over_http(database: str) -> None:
     asyncio.run(work())
 
 
+def test_a_socket_without_a_key_ends_soon_whatever_its_client_does(database: str) -> None:
+    async def work() -> None:
+        async with serving(database, auth=True) as service:
+            begin = asyncio.get_running_loop().time()
+            ends = [
+                asyncio.create_task(quiet_end(service.port, frames))
+                for frames in (b"", b"\x89\x80\0\0\0\0" * 20_000, b"\x81\xfe\xff\xff" + b"x" * 9)
+            ]
+            assert all(await asyncio.gather(*ends))
+            assert asyncio.get_running_loop().time() - begin < 10  # a second each, and they overlap
+
+    asyncio.run(work())
+
+
+async def quiet_end(port: int, frames: bytes) -> bool:
+    """Open a socket, send frames and never close; return whether the server ended it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = (
+        "GET /echo/demo HTTP/1.1\r\nHost: localhost\r\n"
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    writer.write(head.encode() + frames)
+    received = b""
+    with suppress(ConnectionError):
+        while piece := await reader.read(65_536):
+            received += piece
+    writer.close()
+    return b"unauthenticated" in received
+
+
 def test_a_key_that_is_revoked_ends_its_sockets(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +258,7 @@ def test_only_so_many_are_open_at_the_same_time(database: str) -> None:
 def test_the_service_stops_at_once_though_nobody_reads(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "CLOSE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT_S", 0.3)
 
     async def work() -> None:
         async with (
@@ -264,7 +295,7 @@ def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
                 await end_of(client)
             async with service.connect() as client:
                 await end_of(client)
-            admin = {"Authorization": f"Bearer {await service.key('admin')}"}
+            admin = {"Authorization": f"Bearer {await service.key('metrics', tenants=('*',))}"}
             async with httpx.AsyncClient(headers=admin) as asking:
                 figures = (await asking.get(f"http://127.0.0.1:{service.port}/metrics")).text
             assert "lorewell_sockets 0.0" in figures

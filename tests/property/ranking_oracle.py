@@ -1,4 +1,4 @@
-"""Ranking written out slowly, rule by rule (spec/native.md §9)."""
+"""Ranking written out slowly, rule by rule (docs/rules/native.md §9)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Written from the text alone, without a look at the engine, and used by tests only. It takes a case
 in the form of the golden corpus and gives what that form expects; README.md in tests/golden has it.
 
-Source: spec/sillytavern.md; the sections are named at the functions.
+Source: docs/rules/sillytavern.md; the sections are named at the functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What SillyTavern's scan looks at, for its oracle: entries, texts, timed effects, checks.
 
-Source: spec/sillytavern.md; the sections are named at the functions.
+Source: docs/rules/sillytavern.md; the sections are named at the functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JavaScript's idea of values, and texts, keys and hashes as SillyTavern has them; for its oracle.
 
-Source: spec/sillytavern.md §4, §7 and its notes on the language; README.md in tests/golden for
-the macros.
+Source: docs/rules/sillytavern.md §4, §7 and its notes on the language; for the macros README.md in
+tests/golden.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
-from py_mini_racer import MiniRacer
+from py_mini_racer import MiniRacer, init_mini_racer
 
-from lorewell.jsregex import Look, Pattern, RegexGuard
+from lorewell.jsregex.engine import FLAGS
 
 BLANK: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
@@ -151,8 +151,7 @@ def lower(text: str) -> str:
 
 @cache
 def _javascript() -> MiniRacer:
-    look = Look(text=0, primary=(Pattern("a", ""),), fallback=False, secondary=())
-    RegexGuard().search(["a"], [look])  # ours first: it starts V8 with limits, or not at all
+    init_mini_racer(flags=FLAGS, ignore_duplicate_init=True)
     engine = MiniRacer()
     engine.eval(
         "function search(pattern, flags, text) {"

@@ -33,7 +33,7 @@ def unescape(text: str) -> str:
 
 
 def read_back(context: str) -> list[tuple[str, ...]]:
-    """Parse a context by the grammar of spec §8.9 alone; anything left over is an error."""
+    """Parse a context by the grammar of docs/rules/native.md §8.9 alone; the rest is an error."""
     blocks: list[tuple[str, ...]] = []
     at = 0
     while at < len(context):

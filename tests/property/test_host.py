@@ -1,4 +1,4 @@
-"""What holds for every draft and every set of blocks (spec/host.md §7, §8)."""
+"""What holds for every draft and every set of blocks (docs/rules/host.md §7, §8)."""
 
 from __future__ import annotations
 

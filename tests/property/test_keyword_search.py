@@ -1,4 +1,4 @@
-"""Plain keys: the engine's search against a slow one, written from spec/native.md §8.4, §8.11."""
+"""Plain keys: the engine's search against a slow one, by docs/rules/native.md §8.4, §8.11."""
 
 from __future__ import annotations
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from growth import MOST, growth
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.engine.sillytavern.budget import Tally
+from lorewell.engine.sillytavern.budget import Charged, Tally
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.javascript import json_text
 from lorewell.engine.sillytavern.keys import Key
+from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import Attached, Library, Spot
 from lorewell.engine.sillytavern.world import compile_world
-from lorewell.engine.tokens import BUNDLED, counter
-from lorewell.model.activate import SillyTavernRequest
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import BUNDLED, count_tokens, counter
+from lorewell.model.activate import MacroValues, SillyTavernRequest
 from lorewell.model.parse import parse_model
 
 PIECES = ["灯塔", "море", "İs", "ΟΔΟΣ", "lamp", "Lamp", "s", "'s", "/", "//", ".", "\n", " ", "\t"]
@@ -37,7 +41,91 @@ def test_pieces_add_up_to_the_whole(encoding: str, contents: list[str]) -> None:
     plain = [content.encode("utf-8", "replace").decode() for content in contents]
     tokens = counter(encoding)
     whole = "".join(content + "\n" for content in plain)
-    assert Tally(tokens, 0).begin(plain).tokens == tokens.count(whole)
+    assert Tally(tokens, 0, Steps()).begin(plain).tokens == tokens.count(whole)
+
+
+@pytest.mark.parametrize("encoding", BUNDLED)
+@given(loops=st.lists(st.lists(TEXTS, max_size=3), max_size=4))
+def test_text_that_grows_at_its_front_costs_what_the_whole_costs(
+    encoding: str, loops: list[list[str]]
+) -> None:
+    tally = Tally(counter(encoding), 7, Steps())
+    charged, whole = Charged(tally), list[str]()
+    for contents in loops:
+        plain = [content.encode("utf-8", "replace").decode() for content in contents]
+        if any(plain):
+            charged.put_before(plain)
+            whole = [*plain, *whole]
+        assert charged.tokens == tally.begin(whole).tokens
+
+
+SENTENCES = st.lists(
+    st.one_of(
+        TEXTS, st.sampled_from(["lamp", " oil", "don't", "灯塔", "。", "，", "あア", ".\n/", "  x"])
+    ),
+    max_size=20,
+).map("".join)
+
+
+@pytest.mark.parametrize("encoding", BUNDLED)
+@given(text=SENTENCES)
+def test_pieces_of_a_long_text_have_the_tokens_of_the_whole(encoding: str, text: str) -> None:
+    plain = text.encode("utf-8", "replace").decode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lorewell.engine.tokens._PIECE_CHARS", 3)
+        found = count_tokens(counter(encoding), plain, Steps())
+    assert found == counter(encoding).count(plain)
+
+
+MACROS = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "\n",
+                "\r\n",
+                "\r",
+                "{{trim}}",
+                "{{TRIM}}",
+                "{{reverse:",
+                "}}",
+                "}",
+                "{",
+                "{{",
+                "{{//",
+            ),
+            *("a", "b ", "{{user}}", "<bot>", "{{persona}}", "{{newline}}", "{{noop}}", "\u2028"),
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+def expanded(text: str, values: dict[str, str]) -> str:
+    """Return a text with its macros expanded, by one plain pattern after the other."""
+    if not re.search(r"\{\{|<(?:user|bot)>", text, re.IGNORECASE):
+        return text
+    text = re.sub(r"\{\{newline\}\}", "\n", text, flags=re.IGNORECASE)
+    text = re.sub(r"\{\{noop\}\}", "", text, flags=re.IGNORECASE)
+    text = re.sub(r"(?:\r?\n)*\{\{trim\}\}(?:\r?\n)*", "", text, flags=re.IGNORECASE)
+    names = r"\{\{(user|persona)\}\}|<(bot)>"
+    text = re.sub(names, lambda m: values[(m[1] or m[2]).lower()], text, flags=re.IGNORECASE)
+    reverse = r"\{\{reverse:(.+?)\}\}"
+    text = re.sub(reverse, lambda m: m[1][::-1], text, flags=re.IGNORECASE)
+    return re.sub(r"\{\{//[\s\S]*?\}\}", "", text)
+
+
+@given(text=MACROS, user=MACROS.map(lambda text: text[:500]), persona=MACROS)
+def test_macros_are_expanded_as_by_plain_patterns(text: str, user: str, persona: str) -> None:
+    macros = Macros(MacroValues(user=user, char="C", persona=persona), Steps())
+    names = re.compile(r"\{\{user\}\}|<bot>", re.IGNORECASE)
+    card = names.sub(lambda m: "C" if m[0].lower() == "<bot>" else user, persona)
+    assert macros.expand(text) == expanded(text, {"user": user, "bot": "C", "persona": card})
+
+
+@pytest.mark.parametrize("piece", ["\n", "{{reverse:", "{{//", "{{user}}", "\r\n{{trim}}"])
+def test_macros_take_time_in_proportion_to_the_text(piece: str) -> None:
+    macros = Macros(MacroValues(user="Sera"), Steps(10**9, max_chars=10**9))
+    assert growth(lambda size: "{{" + piece * size, macros.expand, 5_000) < MOST
 
 
 @given(texts=st.lists(st.text(st.characters(codec=None)), max_size=20))

@@ -1,6 +1,7 @@
 """What the code's shape promises: small modules, layers, documented names, a lock without hosts."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,5 +53,13 @@ def test_public_name_is_documented(name: str) -> None:
         assert own.strip()
 
 
-def test_lock_names_no_hosts() -> None:
-    assert "://" not in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+def test_locks_name_no_hosts_and_agree() -> None:
+    service, everything = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("requirements.lock", "requirements-dev.lock")
+    )
+    assert "://" not in service + everything
+    pins = [
+        set(re.findall(r"^[^\s#]+==[^\s;]+", lock, re.MULTILINE)) for lock in (service, everything)
+    ]
+    assert pins[0] < pins[1]

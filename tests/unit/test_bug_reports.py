@@ -138,7 +138,7 @@ def test_b16_recursion_crosses_books() -> None:
 
 
 def test_b17_an_entry_dropped_for_budget_has_still_woken_others() -> None:
-    """The native rule: recursion ends before any budget decision (spec §8.1)."""
+    """The native rule: recursion ends before any budget decision (docs/rules/native.md §8.1)."""
     long = entry("A", "gate", content="the warden " + "filler " * 500, **OPEN)
     response = ask(compiled([long, entry("B", "warden", **OPEN)]), "gate", token_budget=50)
     assert reasons(response) == {"A": "budget_dropped", "B": "recursion"}
@@ -340,7 +340,7 @@ def test_s08_two_books_may_use_one_entry_id() -> None:
 
 
 def test_requests_are_read_strictly() -> None:
-    """A whole number in decimal form is no integer (spec §3)."""
+    """A whole number in decimal form is no integer (docs/rules/native.md §3)."""
     with pytest.raises(ValidationFailedError):
         parse_model(
             SelectRequest, {"books": [{"book_id": BOOK_ID}], "query": "q", "token_budget": 1.0}

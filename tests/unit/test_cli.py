@@ -13,7 +13,8 @@ import pytest
 from rich.cells import cell_len
 
 from lorewell import SelectRequest, SelectResponse, load_book, select
-from lorewell.cli.tables import MAX_ENTRIES_A_REASON, plain
+from lorewell.cli.tables import MAX_ENTRIES_A_REASON
+from lorewell.model.plain import plain
 from program import Done, Lorewell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -285,6 +286,12 @@ def test_broken_file_is_one_line(lorewell: Lorewell, option: str, data: bytes) -
     done = lorewell("select", *(word for pair in files.items() for word in pair))
     one_line(done, 2)
     assert "broken.json" in done.err or "(at /state: " in done.err
+
+
+def test_of_many_faults_the_line_tells_the_number(lorewell: Lorewell) -> None:
+    done = lorewell("select", "--book", lorewell.book(*[{}] * 300), "--query", "?")
+    one_line(done, 2)
+    assert "; at /entries/9/content: must be given; and 290 more)" in done.err
 
 
 def test_every_fault_is_in_the_line(lorewell: Lorewell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,46 @@ def test_folder_is_not_put_into_a_card(lorewell: Lorewell, cards: Path) -> None:
     done = lorewell(cards, lorewell.folder / "x", "--into", cards / "mira.json")
     assert (done.code, done.out) == (2, "")
     assert "--into is not for folders" in done.err
+
+
+def test_input_is_not_written_over(lorewell: Lorewell) -> None:
+    world = lorewell.file("harbour.json", WORLD)
+    for out in (world, lorewell.folder / "." / "harbour.json"):
+        done = lorewell(world, out, "--to", "native")
+        assert (done.code, done.out) == (2, "")
+        assert "OUT must not be the file that is read." in done.err
+    os.link(world, lorewell.folder / "same.json")
+    assert lorewell(world, lorewell.folder / "same.json", "--to", "native").code == 2
+    assert document(world) == WORLD
+
+
+@pytest.mark.parametrize("leads_to", ["victim.json", "nowhere.json"])
+def test_link_in_place_of_out_is_refused(lorewell: Lorewell, leads_to: str) -> None:
+    world, out = lorewell.file("harbour.json", WORLD), lorewell.folder / "out.json"
+    lorewell.file("victim.json", "mine")
+    out.symlink_to(leads_to)
+    done = lorewell(world, out, "--to", "native")
+    assert (done.code, done.out) == (1, "")
+    assert "out.json can't be written: it is a symbolic link, which is not followed." in done.err
+    assert document(lorewell.folder / "victim.json") == "mine"
+    assert not (lorewell.folder / "nowhere.json").exists()
+
+
+def test_folder_is_not_written_through_links(lorewell: Lorewell, cards: Path) -> None:
+    elsewhere, out = lorewell.folder / "elsewhere", lorewell.folder / "out"
+    elsewhere.mkdir()
+    out.symlink_to(elsewhere)
+    done = lorewell(cards, out, "--to", "native")
+    assert (done.code, done.out) == (2, "")
+    assert "OUT must not be a symbolic link; give the folder that it leads to." in done.err
+    out.unlink()
+    out.mkdir()
+    (out / "below").symlink_to(elsewhere)
+    (out / "MIRA.json").symlink_to(elsewhere / "mira")
+    done = lorewell(cards, out, "--to", "native")
+    assert "7 files: 3 written, 2 failed, 1 kept" in done.words
+    assert "out/below is a symbolic link, which is not followed" in done.out
+    done = lorewell(cards, out, "--to", "native", "--replace")
+    assert "7 files: 3 failed, 3 replaced, 1 no_book" in done.words
+    assert "MIRA.json can't be written: it is a symbolic link, which is not followed" in done.out
+    assert list(elsewhere.iterdir()) == []

@@ -22,7 +22,8 @@ from lorewell.client import LorewellClient, Retry
 from lorewell.errors import LorewellError
 from lorewell.http import server
 from lorewell.model import BookCreate
-from lorewell.settings import Settings, list_settings
+from lorewell.settings import Settings
+from lorewell.settings_table import list_settings
 from process import environment, free_port, running
 from program import Done, Lorewell
 

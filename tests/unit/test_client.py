@@ -745,6 +745,17 @@ def test_every_error_is_rebuilt(call: Call, kind: type[LorewellError]) -> None:
         assert found.details == {"expected": 3, "message": "m", "self": "s"}
 
 
+def test_of_many_faults_the_number_is_rebuilt(call: Call) -> None:
+    many = (Fault(f"/entries/{number}", "is odd") for number in range(300))
+    error = ValidationFailedError.at(*many)
+    with pytest.raises(ValidationFailedError) as caught:
+        call(Service(*[problem(error)] * 3), "get_book", BOOK_ID)
+    assert str(caught.value).endswith("; and 297 more")
+    assert caught.value.faults == error.faults
+    assert caught.value.faults[-1] == Fault("", "and 200 more")
+    assert caught.value.fault_count == 300
+
+
 @pytest.mark.parametrize("kind", sorted(set(ERRORS) - set(LEAVES), key=lambda kind: kind.__name__))
 def test_base_classes_are_rebuilt_by_status(call: Call, kind: type[LorewellError]) -> None:
     with pytest.raises(LorewellError) as caught:

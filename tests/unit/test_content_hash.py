@@ -1,4 +1,4 @@
-"""A later field never changes the hash of an old book (spec/native.md §3.5)."""
+"""A later field never changes the hash of an old book (docs/rules/native.md §3.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs of content that wants an environment we don't offer (spec/native.md §11.5)."""
+"""Signs of content that wants an environment we don't offer (docs/rules/native.md §11.5)."""
 
 from __future__ import annotations
 

@@ -1,28 +1,75 @@
-"""Keys that lie in one another, in long runs: every occurrence counts, few are held at once."""
+"""Keys that lie in one another, in long runs: every occurrence counts, few are looked at."""
 
 from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Sequence
 
 import pytest
+from hypothesis import given, strategies as st
 
 from lorewell import BookCreate, Entry, SelectRequest, compile_book, select
 from lorewell.engine.matching import hits, literal
-from lorewell.engine.matching.literal import LiteralIndex
+from lorewell.engine.matching.literal import Hit, LiteralIndex
+from lorewell.engine.steps import Steps
 
 
-def test_pieces_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+def naive(patterns: Sequence[str], text: str, most: int, after: int = 0) -> list[Hit]:
+    """Return the first places of every pattern, trying all of them."""
+    found: list[Hit] = []
+    for number, pattern in enumerate(patterns):
+        starts = [at for at in range(len(text)) if text.startswith(pattern, at)]
+        spans = [(number, at, at + len(pattern)) for at in starts if at + len(pattern) > after]
+        found += spans[:most]
+    return sorted(found)
+
+
+def index_of(patterns: Sequence[str]) -> LiteralIndex:
+    return LiteralIndex(patterns, [()] * len(patterns))
+
+
+@pytest.mark.parametrize("most", [1, 3, 10_000])
+@pytest.mark.parametrize("after", [0, 7, 333])
+def test_slices_find_what_a_slow_search_finds(
+    monkeypatch: pytest.MonkeyPatch, most: int, after: int
+) -> None:
     source = random.Random(7)
-    patterns = ["a", "aa", "aaa", "ab", "ba", "灯", "灯a", "abab"]
-    text = "".join(source.choice("aab灯") for _ in range(5_000))
-    whole = sorted(LiteralIndex(patterns, [()] * len(patterns)).find(text))
-    monkeypatch.setattr(literal, "_MOST_AT_ONCE", 50)
-    pieces = list(LiteralIndex(patterns, [()] * len(patterns)).find(text))
-    assert sorted(pieces) == whole
-    for number in range(len(patterns)):
-        starts = [start for pattern, start, _ in pieces if pattern == number]
-        assert starts == sorted(starts)
+    monkeypatch.setattr(literal, "_SLICE_CHARS", 50)
+    monkeypatch.setattr(literal, "_MOST_KEY_CHARS", 12)
+    monkeypatch.setattr(literal, "MOST_TOLD", most)
+    for size in (1, 4, 12, 40):
+        drawn = {"".join(source.choices("ab灯", k=source.randint(1, 6))) for _ in range(size)}
+        text = "".join(source.choices("aab灯", k=400))
+        patterns = [*sorted(drawn), "a" * 14, text[100:120], text[90:120]]
+        found = index_of(patterns).find(text, Steps(), after=after)
+        assert sorted(found) == naive(patterns, text, most, after)
+        for number in range(len(patterns)):
+            starts = [start for pattern, start, _ in found if pattern == number]
+            assert starts == sorted(starts)
+
+
+@given(
+    patterns=st.lists(st.text("ab", min_size=1, max_size=5), unique=True, max_size=9),
+    text=st.text("ab", max_size=30),
+)
+def test_order_of_keys_changes_neither_places_nor_cost(patterns: list[str], text: str) -> None:
+    there, back = Steps(), Steps()
+    found = index_of(patterns).find(text, there)
+    turned = index_of(patterns[::-1]).find(text, back)
+    last = len(patterns) - 1
+    assert sorted(found) == sorted((last - p, start, end) for p, start, end in turned)
+    assert sorted(found) == naive(patterns, text, literal.MOST_TOLD)
+    assert there.spent == back.spent
+
+
+def test_occurrences_are_found_across_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(literal, "_SLICE_CHARS", 4)
+    text = "aab" * 30
+    for wanted in ("a", "ab", "aabaab", "aabaabaabaab", "x", text, text + "a"):
+        for begin in (0, 1, 44, 89, 90, 91):
+            starts = [at for at in range(begin, 90) if text.startswith(wanted, at)]
+            assert list(literal.occurrences(text, wanted, begin, Steps())) == starts
 
 
 def test_a_valid_place_beyond_the_noted_ones_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,36 +91,38 @@ def test_a_valid_place_beyond_the_noted_ones_is_found(monkeypatch: pytest.Monkey
     assert decisions["none"].reason == "not_triggered"
 
 
-def test_keys_in_one_another_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(literal, "_MOST_AT_ONCE", 20_000)
-    keys = [["a" * length] for length in range(1, 200)]
-    entries = tuple(
-        Entry(id=f"e{n}", content="C", keys=key, match_whole_words=True)
-        for n, key in enumerate(keys)
-    )
-    book = compile_book(BookCreate(name="B", entries=entries))
-    history = [{"role": "user", "content": "a" * 4_000}]
+def test_keys_in_one_another_take_little() -> None:
+    keys = ["a" * length for length in range(1, 201)]
+    entries = [Entry(id=f"e{n}", content="C", keys=[key]) for n, key in enumerate(keys)]
+    book = compile_book(BookCreate(name="B", entries=tuple(entries)))
+    history = [{"role": "user", "content": "a" * 16_000}] * 5
     request = SelectRequest.model_validate(
-        {"books": [book.ref], "query": "b", "history": history, "explain": "none"}
+        {"books": [book.ref], "query": "b", "history": history, "token_budget": 32_000}
     )
+    steps = Steps()
     tracemalloc.start()
     try:
-        answer = select([book], request)
+        answer = select([book], request, steps=steps)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert answer.blocks == ()
-    assert peak_bytes < 40 * 1024 * 1024  # 800,000 occurrences at once would take 100
+    assert {decision.direct_keyword_hit for decision in answer.decisions} == {True}
+    assert steps.spent < 150_000  # 16 million occurrences
+    assert peak_bytes < 40 * 1024 * 1024
 
 
-def test_what_is_remembered_is_bounded_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_is_bounded_right_and_not_cheaper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(literal, "_MOST_KNOWN", 3)
-    index = LiteralIndex(["fox", "灯塔"], [(0,), (1,)])
+    index = index_of(["fox", "灯塔"])
     for number in range(10):
         text = f"{number} fox 灯塔"
-        first = list(index.find_again(text))
-        assert first == list(index.find_again(text)) == list(index.find(text))
+        once, again = Steps(), Steps()
+        first = index.find_again(text, once)
+        assert first == index.find_again(text, again) == index.find(text, Steps())
+        assert once.spent == again.spent
         assert len(index._known) <= 3
     long = "fox " * 2_000
-    assert list(index.find_again(long)) == list(index.find(long))
+    assert index.find_again(long, Steps()) == index.find(long, Steps())
     assert long not in index._known

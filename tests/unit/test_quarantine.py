@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 
@@ -10,6 +11,7 @@ import pytest
 from lorewell import ImportReport, import_file
 from lorewell.engine.sillytavern import dynamic
 from lorewell.formats import quarantine
+from lorewell.jsregex import cost
 from lorewell.jsregex.cost import costly
 from support import Document
 
@@ -192,6 +194,42 @@ def test_patterns_that_can_run_away_are_named(pattern: str) -> None:
 )
 def test_harmless_patterns_are_not(pattern: str) -> None:
     assert costly(pattern) is None
+
+
+def test_a_hundred_expensive_keys_are_named() -> None:
+    keys = [f"/(a+)+{number}/" for number in range(150)]
+    found = report_on({"key": keys, "content": "c"}).quarantine
+    assert [each.text for each in found] == keys[:100]
+
+
+def test_long_pattern_is_named_and_not_read() -> None:
+    assert costly("ab" * 2_500) is None
+    assert costly("ab" * 2_500 + "c") == "very long"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("[", "(", "\\", "{", "|", "(?<", "\\p{", "[a", "](", "(?<a", "\\p{L", "[\\]", "a{1,"),
+        *("[]|()*{1}(?<\\p{", "(a|b)*", "a+", "(?:"),
+    ],
+)
+def test_pattern_is_read_in_one_pass(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_MAX_CHARS", 100_000)
+
+    def least_seconds(chars: int) -> float:
+        pattern, times = (piece * chars)[:chars], []
+        for _ in range(7):
+            began = time.process_time()
+            costly(pattern)
+            times.append(time.process_time() - began)
+        return min(times)
+
+    gc.disable()
+    try:
+        assert least_seconds(16_000) < 6 * least_seconds(4_000) + 0.001
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

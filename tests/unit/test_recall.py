@@ -227,7 +227,7 @@ def test_gates_out_of_range_are_refused(wrong: dict[str, object]) -> None:
 
 
 def test_fingerprint_with_gates_left_alone_is_that_of_the_first_contract() -> None:
-    """The members that spec/native.md §8.10 lists, and no other."""
+    """The members that docs/rules/native.md §8.10 lists, and no other."""
     book = book_of(*plain("灯"))
     answer = ask(book, "灯塔", {"灯": 0.5}, seed="种子")
     document = {

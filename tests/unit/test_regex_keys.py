@@ -1,8 +1,9 @@
-"""Regex keys in the native policy (spec/native.md §8.4, §8.11; §16 cases 45, 46, 108)."""
+"""Regex keys in the native policy (docs/rules/native.md §8.4, §8.11; §16 cases 45, 46, 108)."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +16,8 @@ from lorewell import (
     compile_book,
     select,
 )
+from lorewell.engine.matching.keys import split_regex
+from lorewell.engine.sillytavern.keys import classify
 from lorewell.insight import lint
 from lorewell.jsregex import RegexGuard
 
@@ -188,6 +191,25 @@ def test_lint_names_what_can_not_be_compiled() -> None:
         ("a", "regex_invalid"),
     ]
     assert "/[/" in found[1].message
+
+
+@pytest.mark.parametrize("tell", [split_regex, classify])
+@pytest.mark.parametrize("piece", ["/", "\\", "\\/", "/g", "g", "[", "\n", "a/", "//\\"])
+def test_key_is_told_from_a_plain_one_in_one_pass(
+    tell: Callable[[str], object], piece: str
+) -> None:
+    def least_seconds(chars: int) -> float:
+        inner = (piece * chars)[:chars]
+        texts = [f"/{inner}{end}" for end in ("", "/", "/i", "!")]
+        times = []
+        for _ in range(5):
+            began = time.process_time()
+            for text in texts:
+                tell(text)
+            times.append(time.process_time() - began)
+        return min(times)
+
+    assert least_seconds(80_000) < 6 * least_seconds(20_000) + 0.001
 
 
 def test_book_without_regexes_starts_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:

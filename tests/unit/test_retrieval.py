@@ -1,4 +1,4 @@
-"""Ranking: the check values of spec/native.md §9.1, fusion, and what recall makes of both."""
+"""Ranking: the check values of docs/rules/native.md §9.1, fusion, and what recall makes of both."""
 
 from __future__ import annotations
 

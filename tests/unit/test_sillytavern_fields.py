@@ -1,4 +1,7 @@
-"""Reading foreign entries: both dialects, and every mended value named (spec/native.md §11.4)."""
+"""Reading foreign entries: both dialects, and every mended value named.
+
+Source: docs/rules/native.md §11.4.
+"""
 
 from __future__ import annotations
 

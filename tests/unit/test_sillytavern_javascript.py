@@ -10,6 +10,7 @@ from lorewell.engine.sillytavern import javascript as js
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.keys import find_plain, stands_alone
 from lorewell.engine.sillytavern.macros import Macros
+from lorewell.engine.steps import Steps
 from lorewell.model.activate import MacroValues
 
 
@@ -126,9 +127,9 @@ def test_hash_of_code_units() -> None:
 
 
 def test_plain_key_is_looked_for_until_it_stands_alone() -> None:
-    assert find_plain("lamps лlamp", "lamp", stands_alone) == 7
-    assert find_plain("lamps", "lamp", stands_alone) == -1
-    assert find_plain("lamps", "lamp", None) == 0
+    assert find_plain("lamps лlamp", "lamp", stands_alone, Steps()) == 7
+    assert find_plain("lamps", "lamp", stands_alone, Steps()) == -1
+    assert find_plain("lamps", "lamp", None, Steps()) == 0
 
 
 @pytest.mark.parametrize(
@@ -144,4 +145,4 @@ def test_plain_key_is_looked_for_until_it_stands_alone() -> None:
 )
 def test_macros(text: str, expanded: str) -> None:
     values = MacroValues(user="塔", char="Sera", description="{{char}} of <USER>")
-    assert Macros(values).expand(text) == expanded
+    assert Macros(values, Steps()).expand(text) == expanded

@@ -6,11 +6,20 @@ the one of the rule: anything else is no word character in any script.
 
 import sys
 import unicodedata
+from collections.abc import Callable
 
+import pytest
 import regex
 
-from lorewell.engine.matching.fold import composing_characters
+from lorewell.engine.matching.fold import (
+    changing_characters,
+    composing_characters,
+    growing_characters,
+    joining_characters,
+)
 from lorewell.engine.matching.words import in_no_space_script
+from lorewell.engine.sillytavern.buffer import GROWING
+from lorewell.retrieval.normal import marks
 
 SCRIPTS = ("Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar")
 NO_SPACES = regex.compile("[" + "".join(rf"\p{{Script={script}}}" for script in SCRIPTS) + "]")
@@ -65,3 +74,32 @@ def test_hangul_vowels_and_finals_are_composing() -> None:
     syllables = (chr(point) for point in range(0xAC00, 0xD7A4))
     halves = {part for s in syllables for part in unicodedata.normalize("NFD", s)[1:]}
     assert halves <= composing_characters()
+
+
+def nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+TABLES: dict[str, tuple[Callable[[], frozenset[str]], Callable[[str], bool]]] = {
+    "grows when it is folded": (growing_characters, lambda c: len(c.casefold()) > 1),
+    "grows in lower case": (lambda: frozenset(GROWING), lambda c: len(c.lower()) > 1),
+    "is another one in NFC": (changing_characters, lambda c: nfc(c) != c),
+    "joins what is before it": (
+        lambda: joining_characters() - composing_characters(),
+        lambda c: (
+            unicodedata.combining(unicodedata.normalize("NFD", c)[0]) > 0
+            and c not in composing_characters()
+        ),
+    ),
+    "begins with a mark": (
+        marks,
+        lambda c: unicodedata.combining(unicodedata.normalize("NFKD", c)[0]) > 0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_characters_looked_for_in_some_areas_are_all_there_are(name: str) -> None:
+    find, has_it = TABLES[name]
+    points = {p for p in range(sys.maxunicode + 1) if has_it(chr(p))}
+    assert listed(points ^ set(map(ord, find()))) == []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Final, get_args
 
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import KeyRow
@@ -14,7 +15,7 @@ from lorewell.app.services import Services
 from lorewell.app.times import stamp
 from lorewell.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 from lorewell.model import ApiKey, CreatedKey, KeyList, KeyRequest, Scope
-from lorewell.model.access import ALL_TENANTS
+from lorewell.model.access import ALL_TENANTS, SERVICE_SCOPES
 
 _PREFIX = "lw"
 _ID_BYTES = 8
@@ -22,15 +23,50 @@ _SECRET_BYTES = 32
 _SALT_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What a request needs: a scope, and a tenant unless it crosses all of them."""
+    """What a request needs.
+
+    Attributes:
+        scope: what the key has to allow.
+        instead: a scope that opens it too.
+        tenant_id: whose books it is about; None where it crosses tenants.
+    """
 
     scope: Scope
-    tenant_id: str | None
+    instead: Scope | None = None
+    tenant_id: str | None = None
 
 
-async def authorise(services: Services, authorization: str | None, need: Need) -> None:
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a caller may do, and for which tenants."""
+
+    tenants: frozenset[str]
+    scopes: frozenset[Scope]
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether they cover the whole service."""
+        return "admin" in self.scopes and ALL_TENANTS in self.tenants
+
+    def opens(self, tenant_id: str) -> bool:
+        """Return whether they cover a tenant."""
+        return tenant_id in self.tenants or ALL_TENANTS in self.tenants
+
+    def manages(self, tenants: Iterable[str]) -> bool:
+        """Return whether they cover the keys of these tenants."""
+        return self.is_admin or all(self.opens(each) and each != ALL_TENANTS for each in tenants)
+
+    def grants(self, scopes: Iterable[Scope]) -> bool:
+        """Return whether they allow to give these scopes to another key."""
+        return self.is_admin or set(scopes) <= self.scopes - SERVICE_SCOPES
+
+
+ALL_RIGHTS: Final = Rights(frozenset({ALL_TENANTS}), frozenset(get_args(Scope)))
+
+
+async def authorise(services: Services, authorization: str | None, need: Need) -> Rights:
     """Let a request pass, or say why not; nothing is looked up for it before.
 
     Args:
@@ -38,17 +74,38 @@ async def authorise(services: Services, authorization: str | None, need: Need) -
         authorization: the header `Authorization`, `Bearer <key>`.
         need: what the request needs.
 
+    Returns:
+        What its key allows.
+
     Raises:
         UnauthenticatedError: there is no key, or it is none of ours.
         ForbiddenError: the key does not open this.
     """
-    if not services.auth:
-        return
-    row = await _find(services, authorization)
-    if need.scope not in row.scopes:
-        raise ForbiddenError(f"This API key has no scope {need.scope!r}.", scope=need.scope)
-    if need.tenant_id is not None and not {need.tenant_id, ALL_TENANTS} & set(row.tenants):
+    rights = await _rights_of(services, authorization)
+    _check_scope(rights, need)
+    if need.tenant_id is not None and not rights.opens(need.tenant_id):
         raise ForbiddenError("This API key does not open this tenant.")
+    return rights
+
+
+async def _rights_of(services: Services, authorization: str | None) -> Rights:
+    if not services.auth:
+        return ALL_RIGHTS
+    row = await _find(services, authorization)
+    return Rights(frozenset(row.tenants), frozenset(row.scopes))
+
+
+def _check_scope(rights: Rights, need: Need) -> None:
+    held = rights.scopes & {need.scope, need.instead}
+    if not held:
+        raise ForbiddenError(f"This API key has no scope {need.scope!r}.", scope=need.scope)
+    if held <= SERVICE_SCOPES and ALL_TENANTS not in rights.tenants:
+        message = (
+            f"This API key has the scope {min(held)!r} but opens some tenants only. That scope is "
+            f"about the whole service: make a key with the tenant {ALL_TENANTS!r}, and revoke this "
+            "one. For the keys of some tenants there is the scope 'tenant_admin'."
+        )
+        raise ForbiddenError(message, scope=need.scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +131,14 @@ async def enter(
         UnauthenticatedError: there is no key, or it is none of ours.
         ForbiddenError: the key does not open this, or nothing says which tenant is meant.
     """
-    if services.auth:
-        row = await _find(services, authorization)
-        opened, scopes = set(row.tenants), frozenset(row.scopes)
-        if scope not in scopes:
-            raise ForbiddenError(f"This API key has no scope {scope!r}.", scope=scope)
-    else:
-        opened, scopes = {ALL_TENANTS}, frozenset(get_args(Scope))
-    if len(opened) == 1 and ALL_TENANTS not in opened:
-        return Entered(opened.pop(), scopes)
-    if not usual_tenant or not {usual_tenant, ALL_TENANTS} & opened:
+    rights = await _rights_of(services, authorization)
+    _check_scope(rights, Need(scope=scope))
+    if len(rights.tenants) == 1 and ALL_TENANTS not in rights.tenants:
+        return Entered(next(iter(rights.tenants)), rights.scopes)
+    if not usual_tenant or not rights.opens(usual_tenant):
         message = "Nothing says which tenant is meant; see LOREWELL_GATEWAY_TENANT."
         raise ForbiddenError(message)
-    return Entered(usual_tenant, scopes)
+    return Entered(usual_tenant, rights.scopes)
 
 
 async def _find(services: Services, authorization: str | None) -> KeyRow:
@@ -109,8 +161,19 @@ def hash_secret(secret: str, salt: bytes) -> bytes:
     return hashlib.sha256(salt + secret.encode()).digest()
 
 
-async def create_key(services: Services, request: KeyRequest) -> CreatedKey:
-    """Make a key. Its secret is told this once and stored nowhere."""
+async def create_key(
+    services: Services, request: KeyRequest, rights: Rights = ALL_RIGHTS
+) -> CreatedKey:
+    """Make a key. Its secret is told this once and stored nowhere.
+
+    Raises:
+        ForbiddenError: these rights do not cover its tenants or its scopes.
+    """
+    if not rights.manages(request.tenants):
+        raise ForbiddenError("This API key may make keys for its own tenants only.")
+    if not rights.grants(request.scopes):
+        message = "This API key may give other keys only the scopes that it has itself."
+        raise ForbiddenError(message)
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     salt = secrets.token_bytes(_SALT_BYTES)
     row = KeyRow(
@@ -126,21 +189,22 @@ async def create_key(services: Services, request: KeyRequest) -> CreatedKey:
     return CreatedKey(**_shown(row).model_dump(), secret=f"{_PREFIX}_{row.key_id}_{secret}")
 
 
-async def list_keys(services: Services) -> KeyList:
-    """Return all keys without their secrets, oldest first, revoked ones too."""
+async def list_keys(services: Services, rights: Rights = ALL_RIGHTS) -> KeyList:
+    """Return the keys that these rights cover, without secrets, oldest first, revoked ones too."""
     rows = await services.store.read(lambda tx: tx.list_keys())
-    return KeyList(keys=tuple(_shown(row) for row in rows))
+    return KeyList(keys=tuple(_shown(row) for row in rows if rights.manages(row.tenants)))
 
 
-async def revoke_key(services: Services, key_id: str) -> None:
+async def revoke_key(services: Services, key_id: str, rights: Rights = ALL_RIGHTS) -> None:
     """Close a key for good.
 
     Raises:
-        NotFoundError: there is no such key.
+        NotFoundError: there is no such key, or these rights do not cover it.
     """
 
     def work(tx: Transaction) -> None:
-        if tx.find_key(key_id) is None:
+        row = tx.find_key(key_id)
+        if row is None or not rights.manages(row.tenants):
             raise NotFoundError(f"There is no API key {key_id}.")
         tx.revoke_key(key_id, services.clock.now())
 

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Self
 
+from lorewell.app.computing.pool import Turn
 from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import Named, of_activation
@@ -18,12 +18,13 @@ from lorewell.app.services import Services
 from lorewell.app.vectorized import Near, embed_chat, find_near, force
 from lorewell.app.worlds import (
     LoadedWorld,
-    compile_worlds,
+    attach_worlds,
+    compile_stored,
     load_worlds,
     make_library,
 )
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.errors import NotFoundError
+from lorewell.errors import NotFoundError, TooExpensiveError
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -39,7 +40,7 @@ from lorewell.model.parse import parse_model
 # What one answer of a replay holds at most; the first turn is always in it.
 MAX_TURNS = 1_000
 MAX_FOUND = 100_000  # active entries and timed effects, of all turns together
-MAX_SECONDS = 20.0
+_RESERVED_RATIO = 0.4  # of its time: for one more turn, and for the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class KeptActivation:
     kind: ClassVar[str] = "activation"
 
     request: ActivateRequest
+
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
+        return sum(len(line.content) for line in self.request.chat)
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
@@ -97,7 +103,9 @@ async def activate_kept(
     kept_as = None
     if services.keeper.is_on:
         pinned = done.turn.model_copy(update={"conversation_id": None})
-        kept_as = hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
+        kept_as = await services.computing.finish(
+            tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
+        )
         services.keeper.keep(tenant_id, kept_as, KeptActivation(pinned))
     _tell(services, tenant_id, done, kept_as, occasion)
     return done.response, kept_as
@@ -139,7 +147,7 @@ class _Done(NamedTuple):
 
 
 async def _activate_and_keep(services: Services, tenant_id: str, request: ActivateRequest) -> _Done:
-    hashes = await hash_beginnings(request)
+    hashes = await hash_beginnings(services, tenant_id, request)
     done = await _activate(services, tenant_id, request, hashes)
     if request.conversation_id is not None and not request.dry_run:
         state = done.response.timed_state
@@ -158,7 +166,8 @@ async def preview_turn(
         LorewellError: as `activate_turn`.
         ValidationFailedError: a change does not fit to its book.
     """
-    return (await _activate(services, tenant_id, request, await hash_beginnings(request))).response
+    hashes = await hash_beginnings(services, tenant_id, request)
+    return (await _activate(services, tenant_id, request, hashes)).response
 
 
 async def _activate(
@@ -172,18 +181,20 @@ async def _activate(
         return loaded, find_beginning(tx, tenant_id, request, hashes), near
 
     def answer(
-        found: tuple[list[LoadedWorld], Beginning | None, Near | None],
+        turn: Turn,
+        loaded: Sequence[LoadedWorld],
+        beginning: Beginning | None,
+        near: Near | None,
     ) -> _Done:
-        loaded, beginning, near = found
-        begun = turn = request if beginning is None else beginning.of(request)
-        attached = compile_worlds(services, loaded)
+        begun = scene = request if beginning is None else beginning.of(request)
+        attached = attach_worlds(services, turn, loaded)
         used = None
         if near is not None and request.vectors is not None:
             used = near.entries([each.world for each in attached], request.vectors)
-            turn = force(turn, used)
+            scene = force(scene, used)
         library = make_library(services, loaded, attached)
         response = replace(
-            activate(library, turn, counter=services.counter),
+            activate(library, scene, counter=services.counter, steps=turn.steps),
             snapshot=snapshot_of(each.row for each in loaded),
             conversation=None if beginning is None else beginning.told,
             vectors=used,
@@ -194,7 +205,10 @@ async def _activate(
         ]
         return _Done(begun, response, books)
 
-    return await services.store.read_then(load, answer)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, beginning, near = await services.store.read(load)
+        loaded = await compile_stored(services, turn, loaded)
+        return await turn.run(lambda: answer(turn, loaded, beginning, near))
 
 
 async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest) -> ReplayResponse:
@@ -209,9 +223,10 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     def load(tx: Transaction) -> list[LoadedWorld]:
         return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
 
-    def answer(loaded: list[LoadedWorld]) -> ReplayResponse:
-        library = make_library(services, loaded, compile_worlds(services, loaded))
-        turns = tuple(_bounded(replay(library, request, counter=services.counter)))
+    def answer(turn: Turn, loaded: Sequence[LoadedWorld]) -> ReplayResponse:
+        library = make_library(services, loaded, attach_worlds(services, turn, loaded))
+        made = replay(library, request, counter=services.counter, steps=turn.steps)
+        turns = tuple(_bounded(turn, made))
         rest = turns_of(request)[len(turns) :]
         return ReplayResponse(
             turns=turns,
@@ -219,14 +234,20 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
             snapshot=snapshot_of(each.row for each in loaded),
         )
 
-    return await services.store.read_then(load, answer)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded = await compile_stored(services, turn, await services.store.read(load))
+        return await turn.run(lambda: answer(turn, loaded))
 
 
-def _bounded(turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
-    """Yield turns until they are enough for one answer."""
-    begin, found = perf_counter(), 0
-    for number, turn in enumerate(turns, 1):
-        yield turn
-        found += len(turn.activated) + sum(map(len, turn.timed_state.values()))
-        if number == MAX_TURNS or found > MAX_FOUND or perf_counter() - begin > MAX_SECONDS:
-            return
+def _bounded(turn: Turn, turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
+    """Yield turns until they are enough for one answer, or take most of what it may cost."""
+    number, found, reserved_s = 0, 0, turn.seconds_left() * _RESERVED_RATIO
+    try:
+        for number, each in enumerate(turns, 1):
+            yield each
+            found += len(each.activated) + sum(map(len, each.timed_state.values()))
+            if number == MAX_TURNS or found > MAX_FOUND or turn.seconds_left() < reserved_s:
+                return
+    except TooExpensiveError:
+        if not number:
+            raise

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from lorewell.app.selection import choose_counter
 from lorewell.app.services import Services
 from lorewell.host import assemble_request
 from lorewell.model import AssembleRequest, AssembleResponse
 
 
-async def assemble_prompt(services: Services, request: AssembleRequest) -> AssembleResponse:
+async def assemble_prompt(
+    services: Services, tenant_id: str, request: AssembleRequest
+) -> AssembleResponse:
     """Return the prompt, counted with the service's own tokenizer unless one is named.
 
     Raises:
@@ -18,5 +18,6 @@ async def assemble_prompt(services: Services, request: AssembleRequest) -> Assem
         PlacementFailedError: a block wants a place that the draft does not have.
         ContextOverflowError: the prompt needs more tokens than the window has.
     """
-    counter = choose_counter(services, request.tokenizer)
-    return await asyncio.to_thread(assemble_request, request, counter=counter)
+    counter = await choose_counter(services, tenant_id, request.tokenizer)
+    async with services.computing.turn(tenant_id) as turn:
+        return await turn.run(lambda: assemble_request(request, counter=counter, steps=turn.steps))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +35,7 @@ from lorewell.model import (
     RevisionPage,
     TenantList,
 )
+from lorewell.model.access import ALL_TENANTS
 from lorewell.model.imports import ExportFormat
 from lorewell.model.parse import parse_model
 from lorewell.model.select import is_uuid
@@ -140,7 +140,7 @@ async def create_books(
         IdempotencyConflictError: the key stands for another request.
     """
     check_key(key)
-    prepared = await asyncio.to_thread(lambda: [prepare(book) for book in books])
+    prepared = await services.computing.run(tenant_id, lambda: [prepare(book) for book in books])
     ids = [services.new_id() for _ in prepared]
     claim = Claim(tenant_id, key, hash_of(route, [each.content_hash for each in prepared]))
 
@@ -172,7 +172,7 @@ async def publish(
         IdempotencyConflictError: the key stands for another request.
     """
     check_key(key)
-    prepared = await asyncio.to_thread(prepare, book)
+    prepared = await services.computing.run(tenant_id, lambda: prepare(book))
     content = ("publish", book_id.lower(), expected_revision, prepared.content_hash)
     claim = Claim(tenant_id, key, hash_of(*content))
 
@@ -252,7 +252,9 @@ async def read_book(
         row = get_revision(tx, head, revision)
         return head, row, tx.get_content(head.tenant_id, row.content_hash)
 
-    return await services.store.read_then(load, lambda found: _stored_book(*found))
+    async with services.computing.long_turn(tenant_id or ALL_TENANTS) as turn:
+        found = await services.store.read(load)
+        return await turn.run(lambda: _stored_book(*found))
 
 
 def _any_head(tx: Transaction, book_id: str) -> Head:
@@ -289,7 +291,9 @@ async def export(
         # A whole number may be larger than the 64 bits that faster writers take.
         return book.name, json.dumps(document, ensure_ascii=False).encode()
 
-    return await services.store.read_then(load, write)
+    async with services.computing.long_turn(tenant_id) as turn:
+        content = await services.store.read(load)
+        return await turn.run(lambda: write(content))
 
 
 async def list_books(
@@ -379,9 +383,9 @@ async def diff(
             tx.get_content(tenant_id, new.content_hash),
         )
 
-    return await services.store.read_then(
-        load, lambda found: compare(load_document(found[0]), load_document(found[1]))
-    )
+    async with services.computing.long_turn(tenant_id) as turn:
+        old, new = await services.store.read(load)
+        return await turn.run(lambda: compare(load_document(old), load_document(new)))
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+from lorewell.app.computing.pool import Turn
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.replica import World as ReplicaWorld
 from lorewell.engine.sillytavern.sources import Library
@@ -52,10 +54,7 @@ class CacheCounts:
 
 
 class BookCache:
-    """The compiled books asked for last. Safe to use from many threads.
-
-    Who asks for a book that somebody else is compiling waits for that one.
-    """
+    """The compiled books asked for last. Threads may look for them; `get` is for the event loop."""
 
     def __init__(self, *, limit_bytes: int) -> None:
         """Hold at most about `limit_bytes`; 0 holds nothing."""
@@ -63,7 +62,7 @@ class BookCache:
         self._limit = limit_bytes
         self._lock = threading.Lock()
         self._books: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
-        self._pending: dict[Hashable, Future[object]] = {}
+        self._pending: dict[Hashable, asyncio.Task[tuple[Any, int, float]]] = {}
         self._bytes = 0
 
     @property
@@ -79,41 +78,47 @@ class BookCache:
                 return None
             self._books.move_to_end(key)
             self.counts.hits += 1
-            return cast("Held", held[0])  # what a key names is of its kind
+            return cast("Held", held[0])
 
-    def get(self, key: CacheKey[Held], compiled: Callable[[], Held]) -> Held:
-        """Return the book, compiled once however many ask for it at the same time."""
+    async def get(self, key: CacheKey[Held], turn: Turn, compiled: Callable[[], Held]) -> Held:
+        """Return the book, compiled once however many ask for it at the same time.
+
+        A compilation that was begun goes on for the cache when its turn ends.
+
+        Raises:
+            OverloadedError: it takes longer than a request may wait.
+        """
+        held = self.find(key)
+        if held is not None:
+            return held
+        self.counts.misses += 1
+        task = self._pending.get(key)
+        if task is None:
+
+            def measured() -> tuple[Held, int, float]:
+                begin = perf_counter()
+                book = compiled()
+                return book, size_of(book), perf_counter() - begin
+
+            task = self._pending[key] = turn.begin(measured)
+            task.add_done_callback(partial(self._fill, key))
+        return cast("Held", (await turn.wait_for(task))[0])  # what a key names is of its kind
+
+    def hold(self, key: CacheKey[Held], book: Held) -> None:
+        """Hold something that was made since `find` did not find it."""
         with self._lock:
-            held = self._books.get(key)
-            if held is not None:
-                self._books.move_to_end(key)
-                self.counts.hits += 1
-                return cast("Held", held[0])
             self.counts.misses += 1
-            pending = self._pending.get(key)
-            mine = pending is None
-            if pending is None:
-                pending = self._pending[key] = Future()
-        if mine:
-            self._fill(key, compiled, pending)
-        return cast("Held", pending.result())
+            if key not in self._books:
+                self._hold(key, book, size_of(book))
 
-    def _fill(
-        self, key: CacheKey[Held], compiled: Callable[[], Held], pending: Future[object]
-    ) -> None:
-        begin = perf_counter()
-        try:
-            book = compiled()
-        except BaseException as error:  # noqa: BLE001  passed on to all who wait for the book
-            with self._lock:
-                del self._pending[key]
-            pending.set_exception(error)
-            return
+    def _fill(self, key: Hashable, task: asyncio.Task[tuple[Any, int, float]]) -> None:
+        del self._pending[key]
+        if task.cancelled() or task.exception() is not None:
+            return  # told to all that wait for the book
+        book, size, seconds = task.result()
         with self._lock:
-            del self._pending[key]
-            self.counts.compile_s += perf_counter() - begin
-            self._hold(key, book, size_of(book))
-        pending.set_result(book)
+            self.counts.compile_s += seconds
+            self._hold(key, book, size)
 
     def _hold(self, key: Hashable, book: object, size: int) -> None:
         if size > self._limit:

@@ -1,4 +1,4 @@
-"""Conversations: timed state that is kept from turn to turn (design.md §5, State is a value).
+"""Conversations: timed state that is kept from turn to turn.
 
 The state after a turn is kept under the hash of all messages that the turn saw. The next turn
 begins with the state of the longest chat that its own goes on from. So a swipe, which sees the same
@@ -9,7 +9,6 @@ nothing.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,7 @@ from lorewell.model.activated import Continued
 from lorewell.model.text import canonical_json
 
 _SHORT_CHARS = 50_000
+_FEW_EFFECTS = 200
 
 TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
@@ -50,13 +50,15 @@ class Beginning:
         return request.model_copy(update={"timed_state": self.timed_state})
 
 
-async def hash_beginnings(request: ActivateRequest) -> list[str]:
+async def hash_beginnings(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> list[str]:
     """Return the hash of the first 0, 1, 2, … messages of a conversation's chat, at last of all."""
     if request.conversation_id is None:
         return []
     if sum(len(line.content) for line in request.chat) < _SHORT_CHARS:  # done before a thread is
         return _hash_beginnings(request.chat)
-    return await asyncio.to_thread(_hash_beginnings, request.chat)
+    return await services.computing.run(tenant_id, lambda: _hash_beginnings(request.chat))
 
 
 def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
@@ -102,7 +104,12 @@ async def keep(
     mark = StateMark(
         messages_hash=hashes[-1], message_count=len(hashes) - 1, kept_at=services.clock.now()
     )
-    body = json.dumps(state).encode()
+
+    def write() -> bytes:
+        return json.dumps(state).encode()
+
+    is_small = sum(map(len, state.values())) < _FEW_EFFECTS  # written before a thread is found
+    body = write() if is_small else await services.computing.finish(name[0], write)
     most = services.max_conversation_states
     await services.store.write(lambda tx: tx.keep_state(*name, mark, body, most=most))
 
@@ -143,7 +150,12 @@ async def get_conversation(
             raise _no_conversation(conversation_id)
         return row, tx.list_states(tenant_id, conversation_id)
 
-    row, states = await services.store.read(load)
+    async with services.computing.turn(tenant_id) as turn:
+        row, states = await services.store.read(load)
+        return await turn.run(lambda: _conversation(row, states))
+
+
+def _conversation(row: ConversationRow, states: Sequence[tuple[StateMark, bytes]]) -> Conversation:
     return Conversation(
         **_info(row),
         states=tuple(

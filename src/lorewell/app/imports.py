@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lorewell.app.books import insert
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import Prepared, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
 from lorewell.errors import ImportInvalidError
-from lorewell.formats import import_file
+from lorewell.formats import ImportedBook, import_file
+from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.model import CreatedBook, CreateResult, ImportPreview
 
 
@@ -24,13 +25,15 @@ class File:
     data: bytes
 
 
-async def preview(file: File) -> ImportPreview:
+async def preview(services: Services, tenant_id: str, file: File) -> ImportPreview:
     """Return what a file would become; nothing is stored.
 
     Raises:
         ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: it can't be read.
+        TooExpensiveError: reading it takes too many steps.
     """
-    found = await asyncio.to_thread(import_file, file.data, name=file.name)
+    async with services.computing.long_turn(tenant_id) as turn:
+        found = await turn.run(lambda: _read(file, turn))
     return ImportPreview(book=found.book, import_report=found.report)
 
 
@@ -48,10 +51,12 @@ async def import_files(
     Raises:
         ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: a file can't be read
             or holds no book; `details` name it.
+        TooExpensiveError: reading a file takes too many steps.
         IdempotencyConflictError: the key stands for another request.
     """
     check_key(key)
-    prepared = await asyncio.to_thread(lambda: [_prepare(file) for file in files])
+    async with services.computing.long_turn(tenant_id) as turn:
+        prepared = await turn.run(lambda: [_prepare(file, turn) for file in files])
     ids = [services.new_id() for _ in prepared]
     named = [[file.name, hashed] for file, (hashed, _) in zip(files, prepared, strict=True)]
     claim = Claim(tenant_id, key, hash_of("files", named))
@@ -66,9 +71,14 @@ async def import_files(
     return await services.store.write(lambda tx: once(tx, claim, CreateResult, work))
 
 
-def _prepare(file: File) -> tuple[str, Prepared]:
+def _read(file: File, turn: Turn) -> ImportedBook:
+    """Return what a file becomes, for as many steps as every file has."""
+    return import_file(file.data, name=file.name, steps=turn.new_steps(MAX_IMPORT_STEPS))
+
+
+def _prepare(file: File, turn: Turn) -> tuple[str, Prepared]:
     """Return the file's hash and its book, ready to be written."""
-    found = import_file(file.data, name=file.name)
+    found = _read(file, turn)
     if not found.holds_book:
         message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
         raise ImportInvalidError(message, file=file.name)

@@ -1,4 +1,4 @@
-"""Vector indexes of revisions: their builds, and how far they are (spec/native.md §10)."""
+"""Vector indexes of revisions: their builds, and how far they are (docs/rules/native.md §10)."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
     content = await services.store.read(
         lambda tx: tx.get_content(row.tenant_id, build.content_hash)
     )
-    chunks, texts = await asyncio.to_thread(_cut, content)
+    chunks, texts = await services.computing.finish(row.tenant_id, lambda: _cut(content))
     row = replace(row, chunk_count=len(chunks))
     known = frozenset[str]()
     if not build.force:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, TypeVar
 
+from lorewell.app.computing.pool import caller_leaves
 from lorewell.errors import LorewellError
 
 Result = TypeVar("Result")
@@ -26,7 +28,9 @@ class Jobs:
 
         Our own errors are for who awaits it, if anybody does; others are told the event loop too.
         """
-        task = asyncio.get_running_loop().create_task(work)
+        context = copy_context()
+        context.run(caller_leaves.set, None)
+        task = asyncio.get_running_loop().create_task(work, context=context)
         self._tasks.add(task)  # a task that nobody holds may vanish
         task.add_done_callback(self._ended)
         return task

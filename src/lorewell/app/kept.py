@@ -14,11 +14,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
+from lorewell.app.computing.pool import Computing
 from lorewell.app.ports import Clock, Store, Transaction
 from lorewell.app.rows import KeptRequest
 from lorewell.errors import StorageUnavailableError
 
 MAX_WAITING = 10_000
+MAX_WAITING_CHARS = 32 * 1024 * 1024
 _SECONDS_BETWEEN_WRITES = 2.0  # each write makes the short turns look up their books again
 
 
@@ -30,6 +32,10 @@ class KeptTurn(Protocol):
     """
 
     kind: ClassVar[str]
+
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
@@ -52,12 +58,14 @@ class _Held(NamedTuple):
 class Keeper:
     """Keeps turns for `keep_s` seconds; 0 keeps none. Belongs to one event loop."""
 
-    def __init__(self, store: Store, clock: Clock, *, keep_s: int) -> None:
-        """Keep into this store."""
+    def __init__(self, store: Store, clock: Clock, computing: Computing, *, keep_s: int) -> None:
+        """Keep into this store; turns that are read again are parsed in the pool."""
         self._store = store
         self._clock = clock
+        self._computing = computing
         self._keep = timedelta(seconds=keep_s)
         self._waiting: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._chars = 0  # of the turns that wait
         self._writing: Mapping[tuple[str, str], _Held] = {}
 
     @property
@@ -67,9 +75,12 @@ class Keeper:
 
     def keep(self, tenant_id: str, name: str, turn: KeptTurn) -> None:
         """Take a turn; it is written soon. Of too many, the oldest are let go."""
+        replaced = self._waiting.get((tenant_id, name))
         self._waiting[tenant_id, name] = _Held(turn, self._clock.now() + self._keep)
-        if len(self._waiting) > MAX_WAITING:
-            self._waiting.popitem(last=False)
+        self._chars += turn.chars - (0 if replaced is None else replaced.turn.chars)
+        while len(self._waiting) > MAX_WAITING or self._chars > MAX_WAITING_CHARS:
+            _, oldest = self._waiting.popitem(last=False)
+            self._chars -= oldest.turn.chars
 
     async def find(self, tenant_id: str, name: str, kind: type[Turn]) -> Turn | None:
         """Return a turn of this kind that is still kept."""
@@ -79,8 +90,13 @@ class Keeper:
         kept = await self._store.read(lambda tx: tx.find_request(tenant_id, name))
         if kept is None or kept.expires_at <= self._clock.now():
             return None
-        members = json.loads(kept.body).get(kind.kind)
-        return None if members is None else kind.from_members(members)
+        body = kept.body
+
+        def parse() -> Turn | None:
+            members = json.loads(body).get(kind.kind)
+            return None if members is None else kind.from_members(members)
+
+        return await self._computing.run(tenant_id, parse)
 
     async def flush(self) -> None:
         """Write what waits, and forget what has expired.
@@ -91,6 +107,7 @@ class Keeper:
         if not self._waiting:
             return
         taken, self._waiting = self._waiting, OrderedDict()
+        chars, self._chars = self._chars, 0
         self._writing = taken
         now = self._clock.now()
         kept = await asyncio.to_thread(lambda: [_kept(*name, held) for name, held in taken.items()])
@@ -104,6 +121,7 @@ class Keeper:
             await self._store.write(work)
         except StorageUnavailableError:
             self._waiting = OrderedDict([*taken.items(), *self._waiting.items()])
+            self._chars += chars
             raise
         finally:
             self._writing = {}

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from lorewell.app.books import get_revision, no_book
 from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
+from lorewell.app.services import Services
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import SnapshotLimits
-from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import SnapshotTooLargeError
 from lorewell.model import BookRef, SnapshotItem
 
@@ -83,15 +84,19 @@ def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:
     return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
 
 
-def compiled(cache: BookCache, counter: TokenCounter, loaded: Loaded) -> CompiledBook:
+async def compiled(services: Services, turn: Turn, loaded: Loaded) -> CompiledBook:
     """Return the revision compiled; it is compiled once, however many ask for it."""
     if loaded.book is not None:
         return loaded.book
     row, content = loaded.row, loaded.content or b""
-    return cache.get(
+    return await services.cache.get(
         key_of(row),
+        turn,
         lambda: compile_book(
-            load_model(content), book_id=row.book_id, revision=row.revision, counter=counter
+            load_model(content),
+            book_id=row.book_id,
+            revision=row.revision,
+            counter=services.counter,
         ),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from lorewell.app.rows import (
     Chunk,
@@ -32,7 +32,9 @@ if TYPE_CHECKING:  # who has no vectors loads no numpy for them
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
-Given = TypeVar("Given")
+
+Part = Literal["storage", "not_a_database", "migrations", "newer_schema", "writes"]
+"""What of a database is not ready: reading, the file, an old schema, a new schema, writing."""
 
 
 class Transaction(Protocol):
@@ -315,11 +317,6 @@ class Store(Protocol):
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
 
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        """As `read`, and run `then` on what it gave in the same worker thread, outside of it."""
-
     def mark(self) -> Hashable | None:
         """Return a value that stays equal while nobody commits anything, whatever the process.
 
@@ -345,8 +342,8 @@ class Store(Protocol):
     async def migrate(self) -> None:
         """Bring the schema up to date; several processes may do this at the same time."""
 
-    async def check(self) -> str | None:
-        """Return what is not ready (`storage`, `migrations`), None if all is."""
+    async def check(self) -> Part | None:
+        """Return what is not ready, None if all is. It takes a few seconds at most."""
 
     async def close(self) -> None:
         """Let go of all connections."""

@@ -10,15 +10,42 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from lorewell.app.cache import CacheKey
+from lorewell.app.computing.pool import ComputeLimits
 from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.steps import Steps
+from lorewell.model import SelectRequest
 
 SHORT_MS = 2.0
+_SHORT_CHARS = 20_000
 # A thread has to wait for the interpreter again and again, 5 ms at a time; asking for its CPU time
 # instead costs as much as a fifth of a small selection.
 SHORT_IN_THREAD_MS = 15.0
 _MOST = 500
+
+
+class NotShortError(Exception):
+    """A turn that was thought to be short is not."""
+
+
+def may_be_short(request: SelectRequest) -> bool:
+    """Return whether the request asks for nothing that takes long by itself."""
+    return (
+        request.strategy == "rules"
+        and request.explain != "full"
+        and len(request.query) + sum(len(each.content) for each in request.history) <= _SHORT_CHARS
+    )
+
+
+def short_steps(limits: ComputeLimits) -> Steps:
+    """Return the budget of a turn on the event loop; it raises NotShortError after a few ms."""
+    return Steps(limits.max_steps, max_chars=limits.max_chars, watch=_refuse)
+
+
+def _refuse() -> NoReturn:
+    raise NotShortError
 
 
 @dataclass(slots=True)

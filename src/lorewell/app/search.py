@@ -66,14 +66,12 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
         used, near = read_near(tx, tenant_id, [each.row for each in loaded], query)
         return loaded, used, near
 
-    def answer(given: tuple[list[Loaded], QueryVector, list[ChunkScores]]) -> SearchResponse:
-        loaded, used, near = given
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, used, near = await services.store.read(load)
         if request.mode == "vector" and used.degraded:  # meanwhile a book was published again
             raise _no_index(used.degraded)
-        books = [compiled(services.cache, services.counter, each) for each in loaded]
-        return find(books, request, used, near)
-
-    return await services.store.read_then(load, answer)
+        books = [await compiled(services, turn, each) for each in loaded]
+        return await turn.run(lambda: find(books, request, used, near))
 
 
 async def _refuse(services: Services, query: QueryVector, text: str) -> None:
@@ -271,12 +269,10 @@ async def _search_tenant(
         return dict(zip(revisions, loaded, strict=True)), list(best.values()), missing
 
     def answer(
-        given: tuple[dict[tuple[str, int], Loaded], list[NearChunk], list[str]],
+        books: Mapping[tuple[str, int], CompiledBook],
+        near: Sequence[NearChunk],
+        missing: Sequence[str],
     ) -> SearchResponse:
-        loaded, near, missing = given
-        books = {
-            name: compiled(services.cache, services.counter, each) for name, each in loaded.items()
-        }
         results = []
         for chunk in near:
             book = books[chunk.book_id, chunk.revision]
@@ -293,7 +289,10 @@ async def _search_tenant(
             embedding_version=version,
         )
 
-    response = await services.store.read_then(load, answer)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, near, missing = await services.store.read(load)
+        books = {name: await compiled(services, turn, each) for name, each in loaded.items()}
+        response = await turn.run(lambda: answer(books, near, missing))
     services.jobs.seldom(
         version, lambda: services.store.prepare_tenant_search(version, embedder.dimensions)
     )

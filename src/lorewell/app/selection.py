@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.cache import BookCache
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_selection
 from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.query_vectors import QueryVector
-from lorewell.app.recent import SHORT_IN_THREAD_MS, SHORT_MS
+from lorewell.app.recent import (
+    SHORT_IN_THREAD_MS,
+    SHORT_MS,
+    NotShortError,
+    may_be_short,
+    short_steps,
+)
 from lorewell.app.services import Services
 from lorewell.app.vectors import embed_query, not_ready, scores_of, without
 from lorewell.engine.compile import compile_book
 from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
+from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
 from lorewell.errors import Fault, NotFoundError, ValidationFailedError
 from lorewell.model import (
@@ -52,6 +60,12 @@ class KeptSelection:
     request: SelectRequest
     snapshot: Sequence[SnapshotItem]
     query: QueryVector | None
+
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
+        history = sum(len(message.content) for message in self.request.history)
+        return len(self.request.query) + history
 
     def pinned(self) -> SelectRequest:
         """Return the request with the revisions that it got: it will always give the same."""
@@ -130,26 +144,23 @@ async def _select(
 ) -> SelectResponse:
     cache, recent, mark = services.cache, services.recent, services.store.mark()
     name = (tenant_id, *((ref.book_id, ref.revision) for ref in request.books))
-    keys = recent.find(name, mark) if _may_be_short(request) else ()
+    keys = recent.find(name, mark) if may_be_short(request) else ()
     held = [book for key in keys if (book := cache.find(key)) is not None]
     if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        response = _timed(services, held, request)
-        recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
-        return response
+        with suppress(NotShortError):  # then the same is done again where it may take longer
+            response = _timed(services, held, request, short_steps(services.computing.limits))
+            recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
+            return response
 
     def load(tx: Transaction) -> tuple[list[Loaded], VectorScores]:
         loaded = load_books(tx, cache, tenant_id, request.books)
         return loaded, _scores(tx, tenant_id, loaded, query)
 
-    def answer(
-        given: tuple[list[Loaded], VectorScores],
-    ) -> tuple[list[CacheKey[CompiledBook]], SelectResponse]:
-        loaded, vectors = given
-        books = [compiled(cache, services.counter, each) for each in loaded]
-        return [key_of(each.row) for each in loaded], _timed(services, books, request, vectors)
-
-    keys, response = await services.store.read_then(load, answer)
-    recent.keep(name, mark, keys)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, vectors = await services.store.read(load)
+        books = [await compiled(services, turn, each) for each in loaded]
+        response = await turn.run(lambda: _timed(services, books, request, turn.steps, vectors))
+    recent.keep(name, mark, [key_of(each.row) for each in loaded])
     recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
 
@@ -162,19 +173,15 @@ def _scores(
     return scores_of(tx, tenant_id, [each.row for each in loaded], query)
 
 
-def _may_be_short(request: SelectRequest) -> bool:
-    """Return whether the request asks for nothing that takes long by itself."""
-    return request.strategy == "rules" and request.explain != "full"
-
-
 def _timed(
     services: Services,
     books: Sequence[CompiledBook],
     request: SelectRequest,
+    steps: Steps,
     vectors: VectorScores = NO_VECTORS,
 ) -> SelectResponse:
     begin = perf_counter()
-    response = select(books, request, vectors=vectors, limits=services.limits)
+    response = select(books, request, vectors=vectors, limits=services.limits, steps=steps)
     return replace(response, duration_ms=(perf_counter() - begin) * 1000)
 
 
@@ -210,10 +217,14 @@ async def preview_context(
         ]
         return loaded, _scores(tx, tenant_id, named, query)
 
-    def answer(given: tuple[list[Loaded | None], VectorScores]) -> SelectResponse:
-        loaded, vectors = given
+    def answer(
+        turn: Turn,
+        loaded: Sequence[Loaded | None],
+        stored: Mapping[int, CompiledBook],
+        vectors: VectorScores,
+    ) -> SelectResponse:
         books = [
-            _preview_book(services, item, each, index)
+            stored.get(index) or _preview_book(services, item, each, index)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
@@ -225,9 +236,17 @@ async def preview_context(
                 if not isinstance(item, BookRef)
             }
             vectors = without(vectors, unstored)
-        return _timed(services, books, parse_model(SelectRequest, fields), vectors)
+        asked = parse_model(SelectRequest, fields)
+        return _timed(services, books, asked, turn.steps, vectors)
 
-    return await services.store.read_then(load, answer)
+    async with services.computing.turn(tenant_id) as turn:
+        loaded, vectors = await services.store.read(load)
+        named = {
+            index: await compiled(services, turn, each)
+            for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
+            if each is not None and isinstance(item, BookRef)
+        }
+        return await turn.run(lambda: answer(turn, loaded, named, vectors))
 
 
 def _load_item(
@@ -246,13 +265,13 @@ def _preview_book(
     loaded: Loaded | None,
     index: int,
 ) -> CompiledBook:
+    """Compile a book that is stored nowhere as it is."""
     if isinstance(item, InlineBook):
         return compile_book(
             item.book, book_id=item.book_id, revision=item.revision, counter=services.counter
         )
-    assert loaded is not None  # noqa: S101  what is not given whole was loaded
-    if isinstance(item, BookRef):
-        return compiled(services.cache, services.counter, loaded)
+    # What is not given whole was loaded, and what is only named was compiled.
+    assert loaded is not None and isinstance(item, ChangedBook)  # noqa: S101, PT018
     row = loaded.row
     book = changed(load_model(loaded.content or b""), item, "books", index)
     return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
@@ -292,22 +311,24 @@ def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:
         raise error.moved(lambda fault: Fault(pointer(*at, "changes"), fault.detail)) from error
 
 
-async def count_tokens(services: Services, request: TokenCountRequest) -> TokenCounts:
+async def count_tokens(
+    services: Services, tenant_id: str, request: TokenCountRequest
+) -> TokenCounts:
     """Return the tokens of each text, with the service's own tokenizer unless one is named.
 
     Raises:
         ValidationFailedError: the tokenizer is neither bundled nor the service's own.
     """
+    chosen = await choose_counter(services, tenant_id, request.tokenizer)
 
     def count() -> TokenCounts:
-        chosen = choose_counter(services, request.tokenizer)
         counts = tuple(chosen.count(text) for text in request.texts)
         return TokenCounts(tokenizer=chosen.name, counts=counts)
 
-    return await asyncio.to_thread(count)
+    return await services.computing.run(tenant_id, count)
 
 
-def choose_counter(services: Services, name: str | None) -> TokenCounter:
+async def choose_counter(services: Services, tenant_id: str, name: str | None) -> TokenCounter:
     """Return the service's own counter, or that of the bundled encoding that is named.
 
     Raises:
@@ -318,4 +339,5 @@ def choose_counter(services: Services, name: str | None) -> TokenCounter:
     if name not in BUNDLED:  # any other name would be taken for a file's
         fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
         raise ValidationFailedError.at(fault)
-    return counter(name)
+    # The first time a vocabulary is loaded, which is no part of the request's own work.
+    return await services.computing.finish(tenant_id, lambda: counter(name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lorewell.app.cache import BookCache
+from lorewell.app.computing.pool import Computing
 from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
@@ -27,6 +28,7 @@ class Services:
         store: where everything is kept.
         clock: tells the time.
         new_id: makes a UUID, in lower case.
+        computing: where requests compute.
         cache: compiled books.
         recent: what short turns need, at hand.
         keeper: requests kept so that a ledger can be computed when somebody opens it.
@@ -47,6 +49,7 @@ class Services:
     store: Store
     clock: Clock
     new_id: Callable[[], str]
+    computing: Computing
     cache: BookCache
     recent: Recent
     keeper: Keeper

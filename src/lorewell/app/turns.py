@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lorewell.app.activation import activate_turn
 from lorewell.app.bindings import resolve
+from lorewell.app.computing.pool import caller_leaves
 from lorewell.app.replica.activation import activate_replica
 from lorewell.app.selection import select_context
 from lorewell.app.services import Services
@@ -23,7 +24,10 @@ from lorewell.model.live import Occasion
 
 @dataclass(frozen=True, slots=True)
 class TenantLore:
-    """A `Lore` of `lorewell.turn` without a network in between. Errors are those of use cases."""
+    """A `Lore` of `lorewell.turn` without a network in between. Errors are those of use cases.
+
+    Several callers may wait for one turn, so that the first of them leaves is no reason to end it.
+    """
 
     services: Services
     tenant_id: str
@@ -36,6 +40,7 @@ class TenantLore:
         self, request: SelectRequest, /, *, prompt_id: str | None = None
     ) -> SelectResponse:
         """Return what of the requested books belongs into a turn."""
+        caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn")
         return await select_context(self.services, self.tenant_id, request, occasion)
 
@@ -43,6 +48,7 @@ class TenantLore:
         self, request: ReplicaRequest, /, *, prompt_id: str | None = None
     ) -> ReplicaResponse:
         """Return what is active of the requested books by the rules of SillyTavern_replica."""
+        caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn")
         return await activate_replica(self.services, self.tenant_id, request, occasion)
 
@@ -50,5 +56,6 @@ class TenantLore:
         self, request: ActivateRequest, /, *, prompt_id: str | None = None
     ) -> SillyTavernResponse:
         """Return what SillyTavern does with the requested books in a turn."""
+        caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn", request.conversation_id)
         return await activate_turn(self.services, self.tenant_id, request, occasion)

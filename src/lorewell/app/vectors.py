@@ -1,4 +1,6 @@
-"""What vectors say of the books of a request, or why they say nothing (spec/native.md §9.2, §9.3).
+"""What vectors say of the books of a request, or why they say nothing.
+
+Source: docs/rules/native.md §9.2, §9.3.
 
 The query is embedded before any transaction begins, and only where all indexes are ready; what the
 indexes say is read in the transaction that reads the books.

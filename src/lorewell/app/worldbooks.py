@@ -1,4 +1,4 @@
-"""The book routes of SillyTavern_replica over the books of a tenant (spec/replica.md §6.4).
+"""The book routes of SillyTavern_replica over the books of a tenant (docs/rules/replica.md §6.4).
 
 They name books by their names: of several with one name the one that was changed last is meant.
 What they change becomes a revision of its own, as everywhere.
@@ -6,7 +6,6 @@ What they change becomes a revision of its own, as everywhere.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from lorewell.app.books import delete_book, get_revision, insert, publish
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model, prepare
 from lorewell.app.imports import File
 from lorewell.app.ports import Transaction
@@ -27,8 +27,9 @@ from lorewell.errors import (
     NotFoundError,
     RevisionConflictError,
 )
-from lorewell.formats import import_worldbook
+from lorewell.formats import ImportedBook, import_worldbook
 from lorewell.formats.export import export_book
+from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.formats.replica_entries import change_entry, show_entry, take_book, take_entry
 from lorewell.model import BookCreate, Entry, ImportReport
 from lorewell.model.parse import parse_model
@@ -63,7 +64,9 @@ async def list_worldbooks(services: Services, tenant_id: str) -> bytes:
             named.setdefault(head.name, head)
         return [_summary_of(tx, head) for head in named.values()]
 
-    return await services.store.read_then(load, _written)
+    async with services.computing.long_turn(tenant_id) as turn:
+        summaries = await services.store.read(load)
+        return await turn.run(lambda: _written(summaries))
 
 
 async def get_worldbook(services: Services, tenant_id: str, name: str) -> bytes:
@@ -88,9 +91,9 @@ async def create_worldbook(services: Services, tenant_id: str, asked: NewReplica
         document = {**dict(asked), "entries": _with_times(services, asked.entries)}
         return take_book(document, services.new_id)
 
-    book = await asyncio.to_thread(make)
+    book = await services.computing.run(tenant_id, make)
     head = await _add(services, tenant_id, book)
-    return await asyncio.to_thread(lambda: _written(_document(head, book)))
+    return await services.computing.finish(tenant_id, lambda: _written(_document(head, book)))
 
 
 async def change_worldbook(
@@ -225,12 +228,17 @@ async def import_into(services: Services, tenant_id: str, name: str, file: File)
     Raises:
         ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: the file can't be
             read, holds no book, or too much of one.
+        TooExpensiveError: reading it takes too many steps.
         InvalidDependencyError: what an entry requires is not there.
         RevisionConflictError: others changed the book all the time.
     """
-    found = await asyncio.to_thread(
-        import_worldbook, file.data, name=file.name, new_id=services.new_id
-    )
+
+    def read(turn: Turn) -> ImportedBook:
+        steps = turn.new_steps(MAX_IMPORT_STEPS)
+        return import_worldbook(file.data, name=file.name, new_id=services.new_id, steps=steps)
+
+    async with services.computing.long_turn(tenant_id) as turn:
+        found = await turn.run(lambda: read(turn))
     if not found.holds_book:
         message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
         raise ImportInvalidError(message, file=file.name)
@@ -285,10 +293,9 @@ def _open(tx: Transaction, tenant_id: str, name: str) -> _Opened:
 async def _read(
     services: Services, tenant_id: str, name: str, show: Callable[[Head, BookCreate], object]
 ) -> bytes:
-    return await services.store.read_then(
-        lambda tx: _open(tx, tenant_id, name),
-        lambda found: _written(show(found.head, load_model(found.content))),
-    )
+    async with services.computing.long_turn(tenant_id) as turn:
+        found = await services.store.read(lambda tx: _open(tx, tenant_id, name))
+        return await turn.run(lambda: _written(show(found.head, load_model(found.content))))
 
 
 async def _change(
@@ -318,11 +325,10 @@ async def _try_to_change(
 ) -> Result:
     now = services.clock.now()
 
-    def make(found: _Opened) -> tuple[Head, BookCreate, Result]:
-        head = found.head
-        return head, *change(replace(head, updated_at=now), load_model(found.content))
-
-    head, book, result = await services.store.read_then(lambda tx: _open(tx, tenant_id, name), make)
+    async with services.computing.long_turn(tenant_id) as turn:
+        head, content = await services.store.read(lambda tx: _open(tx, tenant_id, name))
+        coming = replace(head, updated_at=now)
+        book, result = await turn.run(lambda: change(coming, load_model(content)))
     expected = head.latest_revision
     await publish(services, tenant_id, head.book_id, book, expected_revision=expected, key=None)
     return result
@@ -331,7 +337,7 @@ async def _try_to_change(
 async def _add(
     services: Services, tenant_id: str, book: BookCreate, report: ImportReport | None = None
 ) -> Head:
-    prepared = await asyncio.to_thread(prepare, book, report)
+    prepared = await services.computing.run(tenant_id, lambda: prepare(book, report))
     book_id = services.new_id()
 
     def work(tx: Transaction) -> Head:

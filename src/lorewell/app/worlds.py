@@ -10,6 +10,7 @@ from typing import Final
 
 from lorewell.app.bindings import find_bound_under
 from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model
 from lorewell.app.loaded import check_size, find_rows
 from lorewell.app.ports import Transaction
@@ -17,7 +18,13 @@ from lorewell.app.rows import RevisionRow
 from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
-from lorewell.engine.sillytavern.world import World, compile_stored, compile_world, world_entries
+from lorewell.engine.sillytavern.world import (
+    World,
+    compile_stored as compile_native,
+    compile_world,
+    world_entries,
+)
+from lorewell.engine.steps import Steps
 from lorewell.model import BookRef
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import AttachedChanges, AttachedNative
@@ -103,15 +110,35 @@ def _load(tx: Transaction, cache: BookCache, found: LoadedWorld) -> LoadedWorld:
     return replace(found, world=world, content=content)
 
 
-def compile_worlds(services: Services, loaded: Sequence[LoadedWorld]) -> list[Attached]:
-    """Return the books compiled, in their order, from the cache as far as they are in it.
+async def compile_stored(
+    services: Services, turn: Turn, loaded: Sequence[LoadedWorld]
+) -> list[LoadedWorld]:
+    """Return the books with those compiled that are as they are stored."""
+    return [
+        replace(each, world=await _compiled(services, turn, each), content=None)
+        if each.row is not None and isinstance(each.item, AttachedBook)
+        else each
+        for each in loaded
+    ]
+
+
+async def _compiled(services: Services, turn: Turn, loaded: LoadedWorld) -> World:
+    if loaded.world is not None:
+        return loaded.world
+    key = _key(loaded)
+    assert key is not None  # noqa: S101  it is stored
+    return await services.cache.get(key, turn, lambda: _compile(loaded))
+
+
+def attach_worlds(services: Services, turn: Turn, loaded: Sequence[LoadedWorld]) -> list[Attached]:
+    """Return the books compiled, in their order; the stored ones are compiled already.
 
     Books in our own format that are given or changed are compiled for one request alone.
 
     Raises:
         ValidationFailedError: a change does not fit to its book.
     """
-    return [Attached(each.item.source, _world(services.cache, each)) for each in loaded]
+    return [Attached(each.item.source, _world(services.cache, turn, each)) for each in loaded]
 
 
 def make_library(
@@ -127,7 +154,11 @@ def make_library(
         return _library(services, attached)
     sources = tuple(each.source for each in attached)
     name = CacheKey(Library, (sources, tuple(keys)))
-    return services.cache.get(name, lambda: _library(services, attached))
+    library = services.cache.find(name)
+    if library is None:
+        library = _library(services, attached)
+        services.cache.hold(name, library)
+    return library
 
 
 def _library(services: Services, attached: Sequence[Attached]) -> Library:
@@ -148,28 +179,37 @@ def _key(loaded: LoadedWorld) -> CacheKey[World] | None:
     if row is not None:
         return _stored_key(item, row)
     # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
-    written = json.dumps(item.entries, ensure_ascii=False, separators=(",", ":"))
-    return CacheKey(World, (item.name, hashlib.sha256(written.encode()).digest()))
+    # Entry by entry: to write a large book at once keeps all other threads waiting.
+    digest = hashlib.sha256()
+    for each in (item.entries or {}).items():
+        digest.update(json.dumps(each, ensure_ascii=False, separators=(",", ":")).encode())
+    return CacheKey(World, (item.name, digest.digest()))
 
 
 def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:
     return CacheKey(World, (item.name, row.book_id, row.revision, row.content_hash))
 
 
-def _world(cache: BookCache, loaded: LoadedWorld) -> World:
+def _world(cache: BookCache, turn: Turn, loaded: LoadedWorld) -> World:
     if loaded.world is not None:
         return loaded.world
     key = _key(loaded)
-    return _compile(loaded) if key is None else cache.get(key, lambda: _compile(loaded))
+    world = None if key is None else cache.find(key)
+    if world is None:
+        # Not from the budget of the turn: what that costs depends on nothing that is cached.
+        world = _compile(loaded, turn.new_steps())
+        if key is not None:
+            cache.hold(key, world)
+    return world
 
 
-def _compile(loaded: LoadedWorld) -> World:
+def _compile(loaded: LoadedWorld, steps: Steps | None = None) -> World:
     item = loaded.item
     if isinstance(item, AttachedNative):
-        return compile_stored(item.book, name=item.name)
+        return compile_native(item.book, name=item.name)
     if isinstance(item, AttachedBook) and item.entries is not None:
-        return compile_world(item.name or "", world_entries(item.entries))
+        return compile_world(item.name or "", world_entries(item.entries), steps=steps)
     book = load_model(loaded.content or b"")
     if isinstance(item, AttachedChanges):
         book = changed(book, item, "books", loaded.index)
-    return compile_stored(book, name=item.name)
+    return compile_native(book, name=item.name)

@@ -6,8 +6,7 @@ import shlex
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
-import typer
-
+from lorewell.cli.printing import say
 from lorewell.errors import ValidationFailedError
 from lorewell.store.backup import copy_sqlite
 
@@ -22,7 +21,7 @@ def back_up(url: str, target: Path) -> int:
         FileNotFoundError, ConflictError, StorageUnavailableError: as `copy_sqlite`.
     """
     if url.partition("://")[0].lower() != "sqlite":
-        typer.echo(pg_dump_command(url, target))
+        say(pg_dump_command(url, target))
         raise ValidationFailedError(
             "Only SQLite is copied here; PostgreSQL is with its own tool, as printed."
         )

@@ -14,12 +14,11 @@ from lorewell.cli.listings import (
     created_table,
     diff_table,
     heads_table,
-    print_parts,
     revisions_table,
-    say,
     stored_parts,
 )
 from lorewell.cli.outputs import write_file
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.errors import (
     Fault,
     ImportInvalidError,
@@ -37,7 +36,6 @@ from lorewell.model import (
     RevisionInfo,
     RevisionPage,
 )
-from lorewell.model.base import Contract
 from lorewell.model.parse import parse_model
 
 BookId = Annotated[str, typer.Argument(metavar="BOOK", help="A book's id.")]
@@ -64,7 +62,8 @@ def create_command(
     if place.as_json:
         print_json(result)
     else:
-        named = zip(result.books, (book.name for book in batch.books), strict=True)
+        names = (book.name for book in batch.books)
+        named = zip(result.books, names, strict=False)  # a service may answer anything
         print_parts(created_table(named))
 
 
@@ -158,11 +157,11 @@ def export_command(
     """Print a book as a file of our own format, which can be created or published again."""
     with place.open() as library:
         stored = library.get_book(book, revision=revision)
-    text = book_of(stored.revision).model_dump_json(indent=2) + "\n"
+    text = book_of(stored.revision).model_dump_json(indent=2)
     if output is None:
-        typer.echo(text, nl=False)
+        print_json(text)
     else:
-        write_file(output, text.encode())
+        write_file(output, f"{text}\n".encode())
 
 
 @app.command("delete")
@@ -311,8 +310,3 @@ def _print_published(place: Place, published: Published) -> None:
         return
     about = f"{published.book_id} is at revision {published.revision} now"
     say(f"{about}: {published.entry_count} entries, hash {published.content_hash}")
-
-
-def print_json(value: Contract) -> None:
-    """Print an answer as one line of JSON."""
-    typer.echo(value.model_dump_json())

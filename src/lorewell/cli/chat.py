@@ -16,14 +16,14 @@ import typer
 from lorewell.cli.failures import describe
 from lorewell.cli.injected import decision_lines, injected_lines
 from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
-from lorewell.cli.listings import say
-from lorewell.cli.tables import plain
+from lorewell.cli.printing import say, write
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import LorewellError, ValidationFailedError
 from lorewell.model import BindingsPut
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.binding import PolicyChoice
 from lorewell.model.parse import parse_model
+from lorewell.model.plain import unfinished
 from lorewell.turn import FileLore, Lore, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.turn.config import BLOCK, read_config
 
@@ -170,7 +170,7 @@ def _answer_all(chat: Chat, runner: asyncio.Runner) -> None:
         except LorewellError as error:
             if not is_terminal:
                 raise (error.cause if isinstance(error, TurnError) else error) from error
-            typer.echo(f"lorewell: {describe(error)}", err=True)
+            say(f"lorewell: {describe(error)}", err=True)
         except KeyboardInterrupt:  # of this reply, not of the chat
             if not is_terminal:
                 raise
@@ -189,7 +189,7 @@ def _lines(*, is_terminal: bool) -> Iterator[str]:
     """Yield what is said, line by line, until there is no more or Ctrl-C comes."""
     while True:
         if is_terminal:
-            typer.echo(_PROMPT, nl=False)
+            write(_PROMPT)
         try:
             line = sys.stdin.readline()
         except KeyboardInterrupt:
@@ -266,12 +266,14 @@ class Chat:
         self.history += [_message("chat", "user", said), _message("chat", "assistant", reply)]
 
     async def _print_reply(self, prepared: PreparedTurn) -> str:
-        pieces = []
+        pieces, rest = [], ""
         async for delta in self.model.stream(prepared.messages):
             pieces.append(delta.content)
-            lines = delta.content.split("\n")
-            typer.echo("\n".join(map(plain, lines)), nl=False)
-        typer.echo()
+            rest += delta.content
+            end = unfinished(rest)
+            write(rest[:end])
+            rest = rest[end:]
+        write(f"{rest}\n")
         return "".join(pieces)
 
     def _input(self, asked: DraftMessage) -> TurnInput:

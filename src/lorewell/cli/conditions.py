@@ -9,10 +9,11 @@ from typing import Annotated, Any, cast
 import typer
 from rich.cells import cell_len
 
-from lorewell.cli.tables import plain
+from lorewell.cli.printing import print_json, say
 from lorewell.engine.conditions.trial import try_condition
 from lorewell.model.condition_trial import ConditionFlaw, ConditionTrial, ConditionTried
 from lorewell.model.parse import parse_json, parse_model
+from lorewell.model.plain import plain
 
 _BAD_TEXT = 2
 _MOST_SHOWN = 200
@@ -53,18 +54,20 @@ def try_command(  # noqa: PLR0913  an option is a parameter
     }
     tried = try_condition(parse_model(ConditionTrial, document))
     if as_json:
-        typer.echo(tried.model_dump_json())
+        print_json(tried)
     elif tried.flaw is not None:
-        typer.echo("\n".join(_pointed(text, tried.flaw)), err=True)
+        for line in _pointed(text, tried.flaw):
+            say(line, err=True)
     else:
-        typer.echo("\n".join(_told(tried)))
+        for line in _told(tried):
+            say(line)
     if tried.flaw is not None:
         raise typer.Exit(_BAD_TEXT)
 
 
 def _pointed(text: str, flaw: ConditionFlaw) -> Iterator[str]:
     """Yield the text, and below it a mark where it is wrong, wide characters counted as two."""
-    yield plain(text)
+    yield text
     yield f"{' ' * cell_len(plain(text[: flaw.at]))}^ {flaw.detail}"
 
 
@@ -85,7 +88,7 @@ def _branches(node: dict[str, Any], level: int) -> Iterator[str]:
             shown = f"{node['key']}: {where}"
         case kind:
             shown = kind
-    yield f"{indent}{holds:<5}  {plain(shown[:_MOST_SHOWN])}"
+    yield f"{indent}{holds:<5}  {shown[:_MOST_SHOWN]}"
     for part in node.get("parts", ()):
         yield from _branches(part, level + 1)
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lorewell.cli.reports import notice_tables, summary
-from lorewell.cli.tables import new_table, placed, plain
+from lorewell.cli.tables import new_table, placed
 from lorewell.engine.compile import compile_book, cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.tokens import TokenCounter
@@ -22,6 +22,7 @@ from lorewell.formats.faults import naming
 from lorewell.insight import lint
 from lorewell.model import Entry
 from lorewell.model.imports import ImportNotice
+from lorewell.model.plain import plain
 
 MAX_KEYS = 12  # of one entry in a table; the JSON has all
 

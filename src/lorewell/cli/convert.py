@@ -10,8 +10,8 @@ import orjson
 import typer
 
 from lorewell.cli.convert_folder import convert_folder
-from lorewell.cli.listings import print_parts, say
 from lorewell.cli.outputs import dumped, write_file
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.reports import loss_tables
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
@@ -35,7 +35,9 @@ def convert_command(
     ],
     output: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Where to; a file is replaced if it is there."),
+        typer.Argument(
+            metavar="OUT", help="Where to; a file is replaced if it is there, a link is not."
+        ),
     ],
     *,
     to: Annotated[
@@ -65,11 +67,13 @@ def convert_command(
     found = open_book(file)
     if not found.holds_book:
         raise ImportInvalidError(f"{file.name} is a card that holds no lorebook.", file=file.name)
+    if output.exists() and output.samefile(file):
+        raise ValidationFailedError("OUT must not be the file that is read.")
     exported = export_book(found.book, target)
     write_file(output, dumped(exported) if into is None else _filled(found.book, into))
     if as_json:
         losses = [loss.model_dump() for loss in exported.losses]
-        typer.echo(orjson.dumps({"format": target, "losses": losses}))
+        print_json(orjson.dumps({"format": target, "losses": losses}))
     else:
         say(f"Wrote {output}: {len(found.book.entries)} entries.")
         print_parts(*loss_tables(exported.losses, _MEANING))

@@ -5,6 +5,7 @@ What is written is named after the file that it comes from, never after anything
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from lorewell.errors import ConflictError, LorewellError, ValidationFailedError
 from lorewell.formats import ImportedBook, open_book
 from lorewell.formats.export import export_book
 from lorewell.formats.json_text import storable
+from lorewell.formats.writing import write_below
 from lorewell.model.imports import ExportFormat
 
 _FIGURES = ("Entries", "Losses")
@@ -47,8 +49,13 @@ def convert_folder(
         as_json: whether to print a line of JSON for each file in place of the table.
 
     Raises:
-        ValidationFailedError: the folder to be written to is the other one, or holds it.
+        ValidationFailedError: the folder to be written to is the other one, or holds it, or is a
+            symbolic link.
     """
+    if output.is_symlink():
+        raise ValidationFailedError(
+            "OUT must not be a symbolic link; give the folder that it leads to."
+        )
     here, there = source.resolve(), output.resolve()
     if here.is_relative_to(there):
         raise ValidationFailedError("OUT must not be the folder that is read, nor hold it.")
@@ -89,7 +96,8 @@ class _Conversion:
         outcome = self._outcome(path)
         if outcome != _KEPT:
             try:
-                self._write(path, dumped(exported))
+                name = path.relative_to(self._output)
+                write_below(self._output, name, dumped(exported), replace=self._replace)
             except OSError as error:
                 why = f"{path} can't be written: {error.strerror}"
                 row = Row(file=file, outcome=FAILED, why=why, exit_code=exit_code(error))
@@ -132,14 +140,9 @@ class _Conversion:
 
     def _outcome(self, path: Path) -> str:
         """Return what will become of a place."""
-        if not path.exists():
+        if not os.path.lexists(path):
             return "written"
         return "replaced" if self._replace else _KEPT
-
-    def _write(self, path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb" if self._replace else "xb") as file:
-            file.write(data)
 
 
 def _compared(path: Path) -> str:

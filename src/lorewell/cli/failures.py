@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lorewell.cli.tables import plain
 from lorewell.errors import (
     ConflictError,
     ForbiddenError,
@@ -31,11 +30,11 @@ OTHER_EXIT_CODE = 1
 
 
 def describe(error: LorewellError | OSError) -> str:
-    """Return what went wrong, in one line."""
+    """Return what went wrong, in a sentence."""
     if isinstance(error, OSError) and error.strerror is not None:
         where = "" if error.filename is None else f"{error.filename} can't be read: "
-        return plain(where + error.strerror)
-    return plain(str(error))
+        return where + error.strerror
+    return str(error)
 
 
 def exit_code(error: Exception) -> int:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from lorewell.cli.listings import say
+from lorewell.cli.printing import say
 from lorewell.cli.service import Database
 from lorewell.errors import Fault, ValidationFailedError
 

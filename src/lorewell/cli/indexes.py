@@ -9,7 +9,6 @@ from time import perf_counter, sleep
 from typing import Annotated, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,13 +17,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from lorewell.cli.books import heads, print_json
+from lorewell.cli.books import heads
 from lorewell.cli.failures import exit_code
 from lorewell.cli.library import Library, Place, reaching
-from lorewell.cli.listings import index_notes, indexes_table, print_parts, say
-from lorewell.cli.tables import plain
+from lorewell.cli.listings import index_notes, indexes_table
+from lorewell.cli.printing import new_console, print_json, print_parts, say
 from lorewell.errors import EmbeddingUnavailableError, LorewellError, ValidationFailedError
 from lorewell.model.index import IndexBuilt, IndexPage, IndexState
+from lorewell.model.plain import plain
 
 _LONGEST_PAUSE_SECONDS = 0.3
 _MAX_BAR_NAME_CHARS = 30
@@ -91,7 +91,7 @@ def _interruptible(place: Place) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if place.url is not None:
-            typer.echo(
+            say(
                 "The service goes on with this book; `lorewell index --list` tells how far it is.",
                 err=True,
             )
@@ -196,7 +196,7 @@ def _print_states(states: Sequence[IndexState], names: dict[str, str]) -> None:
 @contextmanager
 def _bar(revisions: int = 1, *, as_json: bool) -> Iterator[Tell]:
     """Show on stderr how far it is, if that is a terminal; give what is to be told."""
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     hidden = not console.is_interactive or (as_json and sys.stdout.isatty())
     with Progress(
         TextColumn("Indexing"),

@@ -9,13 +9,13 @@ import orjson
 from rich.text import Text
 
 from lorewell.cli.failures import code_of, error_members
-from lorewell.cli.tables import plain
 from lorewell.errors import LorewellError
 from lorewell.formats import ImportedBook
 from lorewell.formats.detect import Kind
 from lorewell.formats.inspection import Container, Inspection
 from lorewell.formats.native import FORMAT as NATIVE
 from lorewell.model.imports import ImportReport
+from lorewell.model.plain import plain
 
 CONTAINERS: Mapping[Container, str] = {
     Container.PNG: "PNG picture",

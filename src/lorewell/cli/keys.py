@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from lorewell.cli.library import Place, reaching_all_tenants
-from lorewell.cli.listings import keys_table, print_parts, say
+from lorewell.cli.listings import keys_table
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import KeyRequest
 from lorewell.model.parse import parse_model
 
@@ -24,7 +25,9 @@ def create_command(
     ],
     scope: Annotated[
         list[str],
-        typer.Option(metavar="read|write|admin", help="What it may do; may be repeated."),
+        typer.Option(
+            metavar="read|write|tenant_admin|admin|metrics", help="What it may do; may be repeated."
+        ),
     ],
     name: Annotated[str, typer.Option(help="What it is for.")] = "",
 ) -> None:
@@ -34,10 +37,10 @@ def create_command(
     with place.open() as library:
         key = library.create_key(request)
     if place.as_json:
-        typer.echo(key.model_dump_json())
+        print_json(key)
     else:
-        typer.echo(key.secret)  # alone on stdout, so that a script can take it
-        typer.echo(f"Key {key.id}. Keep the secret: it is not shown again.", err=True)
+        say(key.secret)  # alone on stdout, so that a script can take it
+        say(f"Key {key.id}. Keep the secret: it is not shown again.", err=True)
 
 
 @app.command("list")
@@ -47,7 +50,7 @@ def list_command(place: Place) -> None:
     with place.open() as library:
         keys = library.list_keys()
     if place.as_json:
-        typer.echo(keys.model_dump_json())
+        print_json(keys)
     else:
         print_parts(keys_table(keys.keys))
 

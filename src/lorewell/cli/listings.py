@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.tables import new_table, placed, plain
+from lorewell.cli.tables import new_table, placed
 from lorewell.model import (
     ApiKey,
     BindingSet,
@@ -24,6 +23,7 @@ from lorewell.model import (
     StoredBook,
 )
 from lorewell.model.index import IndexState
+from lorewell.model.plain import plain
 
 _MAX_KEYS = 12  # of one entry; the JSON has all
 _MAX_EXCERPT_CHARS = 100
@@ -50,18 +50,6 @@ class Setting(Protocol):
     @property
     def help(self) -> str:
         """What it does."""
-
-
-def print_parts(*parts: RenderableType) -> None:
-    """Print for a person; text is shown as it is, not as markup."""
-    console = Console(highlight=False)
-    for part in parts:
-        console.print(part)
-
-
-def say(text: str) -> None:
-    """Print a line, however long, safe for a terminal."""
-    typer.echo(plain(text))
 
 
 def created_table(created: Iterable[tuple[CreatedBook, str]]) -> Table:

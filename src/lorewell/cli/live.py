@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from lorewell.cli.library import Place, reaching_a_service
-from lorewell.cli.listings import print_parts, say
-from lorewell.cli.tables import new_table, plain
+from lorewell.cli.printing import print_json, print_parts, say
+from lorewell.cli.tables import new_table
+from lorewell.model.plain import plain
 
 if TYPE_CHECKING:
     from lorewell.model.live import LiveFrame, LiveGroup, LiveMissed, LiveSelection
@@ -33,7 +34,7 @@ def live_command(
         try:
             for frame in client.live(prompt, last_event_id=since):
                 if place.as_json:
-                    typer.echo(frame.to_json())
+                    print_json(frame.to_json())
                 else:
                     _show(frame)
         except KeyboardInterrupt:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lorewell.cli import (
     books,
@@ -30,19 +34,48 @@ from lorewell.cli import (
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.inputs import Turn, load_request
-from lorewell.cli.listings import print_parts
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.tables import selection_tables
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import LorewellError
 from lorewell.formats import load_book
+from lorewell.model.plain import plain_lines
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="A lorebook, or a card with one.")]
 _Tokenizer = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
 ]
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+class _Program(TyperGroup):
+    """The commands. What is said of wrong usage quotes the words of the line, made plain."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401  as typer calls it
+        """Return what the line means, up to the name of a command."""
+        with _plain_messages():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  typer's context is of no public class
+        """Run the command of the line."""
+        with _plain_messages():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _plain_messages() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        message = getattr(error, "message", None)  # which typer prints, if it is one of its own
+        if isinstance(message, str):
+            vars(error)["message"] = plain_lines(message)
+        raise
+
+
+app = typer.Typer(
+    cls=_Program, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+)
 app.command("serve")(service.serve_command)
 app.command("gateway")(gateway.gateway_command)
 app.command("migrate")(service.migrate_command)
@@ -65,20 +98,27 @@ app.add_typer(replica.app, name="replica")
 
 
 def main() -> None:
-    """Run the program. What can't be done is one line on stderr and an exit code."""
+    """Run the program. What can't be done is one line on stderr and an exit code.
+
+    A fault of the program is its traceback, without the values of variables: they may be secret.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that can't show a character
     try:
         app(prog_name="lorewell")
     except (LorewellError, OSError) as error:
-        sys.stderr.write(f"lorewell: {describe(error)}\n")
+        say(f"lorewell: {describe(error)}", err=True)
+        sys.exit(exit_code(error))
+    except Exception as error:  # noqa: BLE001  the last resort
+        for line in traceback.format_exc().splitlines():
+            say(line, err=True)
         sys.exit(exit_code(error))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer's signature of a callback
     if wanted:
-        typer.echo(f"lorewell {version('lorewell')}")
+        say(f"lorewell {version('lorewell')}")
         raise typer.Exit
 
 
@@ -144,7 +184,7 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     answer = select(books, asked)
     answer = replace(answer, duration_ms=(perf_counter() - start) * 1000)
     if as_json:
-        typer.echo(answer.to_json())
+        print_json(answer.to_json())
     else:
         print_parts(*selection_tables(books, asked, answer))
 
@@ -159,6 +199,6 @@ def show_command(
     """Show what is in a book: its entries, what they cost, and what is odd about them."""
     contents = load_contents(file, counter(tokenizer))
     if as_json:
-        typer.echo(contents.to_json())
+        print_json(contents.to_json())
     else:
         print_parts(*contents_tables(contents))

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-import typer
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -26,11 +24,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lorewell.cli.failures import code_of, error_members, exit_code
-from lorewell.cli.listings import print_parts, say
-from lorewell.cli.tables import new_table, plain
+from lorewell.cli.printing import new_console, print_json, print_parts, say
+from lorewell.cli.tables import new_table
 from lorewell.errors import LorewellError
 from lorewell.formats.json_text import storable
 from lorewell.model.imports import ImportReport
+from lorewell.model.plain import plain
 
 READ_FIGURES = ("Entries", "Enabled", "Blocked", "Warnings")
 NO_BOOK = "no_book"  # as the warning that says it
@@ -139,7 +138,7 @@ def answer_each(
         as_json: whether something is printed for each file. Where that goes to a terminal, there
             is no bar in between.
     """
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     hidden = not console.is_interactive or (as_json and sys.stdout.isatty())
     bar = Progress(
         TextColumn("Reading"),
@@ -171,7 +170,7 @@ def print_line(file: Path, members: bytes) -> None:
         members: an object with all other members.
     """
     named = orjson.dumps({"file": storable(str(file))})
-    typer.echo(named[:-1] + b"," + members[1:])
+    print_json(named[:-1] + b"," + members[1:])
 
 
 def print_failure(file: Path, error: LorewellError | OSError) -> None:

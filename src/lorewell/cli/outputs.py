@@ -6,17 +6,18 @@ import json
 from pathlib import Path
 
 from lorewell.errors import LorewellError
+from lorewell.formats import writing
 from lorewell.formats.export import Exported
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file; what was there is replaced.
+    """Write a file whole or not at all; a file that was there is replaced.
 
     Raises:
         LorewellError: it can't be written.
     """
     try:
-        path.write_bytes(data)
+        writing.write_file(path, data)
     except OSError as error:
         raise LorewellError(f"{path} can't be written: {error.strerror}.") from error
 

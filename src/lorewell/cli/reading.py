@@ -12,7 +12,6 @@ import typer
 from lorewell.cli.contents import import_json
 from lorewell.cli.failures import exit_code
 from lorewell.cli.inspections import inspection_json, inspection_text
-from lorewell.cli.listings import print_parts
 from lorewell.cli.many import (
     READ_FIGURES,
     Row,
@@ -26,6 +25,7 @@ from lorewell.cli.many import (
     print_summary,
     report_row,
 )
+from lorewell.cli.printing import print_json, print_parts
 from lorewell.cli.reports import report_tables
 from lorewell.errors import LorewellError
 from lorewell.formats import open_book
@@ -51,7 +51,7 @@ def import_command(
         _read_many(paths, _import_row, as_json=as_json)
     found = open_book(paths[0])
     if as_json:
-        typer.echo(import_json(found))
+        print_json(import_json(found))
     else:
         print_parts(*report_tables(found))
 

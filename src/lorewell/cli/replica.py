@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lorewell.cli.listings import print_parts
+from lorewell.cli.printing import print_json, print_parts
 from lorewell.cli.replica_tables import activation_parts
 from lorewell.engine.replica import World, activate, compile_world
 from lorewell.errors import ValidationFailedError
@@ -67,7 +67,7 @@ def activate_command(
         raise naming(error, "The turn is not valid") from error
     answer = activate(worlds, asked)
     if as_json:
-        typer.echo(answer.to_json())
+        print_json(answer.to_json())
     else:
         print_parts(*activation_parts(answer, asked))
 

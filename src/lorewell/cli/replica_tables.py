@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, plain, reasons_table
+from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, reasons_table
+from lorewell.model.plain import plain
 from lorewell.model.replica import (
     NO_REPLICA_FACTS,
     ReplicaActive,

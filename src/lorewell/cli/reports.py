@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.tables import new_table, plain
+from lorewell.cli.tables import new_table
 from lorewell.formats import ImportedBook
 from lorewell.formats.native import FORMAT as NATIVE
 from lorewell.model.imports import (
@@ -20,6 +20,7 @@ from lorewell.model.imports import (
     Quarantined,
     Suspicion,
 )
+from lorewell.model.plain import plain
 
 MAX_LINES = 100  # of a table
 _DESCRIPTION_CHARS = 300

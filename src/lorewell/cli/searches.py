@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.books import named_book, print_json
+from lorewell.cli.books import named_book
 from lorewell.cli.library import Place, reaching
-from lorewell.cli.listings import found_table, print_parts, say
+from lorewell.cli.listings import found_table
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import SearchRequest
 from lorewell.model.parse import parse_model
 

@@ -10,7 +10,8 @@ from typing import Annotated
 import orjson
 import typer
 
-from lorewell.cli.listings import print_parts, say, settings_table
+from lorewell.cli.listings import settings_table
+from lorewell.cli.printing import print_json, print_parts, say
 
 # What these commands need is loaded when they run: servers and databases cost the others time.
 
@@ -101,10 +102,10 @@ def settings_command(
     *, as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False
 ) -> None:
     """List every setting: the variable that sets it, its default, its unit, what it does."""
-    from lorewell.settings import list_settings  # noqa: PLC0415  see above
+    from lorewell.settings_table import list_settings  # noqa: PLC0415  see above
 
     settings = list_settings()
     if as_json:
-        typer.echo(orjson.dumps([asdict(each) for each in settings]))
+        print_json(orjson.dumps([asdict(each) for each in settings]))
     else:
         print_parts(settings_table(settings))

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.listings import print_parts, say
+from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.scans import LoadedScan, ScanOptions, load_scan
-from lorewell.cli.tables import plain
 from lorewell.cli.traces import trace_parts, turns_table
 from lorewell.engine.sillytavern.turns import activate, replay
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
@@ -114,7 +113,7 @@ def run_command(  # noqa: PLR0913  an option is a parameter
     show = _watch if watch_turns else _scan
     show(loaded, counter(tokenizer), as_json=as_json)
     for warning in _warnings(loaded):
-        typer.echo(plain(f"{chat.name}: {warning}"), err=True)
+        say(f"{chat.name}: {warning}", err=True)
 
 
 def _warnings(loaded: LoadedScan) -> list[str]:
@@ -129,7 +128,7 @@ def _warnings(loaded: LoadedScan) -> list[str]:
 def _scan(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
     answer = activate(loaded.library, loaded.request, counter=tokens)
     if as_json:
-        typer.echo(answer.to_json())
+        print_json(answer.to_json())
         return
     print_parts(*trace_parts(loaded.library, loaded.request, answer))
     if loaded.chat.hidden:
@@ -149,4 +148,4 @@ def _watch(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
         print_parts(turns_table(loaded.library, loaded.request, answers))
         return
     for number, answer in enumerate(answers, 1):
-        typer.echo(b'{"turn":%d,"response":%b}' % (number, answer.to_json()))
+        print_json(b'{"turn":%d,"response":%b}' % (number, answer.to_json()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, get_args
 
@@ -14,6 +13,7 @@ from rich.text import Text
 from lorewell.engine.compiled import CompiledBook
 from lorewell.model import Block, Decision, Entry, Facts, Reason, SelectRequest, SelectResponse
 from lorewell.model.decision import Recalled
+from lorewell.model.plain import plain
 from lorewell.model.replica import ReplicaDecision
 
 Decided = TypeVar("Decided", Decision, ReplicaDecision)
@@ -46,25 +46,6 @@ _NOT_RECALLED: Mapping[Recalled | None, str] = {
     "gated": "ranked, but gated",
     "outranked": "outranked",
 }
-_HIDDEN = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def plain(text: str) -> str:
-    r"""Return the text in one line, safe for a terminal.
-
-    Control characters and those that turn the direction of writing are shown as escapes, so that a
-    book can't move the cursor or reorder a line.
-
-    >>> plain("a\x1b[2J")
-    'a\\x1b[2J'
-    """
-    return "".join(_escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    if character in _HIDDEN or unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}:
-        return character.encode("unicode_escape").decode()
-    return character
 
 
 def selection_tables(

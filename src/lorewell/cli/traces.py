@@ -10,10 +10,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.tables import new_table, plain
+from lorewell.cli.tables import new_table
 from lorewell.engine.sillytavern.sources import Library
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Event, Hit, Loop, SillyTavernResponse, Verdict
+from lorewell.model.plain import plain
 
 MAX_LISTED = 20  # entries in one place; the JSON has all
 _SHOWN_CHARS = 240  # of a text; the JSON has all

@@ -8,7 +8,7 @@ def roll(seed: str, entry_id: str) -> float:
 
     Depends on its arguments alone, so neither the order of entries nor other entries change it.
 
-    Source: spec/native.md §8.2, with test vectors.
+    Source: docs/rules/native.md §8.2, with test vectors.
 
     >>> round(roll("0", "entry-0"), 9)
     83.298553867

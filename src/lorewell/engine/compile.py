@@ -24,7 +24,8 @@ from lorewell.engine.conditions import (
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
-from lorewell.engine.tokens import TokenCounter, counter as token_counter
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, counter as token_counter
 from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
 from lorewell.jsregex import Pattern
 from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
@@ -32,8 +33,9 @@ from lorewell.model.select import is_uuid
 from lorewell.model.text import is_blank, pointer
 from lorewell.retrieval.bm25 import Document, build_index
 
-MAX_PACKAGE_ENTRIES = 50  # spec/native.md §8.8
+MAX_PACKAGE_ENTRIES = 50  # docs/rules/native.md §8.8
 MAX_PACKAGE_EDGES = 8
+_STEPS_PER_ENTRY, _STEPS_PER_KEY, _STEPS_PER_TEXT = 60, 5, 200
 CERTAIN = 100  # percent: no roll is thrown
 
 
@@ -43,6 +45,7 @@ def compile_book(
     book_id: str | None = None,
     revision: int = 1,
     counter: TokenCounter | None = None,
+    steps: Steps | None = None,
 ) -> CompiledBook:
     """Return the book ready for selection.
 
@@ -51,8 +54,10 @@ def compile_book(
         book_id: a UUID; without it one is derived from the content, so it is the same every time.
         revision: 1 or more. Both are part of what a block costs in tokens.
         counter: counts tokens; `cl100k_base` if not given.
+        steps: what it may cost, of a book that comes with a request; a stored one has no limit.
 
     Raises:
+        TooExpensiveError: it needs more than `steps`.
         InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
             circle.
         ValidationFailedError: `book_id` is no UUID, or `revision` is below 1.
@@ -71,6 +76,8 @@ def compile_book(
     diagnostics: list[Diagnostic] = []
     entries = []
     for index, spec in enumerate(book.entries):
+        if steps is not None:
+            steps.spend("compile", _work(spec))
         full_id = f"{identity}:{revision}:{spec.id}"
         primary = keys.add(index, spec, spec.keys, diagnostics)
         wanted = spec.secondary_keys if spec.selective else ()
@@ -124,11 +131,30 @@ def compile_book(
         ),
         always=tuple(e.index for e in entries if e.spec.required or e.spec.constant),
         with_regex=tuple(e.index for e in entries if e.has_regex),
+        ungated=tuple(e.index for e in entries if e.gate is None),
+        looks=tuple(map(_look, entries)),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
         lexical=cache(lambda: build_index(_documents(book.entries))),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )
+
+
+def _work(spec: Entry) -> int:
+    """Return the steps that it takes to compile an entry."""
+    keys = len(spec.keys) + len(spec.secondary_keys)
+    texts = len(spec.conditions_text) + (spec.key_expression is not None)
+    tokens = len(spec.content) // CHARS_PER_STEP
+    return _STEPS_PER_ENTRY + keys * _STEPS_PER_KEY + texts * _STEPS_PER_TEXT + tokens
+
+
+def _look(entry: CompiledEntry) -> int:
+    """Return the steps that it takes to look at an entry's keys."""
+    return 1 + (len(entry.primary) + len(entry.secondary) + _words(entry.expression)) // 2
+
+
+def _words(expression: KeyExpression | None) -> int:
+    return 0 if expression is None else len(expression.keys) + len(expression.wanted)
 
 
 def cost_of(tag: str, content: str, counter: TokenCounter) -> int:
@@ -227,7 +253,7 @@ def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> C
     edges = max((closure.edges + 1 for closure in needed), default=0)
     # By id, so that the order of entries in the file decides nothing.
     by_id = sorted(members, key=lambda member: entries[member].id)
-    return Closure(members=tuple(by_id), edges=edges)
+    return Closure(members=tuple(by_id[: MAX_PACKAGE_ENTRIES + 1]), edges=edges)
 
 
 class _GateTable:

@@ -58,7 +58,8 @@ class Closure:
     """An entry with all that it requires.
 
     Attributes:
-        members: indexes of the entries, the root among them, by entry id; cut off when too many.
+        members: indexes of the entries, the root among them, by entry id; of too many only as many
+            as show that.
         edges: length of the longest chain of `requires`, counted in steps.
     """
 
@@ -125,6 +126,8 @@ class CompiledBook:
         snapshot: what a SelectResponse says of this revision.
         always: indexes of the entries that need no keyword (required or constant).
         with_regex: indexes of the entries that have a regex key.
+        ungated: indexes of the entries that have no gate.
+        looks: steps that it takes to look at the keys of each entry, without those to find them.
         depths: the scan depths that entries set for themselves.
         lexical: gives the index for ranking; it is built when first asked for.
         content_chars: code points of all contents.
@@ -142,6 +145,8 @@ class CompiledBook:
     snapshot: SnapshotItem
     always: tuple[int, ...]
     with_regex: tuple[int, ...]
+    ungated: tuple[int, ...]
+    looks: tuple[int, ...]
     depths: frozenset[int]
     lexical: Callable[[], LexicalIndex]
     content_chars: int

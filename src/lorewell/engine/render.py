@@ -1,14 +1,15 @@
-"""Wrapping and escaping of selected text (spec/native.md §8.9), and `{{…}}` (§8.2)."""
+"""Wrapping and escaping of selected text (docs/rules/native.md §8.9), and `{{…}}` (§8.2)."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from lorewell.model.text import BLANK
+from lorewell.model.text import BLANK, is_blank
 
 SEPARATOR = "\n\n"
 
@@ -20,10 +21,28 @@ _IN_ATTRIBUTE = (('"', "&quot;"), ("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The `{{…}}` of a text: the variables it names, and the first expression we don't offer."""
+    """What a text asks to be substituted.
 
-    variables: frozenset[str]
+    Attributes:
+        counts: how often it names each variable.
+        chars: length of the text without its expressions.
+        has_text: whether anything else than blanks is left without them.
+        unsupported: the first expression that we don't offer.
+    """
+
+    counts: Mapping[str, int]
+    chars: int
+    has_text: bool
     unsupported: str | None
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that it names."""
+        return frozenset(self.counts)
+
+    def length(self, variables: Mapping[str, str]) -> int:
+        """Return how long the text is with the variables in their places."""
+        return self.chars + sum(count * len(variables[name]) for name, count in self.counts.items())
 
 
 def _variable(expression: str) -> str:
@@ -39,7 +58,13 @@ def find_template(text: str) -> Template | None:
     odd = next(
         (e for e, name in zip(expressions, names, strict=True) if name not in _VARIABLES), None
     )
-    return Template(frozenset(names) & _VARIABLES, None if odd is None else f"{{{{{odd}}}}}")
+    rest = _EXPRESSION.sub("", text)
+    return Template(
+        counts=Counter(name for name in names if name in _VARIABLES),
+        chars=len(rest),
+        has_text=not is_blank(rest),
+        unsupported=None if odd is None else f"{{{{{odd}}}}}",
+    )
 
 
 def other_expressions(text: str) -> Iterator[tuple[int, int]]:
@@ -87,6 +112,11 @@ def opening_tag(full_id: str, title: str) -> str:
     return f'<worldbook-entry id="{_attribute(full_id)}" title="{_attribute(title)}">'
 
 
+def escaping_chars(content: str) -> int:
+    """Return how many characters longer a content is when it is escaped."""
+    return 4 * content.count("&") + 3 * (content.count("<") + content.count(">"))
+
+
 def wrap(tag: str, content: str) -> str:
     """Return one block of the context: escaped, so that content can't close its wrapper.
 
@@ -101,7 +131,7 @@ def wrap(tag: str, content: str) -> str:
 def wrap_inline(tag: str, content: str) -> str:
     """Return one block as it stands in a message: escaped, in one run without added line breaks.
 
-    Source: spec/host.md §7.
+    Source: docs/rules/host.md §7.
 
     >>> wrap_inline(opening_tag("b:1:e", ""), "灯 & </worldbook-entry>")
     '<worldbook-entry id="b:1:e" title="">灯 &amp; &lt;/worldbook-entry&gt;</worldbook-entry>'

@@ -1,4 +1,4 @@
-"""Where a dotted path leads in the caller's state (spec/native.md §3.3)."""
+"""Where a dotted path leads in the caller's state (docs/rules/native.md §3.3)."""
 
 from __future__ import annotations
 

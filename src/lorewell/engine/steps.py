@@ -2,43 +2,69 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from lorewell.errors import TooExpensiveError
 
-MAX_STEPS: Final = 2_000_000  # about two seconds on a slow core
+MAX_STEPS: Final = 2_000_000  # one to two seconds of work
+MAX_CHARS: Final = 10_000_000  # as many as the entries of one turn may hold
 _WATCH_EVERY: Final = 2_000  # steps between two calls of `watch`: a few milliseconds
 
 
 class Steps:
-    """The budget of one turn, import or search. Not shared between threads.
+    """The budget of one turn. Not shared between threads.
 
-    A step is about a microsecond of work. The count depends on the input alone, so a turn that is
-    too expensive is too expensive everywhere.
+    A step is about a microsecond of work. The count depends on the input alone, never on what was
+    computed before: a turn that is too expensive is too expensive on every machine.
 
     Attributes:
         limit: steps that may be spent.
+        max_chars: characters of text that may be made from macros, templates and escapes.
         spent: steps spent so far.
-        by: steps spent so far, by the kind of work.
+        chars: characters made so far.
+        by: steps spent so far, by the kind of work: `compile`, `conditions`, `groups`, `keys`,
+            `ledger`, `macros`, `matching`, `output`, `packing`, `recall`, `regex`, `scan`,
+            `tokens` or `turns`.
+        chars_by: characters made so far, by what made them: `escaping`, `macros`, `outlets` or
+            `queries`.
     """
 
-    __slots__ = ("_next_watch", "_watch", "by", "limit", "spent")
+    __slots__ = (
+        "_next_check",
+        "_watch",
+        "by",
+        "chars",
+        "chars_by",
+        "limit",
+        "max_chars",
+        "spent",
+    )
 
-    def __init__(self, limit: int = MAX_STEPS, *, watch: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        limit: int = MAX_STEPS,
+        *,
+        max_chars: int = MAX_CHARS,
+        watch: Callable[[], None] | None = None,
+    ) -> None:
         """Begin with nothing spent.
 
         Args:
             limit: steps that may be spent, >= 0.
+            max_chars: characters that macros, templates and escapes may make, >= 0.
             watch: called every few milliseconds of work. It raises to end the work: the caller
                 left, or the wall clock ran out. The core itself reads no clock.
         """
         self.limit = limit
+        self.max_chars = max_chars
         self.spent = 0
-        self.by: Counter[str] = Counter()
+        self.chars = 0
+        self.by: dict[str, int] = defaultdict(int)
+        self.chars_by: dict[str, int] = defaultdict(int)
         self._watch = watch
-        self._next_watch = _WATCH_EVERY
+        self._next_check = limit + 1 if watch is None else min(limit + 1, _WATCH_EVERY)
 
     def spend(self, kind: str, count: int = 1) -> None:
         """Count work before it is done.
@@ -48,14 +74,60 @@ class Steps:
             count: steps, >= 0.
 
         Raises:
-            TooExpensiveError: the limit is exceeded. `details` have the figures.
+            TooExpensiveError: the limit is exceeded. `details` have the figures, up to the first
+                step beyond the limit.
         """
         self.spent += count
         self.by[kind] += count
+        if self.spent >= self._next_check:
+            self._check(kind)
+
+    def _check(self, kind: str) -> None:
         if self.spent > self.limit:
-            message = f"This needs more than {self.limit} steps of work."
-            by = dict(sorted(self.by.items()))
-            raise TooExpensiveError(message, steps=self.spent, max_steps=self.limit, by=by)
-        if self._watch is not None and self.spent >= self._next_watch:
-            self._next_watch = self.spent + _WATCH_EVERY
+            # Work is counted in portions. Without the rest of the last one, the figures do not
+            # depend on their size and order.
+            self.by[kind] -= self.spent - self.limit - 1
+            message = (
+                f"This needs more than {self.limit} steps of work, which is the limit for one call."
+            )
+            raise TooExpensiveError(
+                message, steps=self.limit + 1, max_steps=self.limit, by=_sorted(self.by)
+            )
+        if self._watch is not None:
+            self._next_check = min(self.limit + 1, self.spent + _WATCH_EVERY)
             self._watch()
+
+    def watch(self) -> None:
+        """Let `watch` be called if it is time; for loops whose steps were counted before."""
+        if self._watch is not None:
+            self._watch()
+
+    def write(self, kind: str, count: int) -> None:
+        """Count the characters of a text before it is made.
+
+        Args:
+            kind: what makes it, for example `macros`.
+            count: characters, >= 0.
+
+        Raises:
+            TooExpensiveError: all texts together would have more than `max_chars`. `details` have
+                the figures.
+        """
+        self.chars += count
+        self.chars_by[kind] += count
+        if self.chars > self.max_chars:
+            message = (
+                f"Macros, templates and escapes would make {self.chars} characters of text;"
+                f" at most {self.max_chars} are allowed in one turn."
+            )
+            by = _sorted(self.chars_by)
+            raise TooExpensiveError(message, chars=self.chars, max_chars=self.max_chars, by=by)
+
+    def begin_turn(self) -> None:
+        """Forget the characters that were made; the steps go on."""
+        self.chars = 0
+        self.chars_by.clear()
+
+
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import Protocol
+from typing import Final, Protocol
 
+from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
 
+_PIECE_CHARS: Final = 65_536
+_LETTERS, _SIGNS = "A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff", " \n,.;:!?，。、！？；："
+_SPLIT: Final = re.compile(f"[{_LETTERS}](?=[{_SIGNS}])")
+CHARS_PER_STEP: Final = 20  # of a text whose tokens are counted
 DEFAULT_TOKENIZER = "cl100k_base"
 BUNDLED = ("cl100k_base", "o200k_base")
 
@@ -50,9 +56,46 @@ def adds_up(counter: TokenCounter) -> bool:
     vocabulary, and it always splits between the line breaks after a block and the `<` of the next.
     `>` with and without line breaks is one token.
 
-    Source: spec/native.md §8.8, *Token exactness*.
+    Source: docs/rules/native.md §8.8, *Token exactness*.
     """
     return isinstance(counter, _QuickCounter | _PureCounter)
+
+
+def count_tokens(counter: TokenCounter, text: str, steps: Steps) -> int:
+    """Return the tokens of a text; a long one is counted in pieces, where that gives the same.
+
+    Both bundled encodings split between a letter and a sign or blank behind it, whatever else is in
+    the text.
+    """
+    if len(text) <= _PIECE_CHARS or not adds_up(counter):
+        return counter.count(text)
+    total = begin = 0
+    while begin < len(text):
+        found = _SPLIT.search(text, begin + _PIECE_CHARS)
+        end = len(text) if found is None else found.end()
+        total += counter.count(text[begin:end])
+        begin = end
+        steps.watch()
+    return total
+
+
+class CountedCounter:
+    """A counter whose work is counted as well."""
+
+    def __init__(self, counter: TokenCounter, steps: Steps) -> None:
+        """Count with a counter, and take the steps from a budget."""
+        self.name = counter.name
+        self._counter = counter
+        self._steps = steps
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens.
+
+        Raises:
+            TooExpensiveError: the budget is used up.
+        """
+        self._steps.spend("tokens", 1 + len(text) // CHARS_PER_STEP)
+        return count_tokens(self._counter, text, self._steps)
 
 
 class _HuggingFaceCounter:

@@ -1,4 +1,4 @@
-"""Agnai: memory books, alone or in a character (spec/formats.md §7)."""
+"""Agnai: memory books, alone or in a character (docs/rules/formats.md §7)."""
 
 from __future__ import annotations
 

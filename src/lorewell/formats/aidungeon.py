@@ -1,4 +1,4 @@
-"""AI Dungeon: lists of world info and of story cards (spec/formats.md §9)."""
+"""AI Dungeon: lists of world info and of story cards (docs/rules/formats.md §9)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From a foreign book to a BookCreate: ids, names, limits, and everything else kept as raw.
 
-Source: spec/native.md §11.2, §11.4.
+Source: docs/rules/native.md §11.2, §11.4.
 """
 
 from __future__ import annotations

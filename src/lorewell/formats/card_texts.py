@@ -37,7 +37,7 @@ def load_card_texts(path: str | os.PathLike[str]) -> CardTexts:
         ImportInvalidError: the file is no card, or broken; `details` hold its name as `file`.
         OSError: the file can't be read.
 
-    Source: spec/formats.md §2; the depth prompt is in `extensions.depth_prompt.prompt`.
+    Source: docs/rules/formats.md §2; the depth prompt is in `extensions.depth_prompt.prompt`.
     """
     data, name = read_bytes(path), storable(Path(path).name)
     try:

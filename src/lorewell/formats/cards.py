@@ -1,4 +1,4 @@
-"""Character cards V1, V2 and V3: only the book is taken (spec/formats.md §2, §3, §5)."""
+"""Character cards V1, V2 and V3: only the book is taken (docs/rules/formats.md §2, §3, §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Books of cards that stand alone: bare, or wrapped as `lorebook_v3` (spec/formats.md §2.1, §3)."""
+"""Books of cards that stand alone: bare, or wrapped as `lorebook_v3`.
+
+Source: docs/rules/formats.md §2.1, §3.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from lorewell.formats.detect import Kind, type_name
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import Notes
 
-# Names of our own format that no foreign one has; spec/native.md §11.2.
+# Names of our own format that no foreign one has; docs/rules/native.md §11.2.
 _NATIVE_SIGNS = (
     "audience",
     "conditions",

@@ -1,7 +1,7 @@
 """From the bytes of a file to the document in it, whatever wraps it.
 
-Source: spec/formats.md §0.1: magic bytes first, then text in the encoding that its mark names,
-then JSON. No name of a file decides, but for YAML, which nothing else tells.
+Source: docs/rules/formats.md §0.1: magic bytes first, then text in the encoding of its mark, then
+JSON. A file's name decides nothing, except that YAML has no other sign.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _decoded(data: bytes, notes: Notes) -> str:
 def _in_png(data: bytes, notes: Notes) -> Decoded:
     """Return the card in a PNG: of `ccv3` if that is sound, else of `chara`; else a NovelAI book.
 
-    Source: spec/formats.md §4, spec/native.md §11.2.
+    Source: docs/rules/formats.md §4, docs/rules/native.md §11.2.
     """
     texts = png.read_texts(data, _KEYWORDS, notes)
     chosen: dict[str, png.TextChunk] = {}
@@ -172,7 +172,7 @@ def _card_in(chunk: png.TextChunk, notes: Notes) -> Document:
 
 
 def _novelai_book_in(chunk: png.TextChunk, notes: Notes) -> Document:
-    """Return the lorebook that NovelAI put into a picture. Source: spec/formats.md §4, §6."""
+    """Return the lorebook that NovelAI put into a picture. Source: docs/rules/formats.md §4, §6."""
     what = f"The {chunk.keyword} chunk"
     data = png.payload(chunk, notes)
     return _document(data, f"{what} holds no NovelAI lorebook", {Kind.NAI_LOREBOOK}, notes)
@@ -192,7 +192,10 @@ def _in_charx(data: bytes, notes: Notes) -> Decoded:
 
 
 def _in_risum(data: bytes, _notes: Notes) -> NoReturn:
-    """Refuse a RisuAI module, whose encoding is not documented. Source: spec/formats.md §8."""
+    """Refuse a RisuAI module, whose encoding is not documented.
+
+    Source: docs/rules/formats.md §8.
+    """
     size = int.from_bytes(data[2:_RISUM_HEAD_BYTES], "little")
     there = max(len(data) - _RISUM_HEAD_BYTES, 0)
     if len(data) < _RISUM_HEAD_BYTES or size > there:

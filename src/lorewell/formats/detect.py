@@ -1,6 +1,6 @@
 """Which kind of document a JSON value is, told by its content alone.
 
-Source: spec/formats.md §0.1, in its order: the first sign that fits decides.
+Source: docs/rules/formats.md §0.1, in its order: the first sign that fits decides.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from lorewell.formats.json_text import check_structure
 from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.model.parse import decode, parse_json
 
-MAX_FILE_BYTES = 16 * 1024 * 1024  # spec/native.md §7
+MAX_FILE_BYTES = 16 * 1024 * 1024  # docs/rules/native.md §7
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 

@@ -46,7 +46,7 @@ def import_file(data: bytes, *, name: str, steps: Steps | None = None) -> Import
         UnsupportedMediaTypeError: the file is of no kind that we know (an ImportInvalidError too).
         ValidationFailedError: the book breaks a limit; `faults` are pointers into the file.
 
-    Source: spec/native.md §11.
+    Source: docs/rules/native.md §11.
 
     >>> world = b'{"entries": {"7": {"uid": 7, "key": ["lamp"], "content": "A lamp."}}}'
     >>> found = import_file(world, name="harbour.json")

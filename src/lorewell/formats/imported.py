@@ -33,7 +33,7 @@ class ImportedBook:
 def imported(
     book: BookCreate, *, format_word: str, notes: Notes, data: bytes, file_name: str
 ) -> ImportedBook:
-    """Return the book with its report. Source: spec/native.md §11.3."""
+    """Return the book with its report. Source: docs/rules/native.md §11.3."""
     blocked = tuple(
         BlockedEntry(entry_id=entry.id, title=entry.title, requirements=entry.runtime_requirements)
         for entry in book.entries

@@ -1,4 +1,4 @@
-"""JanitorAI: lists of lorebook entries (spec/formats.md §10)."""
+"""JanitorAI: lists of lorebook entries (docs/rules/formats.md §10)."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def read_json(text: str, notes: Notes) -> Document:
         ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
         TooExpensiveError: `notes.steps` are spent.
 
-    Source: spec/formats.md §0.1, §0.5.
+    Source: docs/rules/formats.md §0.1, §0.5.
 
     >>> read_json('{"keys": ["a",], /* why */ "order": 1}', Notes()).value
     {'keys': ['a'], 'order': 1}

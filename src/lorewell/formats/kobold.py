@@ -1,4 +1,7 @@
-"""KoboldAI and Kobold Lite: saves, world files, and bare lists of entries (spec/formats.md §9)."""
+"""KoboldAI and Kobold Lite: saves, world files, and bare lists of entries.
+
+Source: docs/rules/formats.md §9.
+"""
 
 from __future__ import annotations
 

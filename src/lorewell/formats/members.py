@@ -1,7 +1,9 @@
 """A foreign entry read member by member into native fields, with every repair named.
 
 For formats whose entries are not SillyTavern's: their members go straight into fields of ours, and
-the whole entry is kept as `source.raw`. Source: spec/formats.md §0; spec/native.md §11.4, §11.5.
+the whole entry is kept as `source.raw`.
+
+Source: docs/rules/formats.md §0; docs/rules/native.md §11.4, §11.5.
 """
 
 from __future__ import annotations

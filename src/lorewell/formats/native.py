@@ -1,4 +1,4 @@
-"""Books in our own format: a JSON file that holds a BookCreate (spec/native.md §3.1)."""
+"""Books in our own format: a JSON file that holds a BookCreate (docs/rules/native.md §3.1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FOREIGN_BOOK_NAMES = frozenset(
 _CARD_NAMES = frozenset(
     ["spec", "character_book", "first_mes", "mes_example", "personality", "scenario"]
 )
-# What world info and cards call the members of an entry; spec/formats.md §1, §2.1.
+# What world info and cards call the members of an entry; docs/rules/formats.md §1, §2.1.
 _FOREIGN_NAMES = frozenset(
     [
         *("uid", "key", "keys", "keysecondary", "secondary_keys", "comment", "name", "content"),
@@ -98,7 +98,7 @@ def read_native(document: object, *, file_name: str, steps: Steps | None = None)
     """Return the book in a document of ours, as it is.
 
     Raises:
-        ValidationFailedError: the book breaks its schema; `faults` name every place.
+        ValidationFailedError: the book breaks its schema; `faults` name the places.
     """
     try:
         spend = None if steps is None else partial(steps.spend, "values")

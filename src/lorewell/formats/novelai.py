@@ -1,4 +1,4 @@
-"""NovelAI: lorebooks, and those in stories and scenarios (spec/formats.md §6)."""
+"""NovelAI: lorebooks, and those in stories and scenarios (docs/rules/formats.md §6)."""
 
 from __future__ import annotations
 

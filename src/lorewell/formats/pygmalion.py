@@ -1,4 +1,4 @@
-"""Pygmalion's and TextGen's characters, which hold no lorebook (spec/formats.md §5)."""
+"""Pygmalion's and TextGen's characters, which hold no lorebook (docs/rules/formats.md §5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a person should look at in an entry before it meets a model: named, never acted on.
 
-Source: spec/native.md §11.5 for dynamic content; the rest are the ways in which texts of cards
-have been used against their readers.
+Source: docs/rules/native.md §11.5 for dynamic content; the rest are known ways in which texts of
+cards were used against their readers.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def find_suspects(imported: Imported, steps: Steps) -> Iterator[Suspect]:
     """Yield what to look at in an entry: text by text, in the order of the kinds.
 
     Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind; of the
-    keys the first hundred that may be costly.
+    keys that may take very long the first hundred are named.
 
     Args:
         imported: the entry, with its texts and the signs of dynamic content in them.

@@ -1,4 +1,4 @@
-"""World files of the program SillyTavern_replica (spec/formats.md §12).
+"""World files of the program SillyTavern_replica (docs/rules/formats.md §12).
 
 Values mean here what they mean under the policy `replica`, as its own readers read them. The core
 takes what it can say of an entry: keys, constant, conditions that stand alone, position. Further
@@ -41,12 +41,12 @@ from lorewell.model.entry import MAX_KEYS
 from lorewell.model.text import canonical_json
 
 # By their numbers; SillyTavern swaps the first two and counts the others otherwise. The sixth is a
-# message of its own. Source: spec/formats.md §12, the way back to SillyTavern.
+# message of its own. Source: docs/rules/formats.md §12, the way back to SillyTavern.
 POSITIONS: Final = (
     *("after_character", "before_character", "before_examples", "after_examples"),
     *("author_note_top", "at_depth", "at_depth", "outlet"),
 )
-# Its own order, not SillyTavern's. Source: spec/replica.md §4.2.
+# Its own order, not SillyTavern's. Source: docs/rules/replica.md §4.2.
 LOGICS: Final = ("and_any", "and_all", "not_any", "not_all")
 # Where a keyword trigger has what our fields say.
 KEYWORD_NAMES: Final = {
@@ -74,7 +74,7 @@ KEPT: Final = (
 )
 _COPIES: Final = (*KEYWORD_NAMES.values(), "constant")  # older members; a newer one beats them
 _TRIGGERS_AT: Final = "trigger_config/triggers"
-_MAX_BLOCK_BYTES: Final = 64 * 1024  # spec/native.md §3.2
+_MAX_BLOCK_BYTES: Final = 64 * 1024  # docs/rules/native.md §3.2
 _USUAL_WEIGHTS: Final = (None, 100)
 _DEPTH: Final = v.integer(0, MAX_DEPTH)
 

@@ -1,6 +1,6 @@
 """Entries in the internal form of SillyTavern_replica: shown, taken, and changed member by member.
 
-Source: spec/replica.md §1.3, §6.4.
+Source: docs/rules/replica.md §1.3, §6.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""RisuAI: lorebooks as exported, and as the bare list of their entries (spec/formats.md §8)."""
+"""RisuAI: lorebooks as exported, and as the bare list of their entries.
+
+Source: docs/rules/formats.md §8.
+"""
 
 from __future__ import annotations
 

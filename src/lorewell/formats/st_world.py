@@ -1,4 +1,4 @@
-"""SillyTavern's world info: an object whose `entries` is a map (spec/formats.md §1)."""
+"""SillyTavern's world info: an object whose `entries` is a map (docs/rules/formats.md §1)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def load_world(
         FileTooLargeError: the file is larger than 16 MiB.
         ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
             read, or holds no book; `details` hold the file's name as `file`.
-        ValidationFailedError: the book breaks its schema; `faults` name every place.
+        ValidationFailedError: the book breaks its schema; `faults` name the places.
         TooExpensiveError: reading the file takes more steps.
         OSError: the file can't be read.
 

@@ -55,7 +55,7 @@ def read_yaml(text: str, notes: Notes) -> Document:
             member's name that is no text, a number that is none to JSON or of more than 4,300
             digits, more than 1,000,000 values, or nests deeper than 100.
 
-    Source: spec/formats.md §0.1, §0.4, §0.5.
+    Source: docs/rules/formats.md §0.1, §0.4, §0.5.
 
     >>> read_yaml("keys: [lamp, 灯]\norder: 1\ncontent: |-\n  A\n  lamp.\n", Notes()).value
     {'keys': ['lamp', '灯'], 'order': 1, 'content': 'A\nlamp.'}

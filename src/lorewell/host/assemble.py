@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-from lorewell.engine.tokens import TokenCounter
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import CountedCounter, TokenCounter
 from lorewell.host.blocks import HostBlock, from_selection
 from lorewell.host.buckets import from_activation
 from lorewell.host.budget import check_budget, measure, shared_prefix
@@ -14,6 +16,8 @@ from lorewell.host.place import place
 from lorewell.model.assemble import AssembleOptions, AssembleRequest, DraftMessage
 from lorewell.model.assembled import AssembleResponse, MessageOrigin, Placement, PromptPart
 
+_STEPS_PER_PART: Final = 20
+
 
 def assemble(
     draft: Sequence[DraftMessage],
@@ -21,6 +25,7 @@ def assemble(
     options: AssembleOptions,
     *,
     counter: TokenCounter,
+    steps: Steps | None = None,
 ) -> AssembleResponse:
     """Return the prompt: blocks placed, neighbours merged, and its tokens within the window.
 
@@ -29,14 +34,20 @@ def assemble(
         blocks: of `from_selection` or `from_activation`, in any order.
         options: how to put it together, and how much room there is.
         counter: of the model that will read the prompt.
+        steps: what it may cost; `Steps()` if not given.
 
     Raises:
         PlacementFailedError: a block wants a place that the draft does not have.
         ContextOverflowError: the prompt needs more tokens than the window has.
+        TooExpensiveError: it needs more than `steps`.
 
-    Source: spec/host.md §7 to §9.
+    Source: docs/rules/host.md §7 to §9.
     """
-    placed = place(draft, blocks, stable_prefix=options.stable_prefix)
+    steps = steps or Steps()
+    counter = CountedCounter(counter, steps)
+    listed = list(blocks)
+    steps.spend("output", _STEPS_PER_PART * (len(draft) + len(listed)))
+    placed = place(draft, listed, stable_prefix=options.stable_prefix)
     messages = merge(placed.messages) if options.merge_adjacent else placed.messages
     figures = measure(messages, draft, options.budget, counter=counter)
     check_budget(figures)
@@ -66,13 +77,16 @@ def assemble(
     )
 
 
-def assemble_request(request: AssembleRequest, *, counter: TokenCounter) -> AssembleResponse:
+def assemble_request(
+    request: AssembleRequest, *, counter: TokenCounter, steps: Steps | None = None
+) -> AssembleResponse:
     """Return the prompt that a request asks for; raises as `assemble`."""
+    steps = steps or Steps()
     if request.sillytavern is None:
-        blocks = from_selection(request.blocks)
+        blocks = from_selection(request.blocks, steps=steps)
     else:
         blocks = from_activation(request.sillytavern, split_lasting=request.stable_prefix)
-    return assemble(request.draft, blocks, request, counter=counter)
+    return assemble(request.draft, blocks, request, counter=counter, steps=steps)
 
 
 def _origin(message: PromptMessage) -> MessageOrigin:

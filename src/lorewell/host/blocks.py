@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from lorewell.engine.render import opening_tag, wrap_inline
+from lorewell.engine.render import escaping_chars, opening_tag, wrap_inline
+from lorewell.engine.steps import Steps
 from lorewell.model import Block, Position
 from lorewell.model.assemble import SelectedBlock
 from lorewell.model.entry import Role
@@ -54,21 +55,34 @@ class HostBlock:
         return tuple(source.id for source in self.sources)
 
 
-def from_selection(blocks: Iterable[Block | SelectedBlock]) -> tuple[HostBlock, ...]:
+def from_selection(
+    blocks: Iterable[Block | SelectedBlock], *, steps: Steps | None = None
+) -> tuple[HostBlock, ...]:
     """Return the blocks of a native selection, each wrapped and escaped, in their order.
 
-    Source: spec/host.md §7.
+    Args:
+        blocks: of the selection.
+        steps: what it may cost; `Steps()` if not given.
+
+    Raises:
+        TooExpensiveError: the texts get too long when they are escaped.
+
+    Source: docs/rules/host.md §7.
     """
-    return tuple(
-        HostBlock(
-            sources=(Source(block.id, block.reason),),
-            text=wrap_inline(opening_tag(block.id, block.title), block.content),
-            position=block.position,
-            depth=block.depth,
-            role=block.role,
-            order=block.order,
-            outlet_name=block.outlet_name,
-            lasting="constant" if block.reason in _ALWAYS_IN else None,
+    steps = steps or Steps()
+    made = []
+    for block in blocks:
+        steps.write("escaping", escaping_chars(block.content))
+        made.append(
+            HostBlock(
+                sources=(Source(block.id, block.reason),),
+                text=wrap_inline(opening_tag(block.id, block.title), block.content),
+                position=block.position,
+                depth=block.depth,
+                role=block.role,
+                order=block.order,
+                outlet_name=block.outlet_name,
+                lasting="constant" if block.reason in _ALWAYS_IN else None,
+            )
         )
-        for block in blocks
-    )
+    return tuple(made)

@@ -1,4 +1,6 @@
-"""Blocks of what the policy `sillytavern` answers: its texts by place (spec/sillytavern.md §12).
+"""Blocks of what the policy `sillytavern` answers: its texts by place.
+
+Source: docs/rules/sillytavern.md §12.
 
 The texts stand in the prompt as SillyTavern puts them there, plain: without a wrapper, those of one
 place in one text, with a line break between them. Examples stay apart.

@@ -1,4 +1,6 @@
-"""The tokens of a whole prompt, and how many of them a provider may have cached (spec/host.md §9).
+"""The tokens of a whole prompt, and how many of them a provider may have cached.
+
+Source: docs/rules/host.md §9.
 
 What a message costs: the tokens of its text; of a list of parts, those of each text, and a fixed
 number for each part that is no text, since what a picture costs does not follow from its bytes.
@@ -9,6 +11,7 @@ JSON if it is no text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import takewhile
@@ -19,6 +22,7 @@ from lorewell.host.draft import REAL, PromptMessage, ProviderMessage, role_of, t
 from lorewell.model.assemble import DraftMessage, PromptBudget
 from lorewell.model.assembled import PromptFigures, SharedPrefix
 
+_BEGUN = re.compile(r"[^\W_]*[\W_]*")  # backwards: a word, and signs before it
 _NOT_COUNTED = frozenset({"role", "content"})
 
 
@@ -60,7 +64,7 @@ def measure(
         budget: what counts beside the texts.
         counter: of the model that will read the prompt.
 
-    Source: spec/host.md §9.
+    Source: docs/rules/host.md §9.
     """
 
     def tokens(message: ProviderMessage) -> int:
@@ -92,7 +96,7 @@ def check_budget(figures: PromptFigures) -> None:
 
     Nothing is ever trimmed to make it fit. Exactly full is not too full.
 
-    Source: spec/host.md §9.
+    Source: docs/rules/host.md §9.
     """
     window = figures.window_tokens
     if window is not None and figures.needed_tokens > window:
@@ -138,11 +142,13 @@ def _common_text(first: ProviderMessage, second: ProviderMessage) -> str:
     one, other = text_of(first) or "", text_of(second) or ""
     if role_of(first) != role_of(second):
         return ""
-    pairs = zip(one, other, strict=False)
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    same, end = 0, min(len(one), len(other))
+    while same < end:
+        middle = (same + end + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            end = middle - 1
     # A word that goes on, and signs that others may follow, are perhaps other tokens in the whole.
-    while end and one[end - 1].isalnum():
-        end -= 1
-    while end and not one[end - 1].isalnum():
-        end -= 1
-    return one[:end]
+    begun = _BEGUN.match(one[:same][::-1])
+    return one[: same - begun.end()] if begun else one[:same]

@@ -1,4 +1,7 @@
-"""The draft of a prompt: what each message is, and where lore has its places (spec/host.md §6)."""
+"""The draft of a prompt: what each message is, and where lore has its places.
+
+Source: docs/rules/host.md §6.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,7 @@ class Anchors:
     def at_depth(self, depth: int) -> int:
         """Return the gap at a depth, counted in real chat messages from the end.
 
-        Source: spec/host.md §7.1.
+        Source: docs/rules/host.md §7.1.
         """
         if not self.real:
             return self.size

@@ -1,4 +1,4 @@
-"""Joining neighbouring messages of one role (spec/host.md §8)."""
+"""Joining neighbouring messages of one role (docs/rules/host.md §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting blocks into the places of a draft (spec/host.md §7)."""
+"""Putting blocks into the places of a draft (docs/rules/host.md §7)."""
 
 from __future__ import annotations
 
@@ -58,10 +58,23 @@ def place(
     Raises:
         PlacementFailedError: a block wants a place that the draft does not have.
     """
-    places = _Places(draft, Anchors.of(draft))
+    anchors = Anchors.of(draft)
+    places = _Places(draft, anchors, frozenset(anchors.outlets), _gaps(draft))
     for block in _in_order(blocks, stable_prefix=stable_prefix):
         places.take(block)
     return Placed(tuple(places.messages()), tuple(places.left_out))
+
+
+def _gaps(draft: Sequence[DraftMessage]) -> list[int]:
+    """Return for each gap the next one that may be filled.
+
+    Providers refuse a call of a tool whose result does not follow at once.
+    """
+    gaps = list(range(len(draft) + 1))
+    for index in reversed(range(len(draft))):
+        if role_of(draft[index].message) in TOOL_ROLES:
+            gaps[index] = gaps[index + 1]
+    return gaps
 
 
 def _in_order(blocks: Iterable[HostBlock], *, stable_prefix: bool) -> list[HostBlock]:
@@ -84,6 +97,8 @@ class _Places:
 
     draft: Sequence[DraftMessage]
     anchors: Anchors
+    has_outlets: frozenset[str]
+    next_gap: Sequence[int]
     gaps: dict[int, list[HostBlock]] = field(default_factory=lambda: defaultdict(list))
     note_top: list[HostBlock] = field(default_factory=list)
     note_bottom: list[HostBlock] = field(default_factory=list)
@@ -108,7 +123,7 @@ class _Places:
                 self.note_bottom.append(block)
             case "at_depth":
                 self._insert(block, anchors.at_depth(block.depth))
-            case "outlet" if block.outlet_name in anchors.outlets:
+            case "outlet" if block.outlet_name in self.has_outlets:
                 self.outlets[block.outlet_name].append(block)
             case _:
                 self._miss(block)
@@ -130,10 +145,7 @@ class _Places:
                 )
 
     def _insert(self, block: HostBlock, gap: int) -> None:
-        # Providers refuse a call of a tool whose result does not follow at once.
-        while gap < len(self.draft) and role_of(self.draft[gap].message) in TOOL_ROLES:
-            gap += 1
-        self.gaps[gap].append(block)
+        self.gaps[self.next_gap[gap]].append(block)
 
     def messages(self) -> Iterator[PromptMessage]:
         """Yield the messages of the prompt, in order."""

@@ -1,4 +1,7 @@
-"""What a selection is asked for a turn: query, state, history, capabilities (spec/host.md §5)."""
+"""What a selection is asked for a turn: query, state, history, capabilities.
+
+Source: docs/rules/host.md §5.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class TurnQuery:
 def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
     """Return what to ask the selection for, from the draft of a prompt.
 
-    Only the fields of spec/host.md §5 are set.
+    Only the fields of docs/rules/host.md §5 are set.
 
     Raises:
         ValidationFailedError: the request breaks a bound of the contract, as a saved state of over
@@ -96,7 +99,7 @@ def read_state(saved: str) -> dict[str, Any] | None:
         MalformedJsonError: it is an object that nests deeper than 100. Taking it for empty would
             make conditions true that ask for something to be absent.
 
-    Source: spec/host.md §5.1.
+    Source: docs/rules/host.md §5.1.
     """
     try:
         state = parse_json(saved.encode(errors="surrogatepass"))
@@ -115,7 +118,7 @@ def find_scene(state: Mapping[str, Any] | None, saved: str) -> tuple[str, SceneS
         state: the saved state, if it is a JSON object.
         saved: the saved state as it is stored.
 
-    Source: spec/host.md §5.2.
+    Source: docs/rules/host.md §5.2.
 
     >>> find_scene(None, "Mood: tense\nCurrent scene: toll pier, low tide")
     ('toll pier, low tide', 'line')
@@ -138,7 +141,7 @@ def build_query(said: str, scene: str) -> str:
 
     It is cut at its end, so the scene is cut before the input.
 
-    Source: spec/host.md §5.2.
+    Source: docs/rules/host.md §5.2.
     """
     texts = [text for text in (said, scene) if not is_blank(text)]
     return "\n".join(texts)[:MAX_QUERY_CHARS] or " "
@@ -156,7 +159,7 @@ def chat_history(draft: Sequence[DraftMessage]) -> tuple[Message, ...]:
     Real chat messages of user and assistant alone; blank ones are skipped. Of a list of parts the
     texts count.
 
-    Source: spec/host.md §5.
+    Source: docs/rules/host.md §5.
     """
     return tuple(
         parse_model(Message, {"role": role, "content": text[:MAX_MESSAGE_CHARS]})
@@ -181,7 +184,7 @@ def capabilities(draft: Sequence[DraftMessage]) -> PlacementCapabilities:
 
     Of its outlets, those with a name that an entry can have, at most 50.
 
-    Source: spec/host.md §5.3.
+    Source: docs/rules/host.md §5.3.
     """
     anchors = Anchors.of(draft)
     names = [name for name in anchors.outlets if 0 < len(name) <= _MAX_OUTLET_CHARS]

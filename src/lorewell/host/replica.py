@@ -1,4 +1,7 @@
-"""Blocks of what the policy `replica` answers: its eight positions (spec/replica.md §5, §7.4)."""
+"""Blocks of what the policy `replica` answers: its eight positions.
+
+Source: docs/rules/replica.md §5, §7.4.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from fastapi.exceptions import (
     WebSocketRequestValidationError,
 )
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
 from lorewell.app.services import Services
 from lorewell.bootstrap import running
@@ -26,9 +28,10 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.http import openapi
-from lorewell.http.calls import Shared
+from lorewell.http.calls import Shared, answer_json
 from lorewell.http.direct import Direct
 from lorewell.http.guard import Guard
+from lorewell.http.held import held_of
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, answer_error, status_of
@@ -89,15 +92,14 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         description="Decides which entries of a book belong in a prompt, where, and why.",
         openapi_tags=[{"name": m.TAG, "description": m.__doc__ or ""} for m in modules],
         generate_unique_id_function=lambda route: route.name,
-        docs_url=None,  # they load scripts from elsewhere
-        redoc_url=None,
+        openapi_url=None,  # see _tell_openapi; there are no pages of documentation either
         redirect_slashes=False,
         lifespan=lifespan,
         telemetry=telemetry(traces),
     )
     metrics = Metrics()
     app.state.shared = Shared(services=services, settings=settings, metrics=metrics)
-    app.state.places = Places(settings.max_sockets)
+    app.state.places = Places(settings.max_sockets, settings.max_tenant_sockets)
     for module in modules:
         app.include_router(module.router, tags=[module.TAG])
     if settings.replica_tenant:
@@ -119,7 +121,14 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )
     live_counts = None if services.live is None else services.live.counts
-    app.add_middleware(Observe, metrics=metrics, cache=services.cache, live=live_counts)
+    app.add_middleware(
+        Observe,
+        metrics=metrics,
+        cache=services.cache,
+        computing=services.computing,
+        held=held_of(settings),
+        live=live_counts,
+    )
     app.add_exception_handler(LorewellError, _answer_error)
     app.add_exception_handler(HTTPException, _Unrouted(app).answer)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
@@ -142,6 +151,15 @@ def _tell_openapi(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = once  # type: ignore[method-assign]  # FastAPI's documented way
+
+    @cache
+    def document() -> bytes:
+        return bytes(JSONResponse(once()).body)
+
+    # FastAPI's own route would write the document anew for each request, which takes milliseconds.
+    @app.get("/openapi.json", include_in_schema=False)
+    async def show_openapi() -> Response:
+        return answer_json(document())
 
 
 def _respond(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -19,11 +19,18 @@ from lorewell.errors import (
     StorageUnavailableError,
     UnsupportedMediaTypeError,
 )
+from lorewell.http.held import BODY, Hold
 from lorewell.http.limits import limit_of
 from lorewell.model.parse import parse_json, parse_model
 from lorewell.settings import Settings, env_name
 
 Model = TypeVar("Model", bound=BaseModel)
+Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Does work in the compute pool, on behalf of the request's tenant."""
+
+Watch = Callable[[], None]
+WatchedCompute = Callable[[Callable[[Watch], Any]], Awaitable[Any]]
+"""The same for work that calls what it is given every few milliseconds."""
 
 # Parsing less than this takes less time than to hand it to a thread and back.
 _SMALL_BYTES = 32_768
@@ -46,16 +53,19 @@ async def receive_body(
         BodyTooLargeError: it is larger than the limit of its route; no more than that was read,
             and nothing of it if its length was declared.
         RequestTimeoutError: the sender is too slow.
+        OverloadedError: with all others it would be too much to hold.
         StorageUnavailableError: there is no room to keep it meanwhile.
     """
     limit = limit_of(request.scope["route"].path_format)
     limit.check(declared_bytes(request.headers), settings)
+    hold: Hold = request.scope["state"][BODY]
     received, begin = 0, asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(settings.body_timeout_s) as patience:
             async for piece in request.stream():
                 received += len(piece)
                 limit.check(received, settings)
+                hold.add(len(piece))
                 earned_s = settings.body_timeout_s + received / _LEAST_BYTES_PER_S
                 patience.reschedule(begin + earned_s)
                 sink(piece)
@@ -86,8 +96,10 @@ def check_media_type(request: Request, wanted: str) -> None:
         raise UnsupportedMediaTypeError("The body must not be compressed.", expected=wanted)
 
 
-async def read_model(request: Request, settings: Settings, model: type[Model]) -> Model:
-    """Return the JSON body as a model.
+async def read_model(
+    request: Request, settings: Settings, model: type[Model], compute: WatchedCompute
+) -> Model:
+    """Return the JSON body as a model; a large one is parsed by `compute`.
 
     Raises:
         UnsupportedMediaTypeError: it is said to be no JSON.
@@ -102,12 +114,16 @@ async def read_model(request: Request, settings: Settings, model: type[Model]) -
         size = body.tell()
         body.seek(0)
 
-        def parse() -> Model:
+        def parse(watch: Watch | None = None) -> Model:
             with naming_the_limit(settings):
-                document = parse_json(body.read(), max_values=settings.max_json_values)
+                most = settings.max_json_values
+                document = parse_json(body.read(), max_values=most, watch=watch)
             return parse_model(model, document)
 
-        return parse() if size < _SMALL_BYTES else await asyncio.to_thread(parse)
+        if size < _SMALL_BYTES:
+            return parse()
+        parsed: Model = await compute(parse)
+        return parsed
 
 
 @contextmanager

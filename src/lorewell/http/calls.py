@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar, cast
 from urllib.parse import quote
@@ -12,10 +11,11 @@ from urllib.parse import quote
 from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
-from lorewell.app.access import Need, authorise
+from lorewell.app.access import Need, Rights, authorise
 from lorewell.app.imports import File
 from lorewell.app.services import Services
-from lorewell.http.bodies import read_model
+from lorewell.http.bodies import Watch, read_model
+from lorewell.http.held import TENANT
 from lorewell.http.metrics import Metrics
 from lorewell.http.multipart import read_files
 from lorewell.http.parameters import TenantId
@@ -31,12 +31,14 @@ from lorewell.model import (
 from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
+Result = TypeVar("Result")
 
 Written = SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204
-_LARGE_LEDGER = 1_000
+# Encoding less than this takes less time than to hand it to a thread and back.
+_SMALL_LEDGER, _SMALL_CHARS = 1_000, 100_000
 _MAX_STEM_CHARS = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -56,11 +58,13 @@ class Call:
 
     Attributes:
         tenant_id: whose books it is about; empty where it crosses tenants.
+        rights: what its key allows.
     """
 
     request: Request
     shared: Shared
     tenant_id: str
+    rights: Rights
 
     @property
     def services(self) -> Services:
@@ -69,15 +73,28 @@ class Call:
 
     async def need(self, scope: Scope) -> None:
         """Refuse the request unless it may do this too."""
-        await _allowed(self.request, scope, self.tenant_id)
+        await _allowed(self.request, Need(scope=scope, tenant_id=self.tenant_id))
 
     async def body(self, model: type[Model]) -> Model:
         """Return the JSON body as a model."""
-        return await read_model(self.request, self.shared.settings, model)
+        return await read_model(self.request, self.shared.settings, model, self._parse)
 
     async def files(self, field: str, most: int) -> Sequence[File]:
         """Return the files of a form."""
-        return await read_files(self.request, self.shared.settings, field, most)
+        settings = self.shared.settings
+        return await read_files(self.request, settings, field, most, compute=self.compute)
+
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Return what the work returns, done in the compute pool on behalf of the tenant."""
+        return await self.services.computing.run(self.tenant_id, work)
+
+    async def _parse(self, work: Callable[[Watch], Result]) -> Result:
+        async with self.services.computing.turn(self.tenant_id) as turn:
+            return await turn.run(lambda: work(turn.pause))
+
+    async def finish(self, work: Callable[[], Result]) -> Result:
+        """Return what the end of the work returns, whose larger part was computed before."""
+        return await self.services.computing.finish(self.tenant_id, work)
 
 
 def shared(request: Request) -> Shared:
@@ -85,30 +102,41 @@ def shared(request: Request) -> Shared:
     return cast("Shared", request.app.state.shared)
 
 
-async def _allowed(request: Request, scope: Scope, tenant_id: str | None) -> Call:
+async def _allowed(request: Request, need: Need) -> Call:
     # Before anything is looked up, and before any of the body is read.
     common = shared(request)
-    await authorise(common.services, request.headers.get("authorization"), Need(scope, tenant_id))
-    return Call(request=request, shared=common, tenant_id=tenant_id or "")
+    rights = await authorise(common.services, request.headers.get("authorization"), need)
+    tenant_id = request.scope["state"][TENANT] = need.tenant_id or ""
+    return Call(request=request, shared=common, tenant_id=tenant_id, rights=rights)
 
 
 async def reading(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may read the tenant's books."""
-    return await _allowed(request, "read", tenant_id)
+    return await _allowed(request, Need(scope="read", tenant_id=tenant_id))
 
 
 async def writing(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may change the tenant's books."""
-    return await _allowed(request, "write", tenant_id)
+    return await _allowed(request, Need(scope="write", tenant_id=tenant_id))
 
 
 async def _administering(request: Request) -> Call:
-    return await _allowed(request, "admin", None)
+    return await _allowed(request, Need(scope="admin"))
+
+
+async def _managing(request: Request) -> Call:
+    return await _allowed(request, Need(scope="tenant_admin", instead="admin"))
+
+
+async def _measuring(request: Request) -> Call:
+    return await _allowed(request, Need(scope="metrics", instead="admin"))
 
 
 Reading = Annotated[Call, Depends(reading)]
 Writing = Annotated[Call, Depends(writing)]
 Administering = Annotated[Call, Depends(_administering)]
+Managing = Annotated[Call, Depends(_managing)]
+Measuring = Annotated[Call, Depends(_measuring)]
 
 
 def answer(value: BaseModel, status: int = OK) -> Response:
@@ -142,11 +170,12 @@ def answer_created(result: CreateResult) -> Response:
 async def answer_selection(call: Call, response: SelectResponse) -> Response:
     """Return a selection, encoded straight from its values."""
     call.shared.metrics.selected(response)
-    return await answer_written(response, parts=len(response.decisions))
+    chars = sum(len(block.content) for block in response.blocks)
+    if len(response.decisions) < _SMALL_LEDGER and chars < _SMALL_CHARS:
+        return answer_json(response.to_json())
+    return await answer_written(call, response)
 
 
-async def answer_written(response: Written, *, parts: int) -> Response:
-    """Return what is encoded straight from its values: where it has many parts, in a thread."""
-    if parts > _LARGE_LEDGER:
-        return answer_json(await asyncio.to_thread(response.to_json))
-    return answer_json(response.to_json())
+async def answer_written(call: Call, response: Written) -> Response:
+    """Return what is encoded straight from its values."""
+    return answer_json(await call.finish(response.to_json))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers
@@ -47,26 +47,21 @@ _PASSED_ON = frozenset(
     }
 )
 _PASSED_ON_IF_BEGUN = (b"openai-", b"x-stainless-")
-# They are about one connection or one host, not about the answer; or about a session that is not
-# the client's.
-_KEPT_BACK = frozenset(
+# Of an answer, what a client of chat completions reads. Anything else could be meant for a browser
+# or a proxy before this service, and would count as if this service had said it.
+_PASSED_BACK = frozenset(
     {
-        b"alt-svc",
-        b"connection",
-        b"date",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-connection",
-        b"set-cookie",
-        b"strict-transport-security",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-        b"x-request-id",
+        b"content-encoding",
+        b"content-length",
+        b"retry-after",
+        b"retry-after-ms",
+        b"x-should-retry",
     }
 )
-_KEPT_BACK_IF_BEGUN = (b"access-control-", b"x-lorewell-")
+_PASSED_BACK_IF_BEGUN = (b"anthropic-ratelimit-", b"openai-", b"ratelimit", b"x-ratelimit-")
+_KINDS = frozenset({"application/json", "application/problem+json", "text/event-stream"})
+_UTF_8 = frozenset({"charset=utf-8", 'charset="utf-8"'})
+_OTHER_KIND = b"application/octet-stream"
 _OWN_KEY = "bearer lw_"
 _MOST_CHARS = {PROMPT: 200, CONVERSATION: 200, CHAR: 500, USER: 500}
 
@@ -124,12 +119,30 @@ def passed_on(headers: Iterable[Header]) -> list[Header]:
 
 
 def passed_back(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers of an upstream's answer that go to the client."""
+    """Return the headers of an upstream's answer that go to the client.
+
+    A body that is neither JSON nor an event stream is said to be bytes: no browser shows them.
+    """
+    given = list(headers)
+    kinds = [value for name, value in given if name == b"content-type"]
     return [
-        (name, value)
-        for name, value in headers
-        if name not in _KEPT_BACK and not name.startswith(_KEPT_BACK_IF_BEGUN)
+        (b"content-type", _kind(kinds)),
+        (b"cache-control", b"no-store"),
+        *(
+            (name, value)
+            for name, value in given
+            if name in _PASSED_BACK or name.startswith(_PASSED_BACK_IF_BEGUN)
+        ),
     ]
+
+
+def _kind(given: Sequence[bytes]) -> bytes:
+    if len(given) != 1:
+        return _OTHER_KIND
+    kind, _, parameters = given[0].decode("latin-1").lower().partition(";")
+    if kind.strip() not in _KINDS:
+        return _OTHER_KIND
+    return given[0] if parameters.strip() in _UTF_8 else kind.strip().encode()
 
 
 def told(enriched: Enriched | None) -> Mapping[str, str]:

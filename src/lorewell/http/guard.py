@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from ipaddress import ip_address
+import re
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -25,6 +26,11 @@ ANY = "*"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ONCE = ("authorization", "content-type", "idempotency-key")
 _PREFLIGHT_S = 600
+# RFC 3986 §3.2.2, without a user, a zone, an escape, or anything after the bracket but a port.
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9a-f]*:[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?"
+)
+_SCHEMES = ("http://", "https://")
 
 
 class Guard:
@@ -47,37 +53,39 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        origins = headers.getlist("origin")
         try:
-            self._check(scope, headers)
+            self._check(scope, headers, origins)
         except LorewellError as error:
             # To a socket that is not open yet too: its client gets a status and a body.
             await answer_error(error, scope)(scope, receive, send)
             return
-        origin = headers.get("origin")
-        if origin is not None and self._is_open_to(origin):
-            await self._answer_origin(origin, scope, receive, send)
+        if len(origins) == 1 and self._is_open_to(origins[0]):
+            await self._answer_origin(origins[0], scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
+    def _check(self, scope: Scope, headers: Headers, origins: Sequence[str]) -> None:
         _check_headers(scope, headers)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
             message = "This service does not answer for this host; see LOREWELL_ALLOWED_HOSTS."
             raise MisdirectedRequestError(message)
-        origin = headers.get("origin")
         is_safe = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
-        if origin is not None and not is_safe and not self._is_known(origin, hosts[0].lower()):
+        host = hosts[0].lower()
+        if origins and not is_safe and not (len(origins) == 1 and self._is_known(origins[0], host)):
             message = "Pages of this origin may not use the service; see LOREWELL_CORS_ORIGINS."
             raise ForbiddenError(message)
         _check_query(scope["query_string"])
 
     def _is_ours(self, host: str) -> bool:
         name = host_name(host)
+        if name is None:
+            return False
         return is_loopback(name) or not {host, name, ANY}.isdisjoint(self._hosts)
 
     def _is_known(self, origin: str, host: str) -> bool:
-        return origin.lower().partition("://")[2] == host or self._is_open_to(origin)
+        return origin.lower() in [scheme + host for scheme in _SCHEMES] or self._is_open_to(origin)
 
     def _is_open_to(self, origin: str) -> bool:
         return origin.lower() in self._origins
@@ -109,30 +117,37 @@ class Guard:
             await self._app(scope, receive, send_open)
 
 
-def host_name(host: str) -> str:
-    """Return the host without its port.
+def host_name(host: str) -> str | None:
+    """Return a host in lower case without its port; None if it is neither a name nor an address.
 
     >>> host_name("[::1]:8876"), host_name("localhost:80"), host_name("localhost")
     ('::1', 'localhost', 'localhost')
+    >>> host_name("[::1].example"), host_name("me@localhost"), host_name("localhost:80:80")
+    (None, None, None)
     """
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    name, separator, port = host.rpartition(":")
-    return name if separator and port.isdecimal() and ":" not in name else host
+    found = _HOST.fullmatch(host)
+    return found and (found["address"] or found["name"])
 
 
 def is_loopback(name: str) -> bool:
     """Return whether a host name or address always means this machine.
 
-    >>> is_loopback("127.1.2.3"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("::")
-    (True, True, False, False)
+    >>> is_loopback("127.1.2.3"), is_loopback("::1"), is_loopback("::ffff:127.0.0.1")
+    (True, True, True)
+    >>> is_loopback("0.0.0.0"), is_loopback("::"), is_loopback("::1%eth0")
+    (False, False, False)
     """
     if name == "localhost":
         return True
     try:
-        return ip_address(name).is_loopback
+        address = ip_address(name)
     except ValueError:
         return False
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return False
+        address = address.ipv4_mapped or address
+    return address.is_loopback
 
 
 def _check_headers(scope: Scope, headers: Headers) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from lorewell.errors import BodyTooLargeError
 from lorewell.settings import Settings, env_name
 
-MAX_REPLICA_BYTES: Final = 16 * 1024 * 1024  # spec/replica.md §6.2
+MAX_REPLICA_BYTES: Final = 16 * 1024 * 1024  # docs/rules/replica.md §6.2
 _KIB: Final = 1024
 _WHOLE: Final = "max_body_bytes"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging.config
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 from structlog.typing import Processor
 
-from lorewell.http.protocol import SOCKET_LOGGER
+from lorewell.http.websocket import SOCKET_LOGGER
+from lorewell.model.plain import plain
 from lorewell.settings import Settings
 
 _SHARED: tuple[Processor, ...] = (
@@ -22,7 +24,7 @@ def configure(settings: Settings) -> None:
     """Set up the logging of this process."""
     renderer = _renderer(settings)
     structlog.configure(
-        processors=[*_SHARED, renderer],
+        processors=[*_SHARED, _without_traceback, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -32,15 +34,28 @@ def configure(settings: Settings) -> None:
 
 def _renderer(settings: Settings) -> Processor:
     if settings.log_format == "json":
-        return structlog.processors.JSONRenderer()
-    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        return structlog.processors.JSONRenderer()  # which writes all but ASCII as escapes
+    return _console()
+
+
+def _console() -> Processor:
+    """Return the renderer for people: a line for each event, with no hidden character in it."""
+    renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    for column in renderer.columns:
+        formatter = column.formatter
+        if isinstance(formatter, structlog.dev.KeyValueColumnFormatter):
+            formatter.value_repr = _plainly(formatter.value_repr)
+    return renderer
+
+
+def _plainly(shown: Callable[[object], str]) -> Callable[[object], str]:
+    return lambda value: plain(shown(value))
 
 
 def _standard(settings: Settings, renderer: Processor) -> dict[str, Any]:
     """Return the set-up of the standard library's logging, which the server and others use."""
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
-        # Without tracebacks: the text of an error may quote what a person wrote.
         "processors": [
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             _without_traceback,
@@ -69,7 +84,10 @@ def _without_traceback(
     _name: str,
     event: structlog.typing.EventDict,
 ) -> structlog.typing.EventDict:
+    """Return the event with the kind of an error alone: its text may quote what a person wrote."""
     error = event.pop("exc_info", None)
+    if error is True:  # of the handler that logs it
+        error = sys.exc_info()
     if isinstance(error, tuple):
         error = error[1]
     if error is not None:

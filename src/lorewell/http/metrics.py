@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from lorewell.app.cache import BookCache, CacheCounts
+from lorewell.app.computing.pool import ComputeCounts, Computing
 from lorewell.app.live.hub import LiveCounts
 from lorewell.model import ReplicaResponse, SelectResponse
 
@@ -93,6 +94,26 @@ class Metrics:
             )
         }
         self._seen_live = LiveCounts()
+        self._refused = Counter(
+            "lorewell_compute_refused",
+            "Requests refused since too many wait, or ended since their time was over.",
+            registry=given,
+        )
+        self._left = Counter(
+            "lorewell_compute_left",
+            "Requests whose work was given up since the caller had left.",
+            registry=given,
+        )
+        self._computing = {
+            name: Gauge(
+                f"lorewell_compute_{name}", told, registry=given, multiprocess_mode="livesum"
+            )
+            for name, told in (
+                ("running", "Requests that compute, or have begun to."),
+                ("waiting", "Requests that wait for a place to compute."),
+            )
+        }
+        self._seen_computing = ComputeCounts()
         self._bytes = Gauge(
             "lorewell_cache_bytes",
             "Bytes of compiled books held, roughly.",
@@ -131,8 +152,16 @@ class Metrics:
         for each in response.stats.by_position:
             self._positions.labels(str(each.position)).inc(each.count)
 
-    def look_at(self, cache: BookCache, live: LiveCounts | None = None) -> None:
-        """Take over what the cache and the live channel have counted since."""
+    def look_at(
+        self, cache: BookCache, computing: Computing, live: LiveCounts | None = None
+    ) -> None:
+        """Take over what the cache, the compute pool and the live channel have counted since."""
+        self._computing["running"].set(computing.running)
+        self._computing["waiting"].set(computing.waiting)
+        if computing.counts != self._seen_computing:
+            self._refused.inc(computing.counts.refused - self._seen_computing.refused)
+            self._left.inc(computing.counts.left - self._seen_computing.left)
+            self._seen_computing = replace(computing.counts)
         counts, seen = cache.counts, self._seen
         now = CacheCounts(counts.hits, counts.misses, counts.evictions, counts.compile_s)
         self._hits.inc(now.hits - seen.hits)

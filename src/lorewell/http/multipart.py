@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
@@ -20,7 +19,7 @@ from lorewell.errors import (
     MalformedMultipartError,
     ValidationFailedError,
 )
-from lorewell.http.bodies import check_media_type, receive_body, spool
+from lorewell.http.bodies import Compute, check_media_type, receive_body, spool
 from lorewell.model.text import pointer
 from lorewell.settings import Settings, env_name
 
@@ -32,7 +31,9 @@ _MAX_NAME_CHARS = 255
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 
-async def read_files(request: Request, settings: Settings, field: str, most: int) -> list[File]:
+async def read_files(
+    request: Request, settings: Settings, field: str, most: int, *, compute: Compute
+) -> list[File]:
     """Return the files of a form that holds them in one field and nothing else, in order.
 
     Args:
@@ -40,6 +41,7 @@ async def read_files(request: Request, settings: Settings, field: str, most: int
         settings: how large a file, and all of them, may be.
         field: the name of the field.
         most: how many files there may be; one at least must be.
+        compute: reads what was received.
 
     Raises:
         UnsupportedMediaTypeError: the body is said to be no form.
@@ -58,7 +60,8 @@ async def read_files(request: Request, settings: Settings, field: str, most: int
             await receive_body(request, settings, parser.write)
         except FormParserError as error:
             raise MalformedMultipartError(f"The body is no multipart form: {error}.") from error
-        return await asyncio.to_thread(form.finish)
+        files: list[File] = await compute(form.finish)
+        return files
 
 
 class _Form:

@@ -6,6 +6,7 @@ import asyncio
 import traceback
 from contextlib import suppress
 from time import perf_counter
+from typing import NoReturn
 from uuid import uuid4
 
 import structlog
@@ -15,13 +16,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.cache import BookCache
+from lorewell.app.computing.pool import Computing, caller_leaves
 from lorewell.app.live.hub import LiveCounts
-from lorewell.errors import LorewellError, StorageUnavailableError
+from lorewell.errors import LorewellError, OverloadedError, StorageUnavailableError
 from lorewell.http.bodies import declared_bytes
+from lorewell.http.held import BODY, HeldOfProcess, Hold
 from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
 
 REQUEST_ID = "X-Request-ID"
+NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
 COUNT = "lorewell.count"  # of messages that are sent as one
 NO_ROUTE = "none"
 _GONE = 499  # nobody was there to get an answer
@@ -31,6 +35,7 @@ _MAX_ID_CHARS = 100
 _SMALL_BYTES = 65_536
 _LINGER_BYTES = 4 * 1024 * 1024
 _LINGER_S = 1.0
+_PIECE_BYTES = 65_536  # about as many as the server takes before it waits for the client
 
 
 class BrokenOff(Exception):  # noqa: N818  it is no error of ours
@@ -44,9 +49,17 @@ class Observe:
     """ASGI middleware, the outermost: nothing that fails inside gets past it."""
 
     def __init__(
-        self, app: ASGIApp, *, metrics: Metrics, cache: BookCache, live: LiveCounts | None = None
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        cache: BookCache,
+        computing: Computing,
+        held: HeldOfProcess,
+        live: LiveCounts | None = None,
     ) -> None:
         self._app, self._metrics, self._cache, self._live = app, metrics, cache, live
+        self._computing, self._held = computing, held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -59,7 +72,10 @@ class Observe:
         begin = perf_counter()
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        exchange = _Exchange(scope, receive, send, request_id)
+        body, answer = Hold(self._held.bodies, scope), Hold(self._held.answers, scope)
+        scope["state"][BODY] = body
+        exchange = _Exchange(scope, receive, send, answer)
+        token = caller_leaves.set(exchange.wait_until_gone)
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):
@@ -67,9 +83,12 @@ class Observe:
         except Exception as error:  # noqa: BLE001  the last resort: it is logged and answered
             log_failure(error, request_id)
             if not exchange.status:
-                answer = answer_error(LorewellError("Unexpected."), scope)
-                await answer(scope, receive, exchange.send)
+                unexpected = answer_error(LorewellError("Unexpected."), scope)
+                await unexpected(scope, receive, exchange.send)
         finally:
+            body.let_go()
+            answer.let_go()
+            caller_leaves.reset(token)
             self._tell(scope, exchange.status or _GONE, perf_counter() - begin)
 
     async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +116,7 @@ class Observe:
     def _tell(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", NO_ROUTE)
         self._metrics.answered(scope["method"], route, status, seconds)
-        self._metrics.look_at(self._cache, self._live)
+        self._metrics.look_at(self._cache, self._computing, self._live)
         log.info(
             "request",
             method=scope["method"],
@@ -136,33 +155,76 @@ class _Exchange:
     An answer that is given before the body has been read ends the connection, or all of the body
     would have to be read to find the next request. What has been sent meanwhile is read for a
     moment: closing at once would take the answer away from a client that is still sending.
+
+    A large answer goes to the server in pieces, as its client takes them, so all that it holds is
+    counted until then.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
-        self._receive, self._send, self._request_id = receive, send, request_id
-        self._unread = _has_large_body(Headers(scope=scope))
+    def __init__(self, scope: Scope, receive: Receive, send: Send, answer: Hold) -> None:
+        self._scope, self._receive, self._send, self._answer = scope, receive, send, answer
+        self._is_refused = False
+        headers = Headers(scope=scope)
+        self._unread = _has_large_body(headers)
+        self._has_body = "transfer-encoding" in headers or declared_bytes(headers) > 0
         self._lingers = False
         self.status = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         if not message.get("more_body"):
-            self._unread = False
+            self._unread = self._has_body = False
         return message
 
+    async def wait_until_gone(self) -> NoReturn:
+        """Wait for the client to leave.
+
+        Raises:
+            ClientDisconnect: it did.
+        """
+        if self._has_body:  # what would be received is the route's to take
+            await asyncio.Event().wait()
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        raise ClientDisconnect
+
     async def send(self, message: Message) -> None:
+        if self._is_refused:
+            return
         if message["type"] == "http.response.start":
+            try:
+                self._hold(message)
+            except OverloadedError as error:
+                await answer_error(error, self._scope)(self._scope, self.receive, self.send)
+                self._is_refused = True
+                return
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers[REQUEST_ID] = self._request_id
+            headers = _mark(message, self._scope["state"]["request_id"])
             if self._unread:
                 self._lingers = True
                 headers["Connection"] = "close"
-        elif self._lingers and not message.get("more_body"):
-            await self._send({**message, "more_body": True})
-            await self._linger()
-            message = {"type": "http.response.body"}
+        else:
+            message = await self._send_most(message)
+            if self._lingers and not message.get("more_body"):
+                await self._send({**message, "more_body": True})
+                await self._linger()
+                message = {"type": "http.response.body"}
         await self._send(message)
+
+    def _hold(self, message: Message) -> None:
+        size = declared_bytes(Headers(raw=message.get("headers", [])))
+        if size > _PIECE_BYTES and self._scope["method"] != "HEAD":
+            self._answer.add(size)
+
+    async def _send_most(self, message: Message) -> Message:
+        """Send all but the last piece of a body, each once the one before is taken; return that."""
+        body = message.get("body", b"")
+        begin = 0
+        while len(body) - begin > _PIECE_BYTES:
+            piece = body[begin : begin + _PIECE_BYTES]
+            await self._send({**message, "body": piece, "more_body": True})
+            await asyncio.sleep(0)  # it is written then
+            begin += _PIECE_BYTES
+        return {**message, "body": body[begin:]} if begin else message
 
     async def _linger(self) -> None:
         read = 0
@@ -204,8 +266,20 @@ class _Talk:
             self.code = self.code or (message.get("code", _NO_CODE) if self.is_open else _REFUSED)
         elif kind == "websocket.http.response.start":
             self.code = message["status"]
-            MutableHeaders(scope=message)[REQUEST_ID] = self._request_id
+            _mark(message, self._request_id)
         await self._send(message)
+
+
+def _mark(message: Message, request_id: str) -> MutableHeaders:
+    """Give an answer what each one has: its id, and that a browser takes it for no page.
+
+    A page has a policy of its own (pages.py).
+    """
+    headers = MutableHeaders(scope=message)
+    headers[REQUEST_ID] = request_id
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Content-Security-Policy", NO_PAGE)
+    return headers
 
 
 def _has_large_body(headers: Headers) -> bool:

@@ -22,6 +22,7 @@ from lorewell.errors import (
     MalformedJsonError,
     MalformedMultipartError,
     MisdirectedRequestError,
+    OverloadedError,
     RequestTimeoutError,
     StorageUnavailableError,
     UnauthenticatedError,
@@ -267,7 +268,7 @@ def told(
     """
     errors: list[type[LorewellError]] = [MisdirectedRequestError, ValidationFailedError]
     if not is_open:
-        errors += [UnauthenticatedError, ForbiddenError, StorageUnavailableError]
+        errors += [UnauthenticatedError, ForbiddenError, StorageUnavailableError, OverloadedError]
     if takes is not None:
         is_json = "application/json" in takes["content"]
         errors += _BODY

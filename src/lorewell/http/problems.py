@@ -62,6 +62,13 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
     408: {"Connection": "close"},
     503: {"Retry-After": "1"},
 }
+_UNAVAILABLE = "The database can't be reached or can't do its work now."
+_PARTS: Mapping[str, str] = {
+    "not_a_database": "The file of the database is not a database.",
+    "migrations": "The schema of the database is older than this program.",
+    "newer_schema": "The schema of the database is newer than this program.",
+    "writes": "The database takes no writes now.",
+}
 _FAULTS_IN_DETAIL = 3
 # No problem is larger than 64 KiB, whatever was sent: it may be quoted in many places.
 _MAX_DETAIL_CHARS = 2_000
@@ -115,7 +122,7 @@ def problem_of(error: LorewellError, request_id: str) -> dict[str, Any]:
         detail = "Something went wrong inside; the log has it under this request id."
         details = {}
     elif isinstance(error, StorageUnavailableError):  # its text may name a file or a host
-        detail = "The database can't be reached or can't do its work now."
+        detail = _PARTS.get(str(details.get("part")), _UNAVAILABLE)
         details = {name: fact for name, fact in details.items() if name == "part"}
     return {
         "type": f"urn:lorewell:problem:{error.code}",

@@ -1,93 +1,251 @@
-"""The server's side of a connection, with bounds on heads, on messages, and on who never reads.
+"""The server's side of a connection, with bounds on all that a client may send or leave unread.
 
-The parser itself would take a head of any size, and wait for its end for ever.
+The parsers themselves would take a head of any size, wait for its end for ever, and go through all
+the small frames, chunks or requests of a packet before any other client is served.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import struct
+import json
 from collections.abc import Mapping
-from http import HTTPStatus
+from functools import partial
 from typing import Any, cast
+from uuid import uuid4
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.utils import ClientDisconnected
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.protocol import State
+
+from lorewell.errors import OverloadedError
+from lorewell.http.intake import IDLE, MAX_WAITING_BYTES, NEW, OVER, Place, intake_of
+from lorewell.http.problems import MEDIA_TYPE, problem_of
+from lorewell.http.transport import BoundedTransport
+from lorewell.http.websocket import CLOSE_TIMEOUT_S, MAX_MESSAGE_BYTES, BoundedSocket
+from lorewell.settings import Settings, env_name
 
 MAX_HEAD_BYTES = 65_536
+MAX_HEADERS = 100
+MAX_TARGET_BYTES = 8_192  # of which the largest that any route takes is a third
+MAX_PARAMETERS = 100
+MAX_BLANK_BYTES = 1_024
+MAX_FRAMING_BYTES = 65_536  # beyond as many as the body has: sizes of chunks, and what follows it
+SLICE_BYTES = 4_096  # of a body in chunks
+MAX_IGNORED_BYTES = 8 * 1024 * 1024
 HEAD_TIMEOUT_S = 10.0
-MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-CLOSE_TIMEOUT_S = 2.0
-SOCKET_LOGGER = "lorewell.sockets"
 STOPPING = "stopping"
-PACKED = "lorewell.packed"  # an extension of ASGI: messages that are packed already
-_TEXT = 0x81  # whole
-_ONE_BYTE, _TWO_BYTES = 125, 65_536
-_TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"content-length: 0\r\nconnection: close\r\n\r\n"
+_MOST_LINGERING = 100
+_HEAD_END = b"\n\r\n"
+_UNUSED = b"cookie"  # no route looks at one, and to parse a large one takes long
+
+
+def _refusal(status: str, text: str) -> bytes:
+    """Return the answer that ends a connection before there is a request to answer."""
+    head = "content-type: text/plain\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
+    return f"HTTP/1.1 {status}\r\n{head}content-length: {len(text)}\r\n\r\n{text}".encode()
+
+
+_BAD_REQUEST = _refusal("400 Bad Request", "The request is no valid HTTP.\n")
+_TOO_LARGE = _refusal(
+    "431 Request Header Fields Too Large",
+    f"The head of a request may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers.\n",
+)
+_TOO_LONG = _refusal(
+    "414 URI Too Long",
+    f"A target may have {MAX_TARGET_BYTES} bytes and {MAX_PARAMETERS} parameters.\n",
 )
 
 
-class _Corked:
-    """A transport that sends together what is written in one step of the loop.
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection: takes in one request after the other, and no more than it has bounds for.
 
-    The head and the body of an answer would be two system calls, and those take longer than
-    anything else in a small answer.
+    While a request is being answered, what the client sends ahead waits as bytes.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self._held: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._held:
-            self._loop.call_soon(self._flush)
-        self._held.append(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        held, self._held = b"".join(self._held), []
-        if held and not self._transport.is_closing():
-            self._transport.write(held)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever a transport has
-        return getattr(self._transport, name)
-
-
-class BoundedProtocol(HttpToolsProtocol):
-    """Closes a connection whose next request begins with too much, or takes too long to begin."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401  as its base takes them
+        max_connections: int | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._is_in_head = True
-        self._head_bytes = 0
+        self._max_connections = max_connections
+        self._intake = intake_of(self.server_state, self.loop)
         self._head_timer: asyncio.TimerHandle | None = None
+        self._place: Place | None = None
+        self._waiting = bytearray()
+        self._is_due = self._is_over = self._is_upgraded = False
+        self._is_in_message, self._is_in_head, self._is_plain = False, True, False
+        self._head_bytes = self._framing_bytes = self._body_left = self._ignored_bytes = 0
+        self._headers_seen = 0
+        self._last = b""  # of the head, where the next piece may complete its end
+        self._refusal = _BAD_REQUEST
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
-        """Wait for a first request."""
-        super().connection_made(cast("asyncio.Transport", _Corked(transport, self.loop)))
-        self._expect_head()
+        """Wait for a first request, if one more connection may be open."""
+        super().connection_made(cast("asyncio.Transport", BoundedTransport(transport, self.loop)))
+        most = self._max_connections
+        if most is None or len(self.connections) <= most or self._intake.make_room():
+            self._expect_head()
+            self._intake.set_free(self, NEW, self.transport.close)
+            return
+        self._is_over = True
+        lingers = len(self.connections) <= most + _MOST_LINGERING
+        self._bounds.end(_too_many(most), CLOSE_TIMEOUT_S if lingers else 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
+        self._is_over = True
+        self._waiting.clear()
         self._stop_timer()
+        self._unset_keepalive_if_required()
+        self._leave_place()
+        self._intake.set_busy(self)
+        self._bounds.stop_watching()
         super().connection_lost(exc)
 
+    @property
+    def _bounds(self) -> BoundedTransport:
+        return cast("BoundedTransport", self.transport)
+
+    @property
+    def _is_answering(self) -> bool:
+        cycle = self.cycle
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
+
     def data_received(self, data: bytes) -> None:
-        """Take what was sent, unless the head has become too large."""
-        super().data_received(data)
+        """Take in what was sent as far as a request goes; the rest waits."""
+        if self._is_over:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > MAX_IGNORED_BYTES:
+                self.transport.abort()
+            return
+        if not (self._waiting or self._is_answering):
+            data = data[self._take(data) :]
+            if self._is_upgraded:
+                self._bounds.get_protocol().data_received(data)
+                return
+        self._waiting += data
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take in more in turn, if there is more and nothing has to be answered before."""
+        if self._is_over:
+            return
+        self._bounds.hold_reading(is_held=len(self._waiting) > MAX_WAITING_BYTES)
+        if not self._waiting or self._is_due or self._is_answering:
+            return
+        self._is_due = True
         if self._is_in_head:
-            self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
+            self._intake.begin_later(self._begin)
+        else:
+            self._intake.take_later(self._take_more)
+
+    def _begin(self) -> None:
+        before = self.cycle
+        self._take_more()
+        if self.cycle is not before and not self._is_over and self._place is None:
+            self._place = self._intake.place()
+
+    def _take_more(self) -> None:
+        self._is_due = False
+        if self._is_over:
+            return
+        piece = bytes(self._waiting[:MAX_WAITING_BYTES])
+        del self._waiting[: self._take(piece)]
+        if self._is_upgraded:
+            self._bounds.get_protocol().data_received(bytes(self._waiting))
+            self._waiting.clear()
+        else:
+            self._go_on()
+
+    def _leave_place(self) -> None:
+        if self._place is not None:
+            self._place.leave()
+            self._place = None
+
+    def _take(self, data: bytes) -> int:
+        """Parse one slice, which begins one request at most; return how many bytes it had."""
+        if not self._is_in_message:
+            blank = len(data) - len(data.lstrip(b"\r\n"))
+            if blank:  # before a request, not a part of it
+                self._head_bytes += blank
+                if self._head_bytes > MAX_BLANK_BYTES:
+                    self._refuse(_BAD_REQUEST)
+                return blank
+        size = self._next_size(data)
+        piece = data if size == len(data) else data[:size]
+        if self._is_plain:
+            self._take_plain(piece)
+            return size
+        is_in_head = self._is_in_head
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            self._upgrade()
+        except httptools.HttpParserError:
+            self._refuse(self._refusal)
+            return len(data)
+        if is_in_head:
+            self._count_head(piece)
+        elif self._is_chunked:
+            self._framing_bytes += size
+            if self._framing_bytes > MAX_FRAMING_BYTES:
+                self._refuse(_BAD_REQUEST)
+        return size
+
+    def _next_size(self, data: bytes) -> int:
+        if self._is_in_head:
+            found = (self._last + data if self._last else data).find(_HEAD_END)
+            return len(data) if found < 0 else found + len(_HEAD_END) - len(self._last)
+        return min(len(data), SLICE_BYTES if self._is_chunked else self._body_left or len(data))
+
+    def _count_head(self, piece: bytes) -> None:
+        if not (self._is_in_message and self._is_in_head):
+            return
+        self._head_bytes += len(piece)
+        self._last = (self._last + piece)[1 - len(_HEAD_END) :]
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(_TOO_LARGE)
+
+    def _take_plain(self, piece: bytes) -> None:
+        """Take a body that the parser does not see."""
+        self.on_body(piece)
+        if not self._body_left:
+            self.on_message_complete()
+
+    def _upgrade(self) -> None:
+        """Go over to the protocol that the client asks for, or ignore that it asks.
+
+        The parser takes a body for the other protocol then, or even for the next request.
+        """
+        if self._should_upgrade():
+            self._is_upgraded = True
+            self._intake.set_busy(self)
+            self._leave_place()
+            self.handle_websocket_upgrade()
+        elif self._is_chunked:
+            self._refuse(_BAD_REQUEST)
+        elif self._body_left:
+            self._is_plain = self._is_in_message = self.cycle.more_body = True
+            self._is_in_head = False
+
+    def _refuse(self, answer: bytes) -> None:
+        """End the connection, with this answer if none has begun, unless it ends already."""
+        if self._is_over:
+            return
+        self.logger.warning("Invalid HTTP request received.")
+        self._is_over = True
+        self._waiting.clear()
+        cycle = self.cycle
+        is_open = cycle is not None and not cycle.response_complete
+        if is_open:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if is_open and cycle.response_started:
             self.transport.close()
+        else:
+            self._bounds.end(answer, CLOSE_TIMEOUT_S)
+            self._intake.set_free(self, OVER, self.transport.abort)
 
     def shutdown(self) -> None:
         """Let the request that runs end; one that would not by itself is told so."""
@@ -97,17 +255,107 @@ class BoundedProtocol(HttpToolsProtocol):
             stopping.set()
             self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
+    def pause_writing(self) -> None:
+        """Wait until the client reads, but not for ever."""
+        super().pause_writing()
+        self._bounds.watch_reader()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        super().resume_writing()
+        self._bounds.stop_watching()
+
     def on_message_begin(self) -> None:
         """Expect a head."""
+        if self._is_answering:
+            # Sent in one piece with the end of the request before. That one is answered alone: the
+            # client has to connect again for what it sent ahead.
+            self._is_over, self.cycle.keep_alive = True, False
+            return
         super().on_message_begin()
-        self._is_in_head = True
+        self._unset_keepalive_if_required()
+        self._is_in_message = self._is_in_head = True
+        self._is_chunked = False
+        self._head_bytes = self._framing_bytes = self._body_left = self._headers_seen = 0
         self._expect_head()
 
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the target, unless to take it apart would take long."""
+        if self._is_over:
+            return
+        super().on_url(url)
+        parameters = self.url.count(b"&") + 1
+        if len(self.url) > MAX_TARGET_BYTES or parameters > MAX_PARAMETERS:
+            self._refusal = _TOO_LONG
+            message = "too long a target"
+            raise ValueError(message)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; what comes after a body is let go."""
+        if self._is_over or not self._is_in_head:
+            return
+        self._headers_seen += 1
+        if self._headers_seen > MAX_HEADERS:
+            self._refusal = _TOO_LARGE
+            message = "too many headers"
+            raise ValueError(message)
+        match name.lower():
+            case b"content-length":
+                self._body_left = int(value)
+            case b"transfer-encoding":
+                self._is_chunked = True
+        if name.lower() != _UNUSED:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        """Have one."""
-        self._is_in_head, self._head_bytes = False, 0
+        """Have a head."""
+        if self._is_over:
+            return
+        self._is_in_head, self._last = False, b""
         self._stop_timer()
+        self._intake.set_busy(self)
+        if not self.url.startswith((b"/", b"*")):
+            self._take_host()
         super().on_headers_complete()
+
+    def _take_host(self) -> None:
+        """Let the host of an absolute target stand for the header (RFC 9112 §3.2.2)."""
+        authority = self.url.partition(b"://")[2]
+        for end in (b"/", b"?", b"#"):
+            authority = authority.partition(end)[0]
+        self.headers[:] = [
+            *((name, value) for name, value in self.headers if name != b"host"),
+            (b"host", authority),
+        ]
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        if self._is_over:
+            return
+        if self._is_chunked:
+            self._framing_bytes -= 2 * len(body)
+        else:
+            self._body_left -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Have a request."""
+        if self._is_over:
+            return
+        super().on_message_complete()
+        self._is_in_message, self._is_in_head, self._is_plain = False, True, False
+        self._head_bytes = 0
+
+    def on_response_complete(self) -> None:
+        """Go on with what the client sent ahead."""
+        super().on_response_complete()
+        self._leave_place()
+        if self._is_over:
+            self.transport.close()
+            return
+        self._go_on()
+        if not self._is_due and self._is_in_head:
+            self._intake.set_free(self, IDLE, self.transport.close)
 
     def _expect_head(self) -> None:
         self._stop_timer()
@@ -119,90 +367,39 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _give_up(self) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._expect_head()  # a request before this one is still being answered
-        elif not self.transport.is_closing():
+        if not self.transport.is_closing():
             self.transport.close()
 
 
-class BoundedSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that ends when it shall, whether or not the other side reads what it was sent."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
-        super().__init__(*args, **kwargs)
-        # Its base logs the address of each socket, with the query, and where somebody debugs every
-        # header, with the keys.
-        self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
-        self.conn.debug = False
-        self._lingers = False
-
-    def data_received(self, data: bytes) -> None:
-        """Take what was sent, unless something before it was already too much."""
-        if not self._lingers:
-            super().data_received(data)
-
-    def handle_parser_exception(self) -> None:
-        """Say what can't be taken, and end soon.
-
-        To close at once, while the client still sends, would reset the connection, and with it
-        take away what was said.
-        """
-        said = self.conn.close_sent
-        assert said is not None  # noqa: S101  the parser has said it
-        self._lingers = self.close_sent = True
-        self.queue.put_nowait(
-            {"type": "websocket.disconnect", "code": said.code, "reason": said.reason}
-        )
-        self.transport.write(b"".join(self.conn.data_to_send()))
-        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.close)
-
-    def handle_connect(self, event: Any) -> None:  # noqa: ANN401  as its base has it
-        """Begin, and say what this server knows beside what all do."""
-        super().handle_connect(event)
-        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
-            cast("dict[str, Any]", self.scope["extensions"])[PACKED] = {}
-
-    async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
-        """Send a message; one that closes the socket does not wait behind those nobody reads."""
-        if PACKED in message:
-            await self.writable.wait()
-            if self.disconnected or self.conn.state is not State.OPEN:
-                raise ClientDisconnected
-            self.transport.write(message[PACKED])
-            return
-        if message["type"] == "websocket.close":
-            self.writable.set()
-            self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
-        await super().send(message)
-
-    def shutdown(self) -> None:
-        """End the socket since the server does."""
-        super().shutdown()
-        self.writable.set()
-        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+def _too_many(most: int) -> bytes:
+    """Return the answer for a connection that is one too many."""
+    name = env_name("max_connections")
+    message = f"There are {most} connections open already; see {name}."
+    request_id = uuid4().hex
+    body = json.dumps(problem_of(OverloadedError(message, limit=most), request_id)).encode()
+    headers = {
+        "content-type": MEDIA_TYPE,
+        "content-length": str(len(body)),
+        "retry-after": "1",
+        "x-request-id": request_id,
+        "connection": "close",
+    }
+    lines = "".join(f"{header}: {value}\r\n" for header, value in headers.items())
+    return f"HTTP/1.1 503 Service Unavailable\r\n{lines}\r\n".encode() + body
 
 
-def pack(text: str) -> bytes:
-    """Return a text message as it is on the wire: that of a server is the same for everybody.
+def options(settings: Settings) -> Mapping[str, Any]:
+    """Return what uvicorn has to be told.
 
-    Source: RFC 6455 §5.2.
+    Nothing is packed: that would take a window's memory and time for each socket, where one event
+    goes to hundreds of them.
     """
-    data = text.encode()
-    length = len(data)
-    if length <= _ONE_BYTE:
-        return bytes((_TEXT, length)) + data
-    if length < _TWO_BYTES:
-        return struct.pack("!BBH", _TEXT, _ONE_BYTE + 1, length) + data
-    return struct.pack("!BBQ", _TEXT, _ONE_BYTE + 2, length) + data
-
-
-# What uvicorn has to be told. Nothing is packed: that would take a window's memory and time for
-# each socket, where one event goes to hundreds of them.
-OPTIONS: Mapping[str, Any] = {
-    "http": BoundedProtocol,
-    "ws": BoundedSocket,
-    "ws_max_size": MAX_MESSAGE_BYTES,
-    "ws_per_message_deflate": False,
-    "ws_ping_interval": 20.0,
-    "ws_ping_timeout": 20.0,
-}
+    return {
+        # A partial, since it has to be pickled for other processes.
+        "http": partial(BoundedProtocol, max_connections=settings.max_connections),
+        "ws": BoundedSocket,
+        "ws_max_size": MAX_MESSAGE_BYTES,
+        "ws_per_message_deflate": False,
+        "ws_ping_interval": 20.0,
+        "ws_ping_timeout": 20.0,
+    }

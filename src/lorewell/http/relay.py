@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 from starlette.requests import ClientDisconnect
@@ -15,6 +15,9 @@ from lorewell.app.gateway.options import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
 from lorewell.http.gateway_headers import passed_back
 from lorewell.http.observe import BrokenOff
+from lorewell.http.sockets import until_closed
+
+Check = Callable[[], Awaitable[object]]
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell.gateway")
 
@@ -22,16 +25,20 @@ log: FilteringBoundLogger = structlog.get_logger("lorewell.gateway")
 class Relay(Response):
     """Sends a call on and its answer back. The call ends as soon as the client is gone."""
 
-    def __init__(self, upstream: Upstream, call: UpstreamCall, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, upstream: Upstream, call: UpstreamCall, headers: Mapping[str, str], check: Check
+    ) -> None:
         """Take a call; nothing is sent yet.
 
         Args:
             upstream: where it goes.
             call: what is sent.
             headers: of the answer, beside those of the upstream.
+            check: raises once the client's key is closed, which ends the answer.
         """
         super().__init__()
-        self._upstream, self._call = upstream, call
+        self._upstream, self._call, self._check = upstream, call, check
+        self._has_begun = False
         self._told = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,32 +51,38 @@ class Relay(Response):
         """
         relayed = asyncio.create_task(self._relay(scope, send))
         gone = asyncio.create_task(_wait_until_gone(receive))
+        checking = asyncio.create_task(until_closed(self._check))
+        tasks = {relayed, gone, checking}
         try:
-            await asyncio.wait({relayed, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not relayed.done():
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if relayed.done():
+                await relayed
+            elif self._has_begun:
+                raise BrokenOff
+            elif checking.done():
+                await checking
+            else:
                 raise ClientDisconnect
-            await relayed
         finally:
-            relayed.cancel()
-            gone.cancel()
-            await asyncio.gather(relayed, gone, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _relay(self, scope: Scope, send: Send) -> None:
-        has_begun = False
         try:
             async with self._upstream.exchange(self._call) as answer:
                 headers = [*passed_back(answer.headers), *self._told]
+                self._has_begun = True
                 await send(
                     {"type": "http.response.start", "status": answer.status, "headers": headers}
                 )
-                has_begun = True
                 async for piece in answer.pieces:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body"})
         except UpstreamUnavailableError as error:
             request_id = scope["state"]["request_id"]
             log.warning("upstream", code=error.code, detail=str(error), request_id=request_id)
-            if has_begun:
+            if self._has_begun:
                 raise BrokenOff from None
             raise
 

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from lorewell.bootstrap import build_services
-from lorewell.errors import Fault, LorewellError, ValidationFailedError
+from lorewell.bootstrap import build_services, check_database
+from lorewell.errors import Fault, LorewellError, UnavailableError, ValidationFailedError
 from lorewell.http import logs
 from lorewell.http.app import create_app
 from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
-from lorewell.http.protocol import OPTIONS
+from lorewell.http.protocol import options
+from lorewell.http.shutdown import ANSWERS_RATIO, ending, run_workers, seconds_of_process
+from lorewell.model.plain import plain
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
 _SOURCES = Path(__file__).parents[1]
 _KEEP_ALIVE_S = 30
+_SWITCH_S = 0.001
 _GC_THRESHOLDS = (50_000, 20, 100)
-_SHUTDOWN_S = 30
-_BAD_SETTING = 2
+_BAD_SETTING, _UNAVAILABLE = 2, 7
 
 
 def app_from_environment() -> FastAPI:
     """Return the application as the settings of this process want it: uvicorn's factory."""
     settings = load_settings()
     logs.configure(settings)
-    app = create_app(build_services(settings), settings)
+    services = build_services(settings)
+    app = create_app(services, settings)
+    running = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
+        with ending(services.computing, settings):
+            async with running(app) as state:
+                yield state
+
+    app.router.lifespan_context = lifespan
     # What is there by now stays, and so do compiled books: to go through all of it again and again
     # for garbage takes tens of milliseconds each time.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+    # For so long a thread that computes keeps the event loop waiting, several times a request.
+    sys.setswitchinterval(_SWITCH_S)
     return app
 
 
@@ -56,35 +72,40 @@ def check_exposure(settings: Settings) -> None:
 
 
 def serve(settings: Settings, *, reload: bool = False) -> None:
-    """Answer requests until the process is told to stop; requests that run then are finished.
+    """Answer requests until the process is told to stop, and then no longer than its settings say.
 
     With `reload`, one process answers, and starts anew whenever its sources change.
 
     Raises:
         ValidationFailedError: the address is not for this machine alone and keys are off, or a
             setting can't be used.
+        StorageUnavailableError: the database's file is no database, or its schema is newer than
+            this program.
     """
     check_exposure(settings)
-    build_services(settings)  # connects to nothing: a bad setting is told here, not by a worker
+    services = build_services(settings)  # a bad setting is told here, not by a worker
     logs.configure(settings)
+    asyncio.run(check_database(services))
+    given: dict[str, Any] = {
+        **options(settings),
+        "factory": True,
+        "host": settings.host,
+        "port": settings.port,
+        "lifespan": "on",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": _KEEP_ALIVE_S,
+        "timeout_graceful_shutdown": seconds_of_process(settings) * ANSWERS_RATIO,
+    }
     with _environment(settings):
-        uvicorn.run(
-            _FACTORY,
-            factory=True,
-            host=settings.host,
-            port=settings.port,
-            workers=None if reload else settings.workers,
-            reload=reload,
-            reload_dirs=[str(_SOURCES)] if reload else None,
-            **OPTIONS,
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=_SHUTDOWN_S,
-        )
+        if reload:
+            uvicorn.run(_FACTORY, **given, reload=True, reload_dirs=[str(_SOURCES)])
+        elif settings.workers == 1:
+            uvicorn.run(_FACTORY, **given)
+        else:
+            run_workers(_FACTORY, settings.workers, **given)
 
 
 @contextmanager
@@ -111,8 +132,8 @@ def main() -> int:
     try:
         serve(load_settings())
     except LorewellError as error:
-        sys.stderr.write(f"{error}\n")
-        return _BAD_SETTING
+        sys.stderr.write(f"{plain(str(error))}\n")
+        return _UNAVAILABLE if isinstance(error, UnavailableError) else _BAD_SETTING
     return 0
 
 

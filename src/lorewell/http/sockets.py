@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 from fastapi import WebSocket
@@ -25,12 +26,14 @@ from lorewell.errors import (
     LorewellError,
     StorageUnavailableError,
     TooManySocketsError,
+    UnavailableError,
 )
 from lorewell.http.calls import Shared
 from lorewell.http.observe import COUNT, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, problem_of, status_of
-from lorewell.http.protocol import PACKED, pack
+from lorewell.http.websocket import PACKED, pack
 from lorewell.model import Scope
+from lorewell.settings import env_name
 
 PROTOCOL = "lorewell"
 KEY_PROTOCOL = "lorewell.key."
@@ -52,26 +55,42 @@ class SocketClosed(Exception):  # noqa: N818  an end, not an error
 class Places:
     """Counts what is open of sockets and streams, up to a limit. Belongs to one event loop."""
 
-    def __init__(self, most: int) -> None:
-        self._free = self._most = most
+    def __init__(self, most: int, most_of_tenant: int) -> None:
+        self._most, self._most_of_tenant = most, most_of_tenant
+        self._taken: Counter[str] = Counter()
 
     @contextmanager
-    def take(self) -> Iterator[None]:
-        """Take a place as long as it lasts.
+    def take(self, tenant_id: str) -> Iterator[None]:
+        """Take a place for a tenant as long as it lasts.
 
         Raises:
-            TooManySocketsError: none is free.
+            TooManySocketsError: none is free, or the tenant has taken its share.
         """
-        if not self._free:
-            raise TooManySocketsError(
-                f"There are {self._most} sockets open already; see LOREWELL_MAX_SOCKETS.",
-                limit=self._most,
-            )
-        self._free -= 1
+        if self._taken.total() >= self._most:
+            raise _too_many(f"{self._most} sockets", self._most, "max_sockets")
+        if self._taken[tenant_id] >= self._most_of_tenant:
+            most = self._most_of_tenant
+            raise _too_many(f"{most} sockets of this tenant", most, "max_tenant_sockets")
+        self._taken[tenant_id] += 1
         try:
             yield
         finally:
-            self._free += 1
+            self._taken[tenant_id] -= 1
+            if not self._taken[tenant_id]:
+                del self._taken[tenant_id]
+
+
+def _too_many(what: str, limit: int, setting: str) -> TooManySocketsError:
+    message = f"There are {what} open already; see {env_name(setting)}."
+    return TooManySocketsError(message, limit=limit)
+
+
+async def until_closed(check: Callable[[], Awaitable[object]]) -> None:
+    """Check a key again and again; raise what `check` does once it is closed."""
+    while True:
+        await asyncio.sleep(RECHECK_S)
+        with suppress(UnavailableError):  # it says nothing of the key
+            await check()
 
 
 class Socket:
@@ -88,6 +107,7 @@ class Socket:
         self._opened = asyncio.Event()
         self._need: Need | None = None
         self._listens = False
+        self._held = ExitStack()
         self.query: Mapping[str, str] = websocket.query_params
         self.path: Mapping[str, Any] = websocket.path_params
 
@@ -115,9 +135,12 @@ class Socket:
 
         Raises:
             UnauthenticatedError, ForbiddenError: it may not.
+            TooManySocketsError: there is no place for it.
         """
-        self._need = Need(scope, tenant_id)
+        self._need = Need(scope=scope, tenant_id=tenant_id)
         await self._authorise()
+        places = cast("Places", self._websocket.app.state.places)
+        self._held.enter_context(places.take(tenant_id))
         self._listens = listens
         await self._accept()
         self._opened.set()
@@ -171,6 +194,7 @@ class Socket:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._held.close()
         return working in done
 
     async def close(self, code: int, reason: str) -> None:
@@ -229,10 +253,7 @@ class Socket:
 
     async def _recheck(self) -> None:
         await self._opened.wait()
-        while True:
-            await asyncio.sleep(RECHECK_S)
-            with suppress(StorageUnavailableError):  # it says nothing of the key
-                await self._authorise()
+        await until_closed(self._authorise)
 
 
 async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]) -> None:
@@ -242,11 +263,9 @@ async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]
     that; when it returns, the socket is closed with 1000.
     """
     socket = Socket(websocket)
-    places = cast("Places", websocket.app.state.places)
     try:
-        with places.take():
-            if await socket.attend(work):
-                await socket.close(_NORMAL, "")
+        if await socket.attend(work):
+            await socket.close(_NORMAL, "")
     except SocketClosed as end:
         await socket.close(end.code, end.reason)
     except LorewellError as error:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from lorewell.app.live.subscription import SlowConsumer, Subscription, in_pieces
+from lorewell.errors import LorewellError
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
 from lorewell.http.observe import BrokenOff
 from lorewell.http.protocol import STOPPING
-from lorewell.http.sockets import Places
+from lorewell.http.sockets import until_closed
 
 Feed = AbstractAsyncContextManager[Subscription]
+Place = AbstractContextManager[None]
+Check = Callable[[], Awaitable[object]]
 
 
 class LiveStream(Response):
@@ -23,10 +26,17 @@ class LiveStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, feed: Feed, places: Places, *, send_s: float) -> None:
-        """Take a subscription that has not begun yet; a client has `send_s` to take its frames."""
+    def __init__(self, feed: Feed, place: Place, check: Check, *, send_s: float) -> None:
+        """Take a subscription that has not begun yet.
+
+        Args:
+            feed: the subscription.
+            place: its place among sockets and streams.
+            check: raises once the client's key is closed, which ends the stream.
+            send_s: how long a client has to take its frames.
+        """
         super().__init__()
-        self._feed, self._places, self._send_s = feed, places, send_s
+        self._feed, self._place, self._check, self._send_s = feed, place, check, send_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
@@ -36,11 +46,13 @@ class LiveStream(Response):
             BrokenOff: the client did not take what it was sent.
         """
         stopping = scope["state"][STOPPING] = asyncio.Event()
-        with self._places.take():
+        with self._place:
             async with self._feed as subscription:
                 telling = asyncio.create_task(self._tell(subscription, send))
+                checking = asyncio.create_task(until_closed(self._check))
                 ends = {
                     telling,
+                    checking,
                     asyncio.create_task(_wait_until_gone(receive)),
                     asyncio.create_task(stopping.wait()),
                 }
@@ -52,7 +64,13 @@ class LiveStream(Response):
                     for task in ends:
                         task.cancel()
                     await asyncio.gather(*ends, return_exceptions=True)
+                await self._say_why(checking, send)
         raise BrokenOff  # an answer without an end has to end its connection
+
+    async def _say_why(self, checking: asyncio.Task[None], send: Send) -> None:
+        """Tell the client if its key was closed."""
+        if not checking.cancelled() and isinstance(error := checking.exception(), LorewellError):
+            await self._end(error.code, send)
 
     async def _tell(self, subscription: Subscription, send: Send) -> None:
         headers = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]
@@ -64,11 +82,15 @@ class LiveStream(Response):
                         await send({"type": "http.response.body", "body": data, "more_body": True})
                         await asyncio.sleep(0)
         except SlowConsumer:
-            data = event("end", '{"type":"end","reason":"slow_consumer"}')
-            async with asyncio.timeout(self._send_s):
-                await send({"type": "http.response.body", "body": data, "more_body": True})
+            await self._end("slow_consumer", send)
         except TimeoutError:
             return
+
+    async def _end(self, reason: str, send: Send) -> None:
+        data = event("end", f'{{"type":"end","reason":"{reason}"}}')
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._send_s):
+                await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 async def _next(subscription: Subscription) -> Sequence[bytes]:

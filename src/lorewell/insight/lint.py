@@ -32,12 +32,17 @@ def lint(book: CompiledBook) -> tuple[Diagnostic, ...]:
 def _broken_regexes(book: CompiledBook) -> list[Diagnostic]:
     entries = [book.entries[index] for index in book.with_regex]
     looks = [
-        Look(text=0, primary=(), fallback=True, secondary=tuple(k.pattern for k in _regexes(entry)))
+        Look(
+            parts=((0, len(_ANY_TEXT)),),
+            primary=(),
+            fallback=True,
+            secondary=tuple(k.pattern for k in _regexes(entry)),
+        )
         for entry in entries
     ]
     if not looks:
         return []
-    answers = RegexGuard().search([_ANY_TEXT], looks)
+    answers = RegexGuard().search(_ANY_TEXT, looks)
     return [
         Diagnostic(
             entry.spec.id, "regex_invalid", f"{key.text} is no valid regex: it never matches"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.sillytavern.turns import replay as run_turns, seed_of
+from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.activate import SillyTavernRequest, SillyTavernScene
 from lorewell.model.activated import ReplayedEntry, ReplayedTurn, SillyTavernResponse
@@ -24,7 +25,11 @@ def turns_of(request: ReplayRequest) -> list[int]:
 
 
 def replay(
-    library: Library, request: ReplayRequest, *, counter: TokenCounter | None = None
+    library: Library,
+    request: ReplayRequest,
+    *,
+    counter: TokenCounter | None = None,
+    steps: Steps | None = None,
 ) -> Iterator[ReplayedTurn]:
     """Yield the turns of a chat, oldest first, each beginning with the timed state of the last.
 
@@ -32,11 +37,15 @@ def replay(
         library: the books that the request names.
         request: the chat.
         counter: counts tokens; `cl100k_base` if not given.
+        steps: what all turns together may cost; each may cost `Steps()` if not given.
+
+    Raises:
+        TooExpensiveError: the turn needs more than is left of `steps`.
     """
     scene = {name: getattr(request, name) for name in SillyTavernScene.model_fields}
     turn = SillyTavernRequest.model_construct(**scene, explain="none")
     turns = turns_of(request)
-    answers = run_turns(library, turn, turns=turns, counter=counter)
+    answers = run_turns(library, turn, turns=turns, counter=counter, steps=steps)
     for messages, answer in zip(turns, answers, strict=True):
         yield _turn(messages, seed_of(request.seed, messages), answer)
 

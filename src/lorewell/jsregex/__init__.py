@@ -1,12 +1,12 @@
 """JavaScript regular expressions as keys, in V8, with their cost bounded.
 
-V8 is started by the first search that needs it, not by an import.
+V8 runs in a process of its own. The first search that needs it starts that process, not an import.
 """
 
 from __future__ import annotations
 
 from lorewell.jsregex.guard import MAX_SPENT_MS, MAX_TIMEOUTS, RegexGuard
-from lorewell.jsregex.looks import Look, Outcome, Pattern, Seen, Verdict
+from lorewell.jsregex.looks import Look, Outcome, Parts, Pattern, Seen, Verdict
 from lorewell.jsregex.pool import switch_engine
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "MAX_TIMEOUTS",
     "Look",
     "Outcome",
+    "Parts",
     "Pattern",
     "RegexGuard",
     "Seen",

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+# No alternative looks further than its token, up to a fixed number of characters, or takes it all:
+# so a pattern is read in one pass. A set that is not closed reaches to the end.
 _TOKEN: Final = re.compile(
     r"""
-    (?P<open>\((?:\?(?:[:=!]|<[=!]|<[^>]*>))?)
+    (?P<open>\((?:\?(?:[:=!]|<[=!]|<[^>]{0,200}>))?)
     |(?P<close>\))
     |(?P<bar>\|)
     |(?P<quantifier>(?:[*+?]|\{[0-9]{1,9}(?:,[0-9]{0,9})?\})\??)
-    |(?P<set>\[(?:\\.|[^\]\\])*\]|\\[dDwWsSpP](?:\{[^}]*\})?|\.)
+    |(?P<set>\[(?:\\.|[^\]\\]++)*+\]?|\\[dDwWsSpP](?:\{[^}]{0,200}\})?|\.)
     |(?P<literal>\\.|.)
     """,
     re.VERBOSE | re.DOTALL,
@@ -26,6 +28,7 @@ _TOKEN: Final = re.compile(
 _MANY: Final = 10  # so many repetitions count as without end
 _COSTLY_COUNT: Final = 1_000
 _MAX_DEPTH: Final = 100
+_MAX_CHARS: Final = 5_000  # ten times the longest key of `native`
 _COSTLY_SPREAD: Final = 3  # so many endless repetitions in a row take cubic time
 
 
@@ -53,9 +56,13 @@ class _Atom:
 def costly(pattern: str) -> str | None:
     r"""Return why a pattern may take very long, in a few words; None if nothing speaks for it.
 
+    A pattern of more than 5,000 characters is named for its length and not read.
+
     >>> costly(r"(a+)+$"), costly(r"(?:lamp|light)s?")
     ('a repetition inside a repetition', None)
     """
+    if len(pattern) > _MAX_CHARS:
+        return "very long"
     return _of_branches(_parse(pattern), times=1, depth=0)
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from typing import Literal, TypedDict
+from itertools import accumulate
+from typing import Final, Literal, TypedDict
 
-from lorewell.jsregex.looks import Look, Outcome, Pattern, Seen
+from lorewell.jsregex.looks import Look, Outcome, Parts, Pattern, Seen
 from lorewell.jsregex.spans import Ruler
 
-_FLAGS = frozenset("gimsuy")
+# Limits of one search. What is over a limit is `timeout`, untried, and alike on every machine.
+MAX_TEXT_CHARS: Final = 4_000_000  # more than twice the longest history of `native`
+MAX_PATTERN_CHARS: Final = 10_000  # V8 compiles them in half a second, not to be interrupted
+MAX_PATTERNS_CHARS: Final = 20_000_000  # of all patterns: more than the largest book has
+MAX_TRIES: Final = 100_000  # patterns listed by all looks
+
+_MISS: Final = Outcome("miss")
+_FLAGS: Final = frozenset("gimsuy")
 
 # A miss is 0, a hit its span in UTF-16 code units.
 _Told = Literal["invalid", "timeout", 0] | tuple[int, int]
@@ -21,70 +30,116 @@ class _Results(TypedDict):
 
 
 def _spec(pattern: Pattern) -> tuple[str, str] | None:
-    """Return what V8 compiles, None for bad flags: there, V8 would end the process.
+    """Return what V8 compiles; None for bad flags, where V8 would crash, and for a long pattern.
 
     Only the first match counts, so `g` is left out.
     """
     flags = set(pattern.flags)
-    if len(flags) < len(pattern.flags) or not flags <= _FLAGS:
+    if len(flags) < len(pattern.flags) or not flags <= _FLAGS or _is_long(pattern):
         return None
     return pattern.source, "".join(sorted(flags - {"g"}))
 
 
-class Job:
-    """The looks of one search, with texts and patterns numbered."""
+def _is_long(pattern: Pattern) -> bool:
+    return len(pattern.source) > MAX_PATTERN_CHARS
 
-    def __init__(self, texts: Sequence[str], looks: Sequence[Look]) -> None:
+
+class Job:
+    """The looks of one search, with patterns and the texts that they see numbered.
+
+    Attributes:
+        text: what the parts of all looks lie in.
+        is_too_large: whether it is over a limit and must not be handed over.
+    """
+
+    def __init__(self, text: str, looks: Sequence[Look]) -> None:
         """Number the patterns in the order in which they are first asked for."""
-        self._texts = texts
+        self.text = text
         self._looks = looks
         self._numbers: dict[Pattern, int] = {}
+        self._views: dict[Parts, int] = {}
+        tries = sum(len(look.primary) + len(look.secondary) for look in looks)
+        self.is_too_large = len(text) > MAX_TEXT_CHARS or tries > MAX_TRIES
+        if self.is_too_large:
+            return
         for look in looks:
+            self._views.setdefault(look.parts, len(self._views))
             for pattern in (*look.primary, *look.secondary):
                 self._numbers.setdefault(pattern, len(self._numbers))
-        self._patterns = tuple(self._numbers)
+        pattern_chars = sum(len(each.source) for each in self._numbers if not _is_long(each))
+        self.is_too_large = pattern_chars > MAX_PATTERNS_CHARS
 
-    def dump(self, timed_out: Collection[Pattern], timeouts_left: int) -> str:
-        """Return the job as ASCII JSON; `timed_out` are the patterns that are not to be tried."""
+    def dump(
+        self, timed_out: Collection[Pattern], timeouts_left: int, *, ruler: Ruler, loaded: str
+    ) -> bytes:
+        """Return the job as JSON.
+
+        Args:
+            timed_out: patterns that are not to be tried.
+            timeouts_left: how many time-outs close the guard.
+            ruler: of the text.
+            loaded: the text that the engine has; only what it lacks is handed over.
+        """
+        self._measured = {parts: _View(ruler, parts) for parts in self._views}
         number = self._numbers.__getitem__
-        wanted = {look.text for look in self._looks}
-        return json.dumps(
-            {
-                "texts": [text if i in wanted else "" for i, text in enumerate(self._texts)],
-                "patterns": [_spec(pattern) for pattern in self._patterns],
-                "looks": [
-                    (
-                        look.text,
-                        list(map(number, look.primary)),
-                        look.fallback,
-                        list(map(number, look.secondary)),
-                    )
-                    for look in self._looks
-                ],
-                "bad": [number(each) for each in self._patterns if each in timed_out],
-                "left": timeouts_left,
-            }
-        )
+        kept = len(loaded) if self.text.startswith(loaded) else 0
+        job = {
+            "kept": ruler.unit(kept),
+            "text": self.text[kept:],
+            "views": [view.ranges for view in self._measured.values()],
+            "patterns": [_spec(pattern) for pattern in self._numbers],
+            "looks": [
+                (
+                    self._views[look.parts],
+                    list(map(number, look.primary)),
+                    look.fallback,
+                    list(map(number, look.secondary)),
+                )
+                for look in self._looks
+            ],
+            "bad": [n for each, n in self._numbers.items() if each in timed_out or _is_long(each)],
+            "left": timeouts_left,
+        }
+        # A lone surrogate becomes `\ud800`, as JSON escapes it.
+        return json.dumps(job, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
-    def read(self, answer: str) -> tuple[list[Seen], set[Pattern]]:
+    def read(self, answer: bytes) -> tuple[list[Seen], set[Pattern]]:
         """Return what the looks saw, and all patterns of the job that have timed out."""
         results: _Results = json.loads(answer)
-        rulers = {look.text: Ruler(self._texts[look.text]) for look in self._looks}
-        seen = [
-            Seen(
-                tuple(_outcome(told, rulers[look.text]) for told in primary),
-                tuple(_outcome(told, rulers[look.text]) for told in secondary),
-            )
-            for look, (primary, secondary) in zip(self._looks, results["seen"], strict=True)
-        ]
-        return seen, {self._patterns[number] for number in results["bad"]}
+        patterns = list(self._numbers)
+        seen = []
+        for look, (primary, secondary) in zip(self._looks, results["seen"], strict=True):
+            outcome = self._measured[look.parts].outcome
+            seen.append(Seen(tuple(map(outcome, primary)), tuple(map(outcome, secondary))))
+        return seen, {patterns[number] for number in results["bad"]}
 
 
-def _outcome(told: _Told, ruler: Ruler) -> Outcome:
-    match told:
-        case 0:
-            return Outcome("miss")
-        case "invalid" | "timeout":
-            return Outcome(told)
-        case start, end:
-            return Outcome("hit", ruler.span(start, end))
+class _View:
+    """The joined parts of a text, in code points and in code units.
+
+    Attributes:
+        ranges: of the parts, in code units of the text: start, end, start, end, …
+    """
+
+    def __init__(self, ruler: Ruler, parts: Parts) -> None:
+        self._ruler = ruler
+        self._parts = parts
+        self.ranges = [ruler.unit(place) for part in parts for place in part]
+        lengths = (end - start for start, end in zip(*[iter(self.ranges)] * 2, strict=True))
+        self._units = [*accumulate(lengths, initial=0)]
+        self._points = [*accumulate((end - start for start, end in parts), initial=0)]
+
+    def outcome(self, told: _Told) -> Outcome:
+        match told:
+            case 0:
+                return _MISS
+            case "invalid" | "timeout":
+                return Outcome(told)
+            case start, end:
+                return Outcome("hit", (self._point(start, up=False), self._point(end, up=True)))
+
+    def _point(self, unit: int, *, up: bool) -> int:
+        """Return a place in the joined parts; one inside a surrogate pair takes in all of it."""
+        part = min(bisect_right(self._units, unit), len(self._parts)) - 1
+        in_text = self.ranges[2 * part] + unit - self._units[part]
+        return self._points[part] + self._ruler.point(in_text, up=up) - self._parts[part][0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Verdict = Literal["hit", "miss", "invalid", "timeout", "unsupported"]
+
+# Half-open ranges of a text, in code points, ascending or not.
+Parts = tuple[tuple[int, int], ...]
 
 
 class Pattern(NamedTuple):
@@ -22,12 +24,13 @@ class Pattern(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one pattern on one text.
+    """What became of one pattern in the parts of a text.
 
     Attributes:
         verdict: `hit`; `miss`; `invalid` (does not compile); `timeout` (took too long, is
-            quarantined, or the guard was closed); `unsupported` (there is no engine).
-        span: the first match, half-open, in code points of the text; None unless a hit.
+            quarantined, is over a limit, or the guard was closed); `unsupported` (there is no
+            engine, or it failed).
+        span: the first match, half-open, in code points of the joined parts; None unless a hit.
     """
 
     verdict: Verdict
@@ -36,20 +39,26 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one entry asks of one text.
+    """What one entry asks of the parts of a text that it sees.
 
     Attributes:
-        text: index of the text.
+        parts: joined, they are what is searched, as if there were nothing around them.
         primary: tried in order; the first hit ends it.
         fallback: a literal key that stands behind `primary` has hit, so that `secondary` is
             looked at even when no primary pattern hits.
         secondary: all tried, but only after a primary hit, or with `fallback`.
     """
 
-    text: int
+    parts: Parts
     primary: tuple[Pattern, ...]
     fallback: bool
     secondary: tuple[Pattern, ...]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing has to be searched to answer it."""
+        nothing_asked = not self.primary and not self.secondary
+        return nothing_asked or all(start >= end for start, end in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +74,13 @@ class Seen:
     secondary: tuple[Outcome, ...]
 
 
-def answer_alike(texts: Sequence[str], look: Look, verdict: Verdict) -> Seen:
+def answer_alike(look: Look, verdict: Verdict) -> Seen:
     """Return what is seen when every pattern has one and the same verdict, and that is no hit.
 
     An empty text is never searched, so there it is `miss`, whatever the verdict elsewhere.
 
-    Source: spec/native.md §8.11.
+    Source: docs/rules/native.md §8.11.
     """
-    outcome = Outcome(verdict if texts[look.text] else "miss")
+    outcome = Outcome("miss" if look.is_idle else verdict)
     secondary = look.secondary if look.fallback else ()
     return Seen((outcome,) * len(look.primary), (outcome,) * len(secondary))

@@ -1,44 +1,40 @@
-"""The isolates of this process: none at first, at most one for each core.
+"""The engines of this process: none at first, at most one for each core.
 
-An isolate lives on threads, and threads do not survive a fork: a child that merely ends with one of
-its parent's hangs or aborts. So all isolates are closed before a fork, after the searches under
-way; parent and child start new ones when they need them (3 ms each, tested).
+A fork starts without engines of its own: those of its parent go on serving the parent.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, LifoQueue
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import Final
 
-if TYPE_CHECKING:
-    from lorewell.jsregex.engine import Engine
+from lorewell.jsregex.process import EngineProcess, NoEngineError
 
-_SWITCH = "LOREWELL_REGEX_ENGINE"
-_MOST_ENGINES = 4
-
-
-class NoEngineError(Exception):
-    """There is no regex engine: it is switched off, or V8 does not run here."""
+_SWITCH: Final = "LOREWELL_REGEX_ENGINE"
+_MOST_ENGINES: Final = 4
+_MAX_WAIT_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.02
+_REST_SECONDS: Final = 10.0  # after an engine did not start, until the next attempt
 
 
 class Pool:
-    """Engines to borrow; the one used last goes out first, for its patterns are compiled."""
+    """Engines to borrow; the one used last goes out first, for it has texts and patterns ready."""
 
     def __init__(self, size: int) -> None:
         """Make room for `size` engines; none is started."""
         self._size = size
-        self._gate = threading.Lock()
         self._on: bool | None = None
-        self._broken = False
         self._fill()
 
     def _fill(self) -> None:
-        self._slots: LifoQueue[Engine | None] = LifoQueue()
+        self._resting_until = 0.0
+        self._running: set[EngineProcess] = set()
+        self._slots: LifoQueue[EngineProcess | None] = LifoQueue()
         for _ in range(self._size):
             self._slots.put(None)
 
@@ -49,80 +45,75 @@ class Pool:
     def _check(self) -> None:
         if self._on is None:
             self._on = os.environ.get(_SWITCH, "").strip().lower() != "off"
-        if not self._on or self._broken:
+        if not self._on or monotonic() < self._resting_until:
             raise NoEngineError
 
     @contextmanager
-    def borrow(self) -> Iterator[Engine]:
-        """Lend an engine; waits while all are lent. One that failed is not lent again.
+    def borrow(self, watch: Callable[[], None] | None = None) -> Iterator[EngineProcess]:
+        """Lend an engine; waits while all are lent. One whose use ends in an error is stopped.
+
+        Args:
+            watch: called while waiting; what it raises passes through.
 
         Raises:
-            NoEngineError: there is none.
+            NoEngineError: there is none, or none comes back in time.
         """
         self._check()
-        with self._gate:  # a fork that waits goes first
-            engine = self._slots.get()
+        engine = self._take(watch)
         sound = False
         try:
-            engine = engine or self._start()
+            if engine is None or not engine.is_alive:
+                self._stop(engine)
+                engine = self._start(watch)
             yield engine
-            sound = not engine.worn
+            sound = True
         finally:
-            if engine and not sound:
-                engine.close()
+            if not sound:
+                self._stop(engine)
             self._slots.put(engine if sound else None)
 
-    def _start(self) -> Engine:
+    def _take(self, watch: Callable[[], None] | None) -> EngineProcess | None:
+        deadline = monotonic() + _MAX_WAIT_SECONDS
+        while monotonic() < deadline:
+            if watch is not None:
+                watch()
+            try:
+                return self._slots.get(timeout=_POLL_SECONDS)
+            except Empty:
+                continue
+        raise NoEngineError
+
+    def _start(self, watch: Callable[[], None] | None) -> EngineProcess:
         try:
-            # Here and not above: it costs 80 ms and 50 MB, and may be missing on the platform.
-            from lorewell.jsregex.engine import Engine  # noqa: PLC0415
+            engine = EngineProcess(watch)
+        except NoEngineError:
+            self._resting_until = monotonic() + _REST_SECONDS
+            raise
+        self._running.add(engine)
+        return engine
 
-            return Engine()
-        except ImportError as error:
-            self._broken = True
-            raise NoEngineError from error
+    def _stop(self, engine: EngineProcess | None) -> None:
+        if engine is not None:
+            self._running.discard(engine)
+            engine.close()
 
-    def close_idle(self) -> None:
-        """Close the engines that are not lent. V8 may hang at exit otherwise."""
-        idle = 0
-        try:
-            while True:
-                engine = self._slots.get_nowait()
-                idle += 1
-                if engine:
-                    engine.close()
-        except Empty:
-            for _ in range(idle):
-                self._slots.put(None)
+    def close(self) -> None:
+        """Stop all engines; searches under way fail."""
+        for engine in tuple(self._running):
+            engine.close()
 
-    def before_fork(self) -> None:
-        """Wait for the searches under way and close all engines."""
-        self._gate.acquire()
-        for _ in range(self._size):
-            if engine := self._slots.get():
-                engine.close()
-
-    def after_fork_in_parent(self) -> None:
-        """Allow searches again."""
-        for _ in range(self._size):
-            self._slots.put(None)
-        self._gate.release()
-
-    def after_fork_in_child(self) -> None:
-        """Begin anew; locks of the parent may be held by threads that are gone."""
-        self._gate = threading.Lock()
+    def begin_anew(self) -> None:
+        """Give up the engines of the process that this one is a fork of."""
+        for engine in tuple(self._running):
+            engine.forget()
         self._fill()
 
 
-ENGINES = Pool(min(_MOST_ENGINES, os.cpu_count() or 1))
+ENGINES: Final = Pool(min(_MOST_ENGINES, os.cpu_count() or 1))
 
-atexit.register(ENGINES.close_idle)
+atexit.register(ENGINES.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=ENGINES.before_fork,
-        after_in_parent=ENGINES.after_fork_in_parent,
-        after_in_child=ENGINES.after_fork_in_child,
-    )
+    os.register_at_fork(after_in_child=ENGINES.begin_anew)
 
 
 def switch_engine(*, on: bool | None) -> None:

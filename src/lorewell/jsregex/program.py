@@ -15,21 +15,25 @@ such as `\2` into a back-reference. Patterns that may hold one are asked again t
 the probe finds no more than the empty string.
 
 Work that is not counted in backtracks (a greedy loop over one character class) is watched by the
-clock; the walk halts at a suspect and the caller decides, see guard.py. A run that was interrupted
-leaves the job as it was: the walk begins anew and takes what is known from `job.known`.
+clock; the walk halts at a suspect and the caller decides, see walk.py. A run that was interrupted
+leaves the job as it was: the look under way begins anew and takes what is known from `job.known`.
 
 Commands, each with a string as argument and a string as answer:
 
-    load JSON   take a job: texts, patterns, looks, indexes of patterns timed out before (`bad`),
-                and how many time-outs are left
+    load JSON   take a job: a text, without what it begins with as the last job's does (`kept`);
+                views of it, each so many ranges that are searched as one text; patterns; looks;
+                indexes of patterns timed out before (`bad`), and how many time-outs are left
     go          walk on; answers "pause" after a while, "halt" at a suspect, or the results
     limit       the milliseconds that the pattern under way may take, "0" if none is
     confirm     run the suspect again
-    took        the milliseconds that this took, if it came to its end
     keep, drop  take that second run for its outcome; make it a time-out
     close       try no further pattern in this job
 
 All commands may be repeated, so an interrupted one can be sent again.
+
+A text is kept once, whatever the number of views. A view of one range is a slice of it and takes no
+memory in V8; one of several is put together when a look comes to it. Inside a slice, `^`, `$` and
+what looks behind see its ends and nothing beyond.
 """
 
 # At a quarter of a million backtracks per millisecond (measured on x86-64) the limit takes 3 to 4
@@ -55,6 +59,7 @@ PROGRAM = r"""
 
   const cache = new Map();
   let cachedChars = 0;
+  let text = "";
   let job = null;
 
   function backtracks(length) {
@@ -88,24 +93,42 @@ PROGRAM = r"""
     return made;
   }
 
-  function attempt([p, t]) {
+  function lengthOf(v) {
+    const ranges = job.views[v];
+    let length = 0;
+    for (let i = 0; i < ranges.length; i += 2) length += ranges[i + 1] - ranges[i];
+    return length;
+  }
+
+  function show(v) {
+    if (job.shown !== v) {
+      const ranges = job.views[v];
+      let joined = "";
+      for (let i = 0; i < ranges.length; i += 2) joined += text.slice(ranges[i], ranges[i + 1]);
+      job.view = %FlattenString(joined);
+      job.shown = v;
+    }
+    return job.view;
+  }
+
+  function attempt([p, v]) {
     if (job.patterns[p] === null) return INVALID;
     const [source, flags] = job.patterns[p];
-    const text = job.texts[t];
+    const view = show(v);
     try {
-      const { plain, probe, tells } = compiled(source, flags, backtracks(text.length));
+      const { plain, probe, tells } = compiled(source, flags, backtracks(view.length));
       probe.lastIndex = plain.lastIndex = 0;
-      const found = probe.exec(text);
+      const found = probe.exec(view);
       if (found === null) return TIMEOUT;
       if (tells && found[found.length - 1] !== undefined) return MISS;
-      const match = plain.exec(text);
+      const match = plain.exec(view);
       return match === null ? MISS : [match.index, match.index + match[0].length];
     } catch (error) {  // a SyntaxError may come late: code is generated at the first run
       return error instanceof SyntaxError ? INVALID : TIMEOUT;
     }
   }
 
-  const keyOf = ([p, t]) => p * job.texts.length + t;
+  const keyOf = ([p, v]) => p * job.views.length + v;
 
   function learn(pair, outcome) {
     if (outcome === TIMEOUT && !job.bad.has(pair[0])) {
@@ -117,64 +140,65 @@ PROGRAM = r"""
     return outcome;
   }
 
-  function decide(p, t) {
-    if (job.texts[t] === "") return MISS;
-    const pair = [p, t];
+  function decide(p, v) {
+    const pair = [p, v];
     const known = job.known.get(keyOf(pair));
     if (known !== undefined) return known;
+    const length = lengthOf(v);
+    if (length === 0) return MISS;
     if (job.left <= 0 || job.bad.has(p)) return TIMEOUT;
+    const now = Date.now();
+    job.until ??= now + SLICE_MS;
+    if (now > job.until) throw PAUSE;
+    show(v);
     const began = Date.now();
-    if (began > job.until) throw PAUSE;
     job.at = pair;
     const outcome = attempt(pair);
     if (Array.isArray(outcome) || outcome === MISS) {
-      if (Date.now() - began > limitMs(job.texts[t].length)) throw HALT;
+      if (Date.now() - began > limitMs(length)) throw HALT;
     }
     return learn(pair, outcome);
   }
 
-  function answer([t, primary, fallback, secondary]) {
+  function answer([v, primary, fallback, secondary]) {
     const first = [];
     let go = fallback;
     for (const p of primary) {
-      const outcome = decide(p, t);
+      const outcome = decide(p, v);
       first.push(outcome);
       if (Array.isArray(outcome)) {
         go = true;
         break;
       }
     }
-    return [first, go ? secondary.map(p => decide(p, t)) : []];
+    return [first, go ? secondary.map(p => decide(p, v)) : []];
   }
 
   const commands = {
     load(json) {
-      job = JSON.parse(json);
-      job.bad = new Set(job.bad);
-      job.known = new Map();
-      job.at = job.trial = job.took = null;
+      const next = JSON.parse(json);
+      text = %FlattenString(text.slice(0, next.kept) + next.text);
+      job = { ...next, text: null, bad: new Set(next.bad), known: new Map(), seen: [] };
+      job.at = job.trial = job.shown = job.view = null;
     },
     go() {
-      job.until = Date.now() + SLICE_MS;
+      if (job.results !== undefined) return job.results;
+      job.until = null;
       try {
-        const seen = job.looks.map(answer);
-        return JSON.stringify({ seen, bad: [...job.bad] });
+        while (job.seen.length < job.looks.length) {
+          job.seen.push(answer(job.looks[job.seen.length]));
+        }
+        job = { results: JSON.stringify({ seen: job.seen, bad: [...job.bad] }) };
+        return job.results;
       } catch (state) {
         if (state === PAUSE || state === HALT) return state;
         throw state;
       }
     },
-    limit: () => job?.at ? String(limitMs(job.texts[job.at[1]].length)) : "0",
-    confirm() {
-      if (!job.at) return;
-      job.took = null;
-      const began = Date.now();
-      job.trial = attempt(job.at);
-      job.took = Date.now() - began;
-    },
-    took: () => String(job?.took ?? ""),
-    keep() { if (job.at) learn(job.at, job.trial); job.took = null; },
-    drop() { if (job.at) learn(job.at, TIMEOUT); job.took = null; },
+    limit: () => job?.at ? String(limitMs(lengthOf(job.at[1]))) : "0",
+    confirm() { if (job.at) job.trial = attempt(job.at); },
+    keep() { if (job.at) learn(job.at, job.trial); },
+    drop() { if (job.at) learn(job.at, TIMEOUT); },
     close() { job.left = 0; },
   };
   return (command, argument) => commands[command](argument) ?? "";

@@ -1,17 +1,19 @@
-"""API keys (spec/native.md §13)."""
+"""API keys (docs/rules/native.md §13)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.entry import Distinct
 from lorewell.model.records import Timestamp
-from lorewell.model.text import Text
+from lorewell.model.text import Text, fault
 
-Scope = Literal["read", "write", "admin"]
+Scope = Literal["read", "write", "admin", "tenant_admin", "metrics"]
+# They are about the whole service, so a key of some tenants can't have them.
+SERVICE_SCOPES: Final[frozenset[Scope]] = frozenset({"admin", "metrics"})
 ALL_TENANTS = "*"
 TENANT_PATTERN = r"^[A-Za-z0-9._:-]{1,100}$"
 TenantId = Annotated[Text, Field(max_length=100, pattern=TENANT_PATTERN)]
@@ -24,7 +26,14 @@ class KeyRequest(Contract):
     tenants: Annotated[
         tuple[TenantId | Literal["*"], ...], Field(min_length=1, max_length=100), Distinct
     ]
-    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=3), Distinct]
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=5), Distinct]
+
+    @model_validator(mode="after")
+    def _check_tenants(self) -> Self:
+        for scope in self.scopes:
+            if scope in SERVICE_SCOPES and ALL_TENANTS not in self.tenants:
+                raise fault("/tenants", f"must hold {ALL_TENANTS!r} for the scope {scope!r}")
+        return self
 
 
 class ApiKey(Contract):

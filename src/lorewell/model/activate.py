@@ -34,7 +34,7 @@ ScannedText = Annotated[Text, Field(max_length=200_000)]
 def _sane_percent(percent: float) -> float:
     """Return the percentage as SillyTavern's loader takes it: above 100 counts as the shipped one.
 
-    Source: spec/sillytavern.md §1.
+    Source: docs/rules/sillytavern.md §1.
     """
     return SHIPPED_BUDGET_PERCENT if percent > MAX_BUDGET_PERCENT else percent
 
@@ -51,7 +51,7 @@ class SillyTavernSettings(Contract):
         world_info_max_recursion_steps: how many loops a scan has at most; 0 is no limit.
         world_info_character_strategy: 0 evenly, 1 character first, 2 global first; else as 0.
 
-    Source: spec/sillytavern.md §1.
+    Source: docs/rules/sillytavern.md §1.
     """
 
     world_info_depth: Count = 2

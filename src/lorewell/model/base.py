@@ -82,6 +82,6 @@ class Bounded(BaseModel):
 
 
 class Contract(Bounded):
-    """A value that refuses unknown fields, at every level. Source: spec/native.md §3."""
+    """A value that refuses unknown fields, at every level. Source: docs/rules/native.md §3."""
 
     model_config = ConfigDict(extra="forbid")

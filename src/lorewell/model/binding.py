@@ -1,4 +1,4 @@
-"""Which books a prompt uses (spec/native.md §6, Binding item)."""
+"""Which books a prompt uses (docs/rules/native.md §6, Binding item)."""
 
 from __future__ import annotations
 

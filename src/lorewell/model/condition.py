@@ -1,4 +1,4 @@
-"""Conditions over the caller's state (spec/native.md §3.3)."""
+"""Conditions over the caller's state (docs/rules/native.md §3.3)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class VectorSearch(Contract):
         threshold: how near they must be at least, as a cosine.
         all_entries: whether entries count that are not marked as `vectorized`.
 
-    Source: spec/sillytavern.md §13.
+    Source: docs/rules/sillytavern.md §13.
     """
 
     messages: Annotated[Integer, Field(ge=1, le=100)] = 2

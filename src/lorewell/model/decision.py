@@ -1,4 +1,6 @@
-"""What a selection answers: blocks to place and a decision on every entry (spec/native.md §5).
+"""What a selection answers: blocks to place and a decision on every entry.
+
+Source: docs/rules/native.md §5.
 
 These are slotted dataclasses, not pydantic models: a full ledger holds thousands of them.
 """

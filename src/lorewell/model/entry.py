@@ -1,4 +1,4 @@
-"""One piece of lore with its trigger rules and placement (spec/native.md §3.2, §3.4)."""
+"""One piece of lore with its trigger rules and placement (docs/rules/native.md §3.2, §3.4)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ Position = Literal[
     "at_depth",
     "outlet",
 ]
-POSITIONS: tuple[Position, ...] = get_args(Position)  # the canonical order of spec §3.4
+# The canonical order of docs/rules/native.md §3.4.
+POSITIONS: tuple[Position, ...] = get_args(Position)
 Role = Literal["system", "user", "assistant"]
 Logic = Literal["and_any", "and_all", "not_any", "not_all"]
 Kind = Literal["lore", "character", "rule", "template", "state_update", "presentation"]

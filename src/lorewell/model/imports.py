@@ -1,4 +1,4 @@
-"""What came of reading a foreign file (spec/native.md §11.3)."""
+"""What came of reading a foreign file (docs/rules/native.md §11.3)."""
 
 from __future__ import annotations
 

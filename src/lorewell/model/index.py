@@ -1,4 +1,4 @@
-"""The vector index of a revision (spec/native.md §10)."""
+"""The vector index of a revision (docs/rules/native.md §10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From JSON bytes to a value, and from a value to a model, with every fault named by its place."""
+"""From JSON bytes to a value, and from a value to a model, with faults named by their places."""
 
 from __future__ import annotations
 
@@ -70,8 +70,15 @@ def nesting(text: str) -> int:
     return measure(text, max_values=len(text) + 1).depth
 
 
-def parse_json(data: bytes, *, max_values: int = MAX_VALUES) -> Any:  # noqa: ANN401  a JSON document can be anything
+def parse_json(
+    data: bytes, *, max_values: int = MAX_VALUES, watch: Callable[[], None] | None = None
+) -> Any:  # noqa: ANN401  a JSON document can be anything
     """Return the JSON document in the bytes: UTF-8, with or without a byte order mark.
+
+    Args:
+        data: the document.
+        max_values: how many values and names it may hold.
+        watch: called between the pieces of a long document; what it raises passes through.
 
     Raises:
         MalformedJsonError: it is no JSON, holds NaN or a number out of range, or nests deeper
@@ -79,7 +86,7 @@ def parse_json(data: bytes, *, max_values: int = MAX_VALUES) -> Any:  # noqa: AN
         JsonTooLargeError: it holds more than so many values and names.
     """
     text = decode(data)
-    return _refusing(lambda: _Reader(text, max_values).whole())
+    return _refusing(lambda: _Reader(text, max_values, watch or _go_on).whole())
 
 
 def decode(data: bytes) -> str:
@@ -143,6 +150,10 @@ def _refusing(read: Callable[[], Given]) -> Given:
         raise MalformedJsonError(message) from error
 
 
+def _go_on() -> None:
+    """Let a reader go on that nobody watches."""
+
+
 class _Reader:
     """Reads a JSON text whose structure is within bounds.
 
@@ -154,8 +165,9 @@ class _Reader:
         JsonTooLargeError: it holds more than so many values and names.
     """
 
-    def __init__(self, text: str, max_values: int) -> None:
+    def __init__(self, text: str, max_values: int, watch: Callable[[], None] = _go_on) -> None:
         self._text = text
+        self._watch = watch
         self._structure: Structure | None = None  # of a text that has long parts
         self._end = 0  # of the list or object whose items were read last
         brackets = text.count("[") + text.count("{")
@@ -206,6 +218,7 @@ class _Reader:
         members: dict[str, Any] = {}
         following = self._first(at, opening)
         while following is not None:
+            self._watch()
             run = _RUN.match(self._text, following, following + SLICE_CHARS)
             if run is not None:
                 part = self._run(following, run.end(), opening)

@@ -1,4 +1,7 @@
-"""A selection from books that are not stored, or not in this form (spec/native.md §6, 15a)."""
+"""A selection from books that are not stored, or not in this form.
+
+Source: docs/rules/native.md §6, 15a.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored of a book and what the routes say of it (spec/native.md §3.5, §6)."""
+"""What is stored of a book and what the routes say of it (docs/rules/native.md §3.5, §6)."""
 
 from __future__ import annotations
 

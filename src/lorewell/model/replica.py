@@ -1,6 +1,6 @@
 """What the policy `replica` is asked with and what it answers, in that program's own terms.
 
-Source: spec/replica.md §1.1, §6.
+Source: docs/rules/replica.md §1.1, §6.
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ class ReplicaResponse:
 
         It is sent even if it holds nothing, so that a panel is cleared.
 
-        Source: spec/replica.md §6.2.
+        Source: docs/rules/replica.md §6.2.
         """
         entries = [_written(entry) for entry in self.entries]
         return orjson.dumps({"type": "worldbook_active", "entries": entries})

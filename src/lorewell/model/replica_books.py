@@ -1,6 +1,6 @@
 """What the book routes of SillyTavern_replica take; members that we do not know are passed over.
 
-Source: spec/replica.md §1.2, §1.3, §6.4.
+Source: docs/rules/replica.md §1.2, §1.3, §6.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a client says on the socket of SillyTavern_replica (spec/replica.md §1.1, §6.2)."""
+"""What a client says on the socket of SillyTavern_replica (docs/rules/replica.md §1.1, §6.2)."""
 
 from __future__ import annotations
 

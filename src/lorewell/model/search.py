@@ -1,4 +1,4 @@
-"""Searching books, and counting tokens (spec/native.md §9.4, §6)."""
+"""Searching books, and counting tokens (docs/rules/native.md §9.4, §6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a selection is asked with (spec/native.md §4)."""
+"""What a selection is asked with (docs/rules/native.md §4)."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class SillyTavernBlock(Contract):
         automation_id: what the program runs when the entry is used; nothing here does.
         add_memo, display_index: how its editor shows the entry.
 
-    Source: spec/sillytavern.md §2, spec/formats.md §1.
+    Source: docs/rules/sillytavern.md §2, docs/rules/formats.md §1.
     """
 
     inherit: Annotated[tuple[Inherited, ...], Field(max_length=2), AfterValidator(_sorted)] = (

@@ -31,7 +31,7 @@ class WorldbookConfig(Contract):
         stable_prefix: keep the beginning of the prompt the same from turn to turn.
         trace_content: put the texts of the lore into traces.
 
-    Source: spec/host.md §2.
+    Source: docs/rules/host.md §2.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)

@@ -1,4 +1,4 @@
-"""Okapi BM25 over the entries of one or several books (spec/native.md §9.1)."""
+"""Okapi BM25 over the entries of one or several books (docs/rules/native.md §9.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from lorewell.retrieval.order import best_first, locate
@@ -23,6 +23,9 @@ KEY_WEIGHT = 2
 # Sums of floats in different orders differ by far less; what is nearer is compared exactly.
 _NEAR = 1e-9
 _FEW = 8  # entries near each other that are scored one by one
+# So much is computed in one go: figures of entries near each other, and postings.
+_MOST_FIGURES, _MOST_POSTINGS = 200_000, 200_000
+_WORDS_PER_STEP, _FIGURES_PER_STEP, _POSTINGS_PER_STEP = 3, 10, 20
 
 
 class Document(NamedTuple):
@@ -82,13 +85,24 @@ class Ranking:
     entry is named by the number of its index and its place there.
     """
 
-    def __init__(self, indexes: Sequence[LexicalIndex], query: str) -> None:
-        """Take one index a book, and running text of which each word counts once."""
+    def __init__(
+        self,
+        indexes: Sequence[LexicalIndex],
+        query: str,
+        *,
+        count: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Take one index a book, and running text of which each word counts once.
+
+        `count` is told of work before it is done, in steps of about a microsecond.
+        """
         self._indexes = indexes
+        self._count = count
         entries = sum(len(index.lengths) for index in indexes)
         words = sum(int(index.lengths.sum()) for index in indexes)
         self._mean = words / entries if entries else 0.0
         self._weights: dict[str, float] = {}
+        count(1 + len(query) * (2 + len(indexes)) // _WORDS_PER_STEP)
         for word in dict.fromkeys(tokens(query)):
             spans = [index.words.get(word, (0, 0)) for index in indexes]
             frequency = sum(end - start for start, end in spans)
@@ -102,6 +116,7 @@ class Ranking:
 
         if not self._weights:
             return
+        self._count(sum(len(index.lengths) for index in self._indexes) // _POSTINGS_PER_STEP)
         scores = np.concatenate([self._roughly(index) for index in self._indexes])
         firsts = list(accumulate((len(index.lengths) for index in self._indexes), initial=0))
         for near in best_first(scores, np.flatnonzero(scores), near=_NEAR):
@@ -113,6 +128,7 @@ class Ranking:
 
     def score(self, number: int, place: int) -> float:
         """Return the score of an entry: equal parts give equal scores, whatever their order."""
+        self._count(1 + 2 * len(self._weights))
         index = self._indexes[number]
         norm = K1 * (1 - B + B * int(index.lengths[place]) / self._mean) if self._mean else 0.0
         parts = []
@@ -138,10 +154,16 @@ class Ranking:
                 scores[number, place] = alike[figures]
         return scores
 
-    def _figures(self, index: LexicalIndex, places: Sequence[int]) -> list[bytes]:
-        """Return all that the score of each entry depends on: its length, and count by count."""
+    def _figures(self, index: LexicalIndex, places: Sequence[int]) -> Iterator[bytes]:
+        """Yield all that the score of each entry depends on: its length, and count by count."""
+        rows = max(1, _MOST_FIGURES // (1 + len(self._weights)))
+        for begin in range(0, len(places), rows):
+            yield from self._some_figures(index, places[begin : begin + rows])
+
+    def _some_figures(self, index: LexicalIndex, places: Sequence[int]) -> list[bytes]:
         import numpy as np  # noqa: PLC0415  see above
 
+        self._count(len(places) * (1 + len(self._weights)) // _FIGURES_PER_STEP)
         wanted = np.array(places, np.int64)
         table = np.zeros((len(places), 1 + len(self._weights)))
         table[:, 0] = index.lengths[wanted]
@@ -158,8 +180,21 @@ class Ranking:
 
         spans = [(index.words.get(word), idf) for word, idf in self._weights.items()]
         found = [(*span, idf * (K1 + 1)) for span, idf in spans if span is not None]
-        if not found:
-            return np.zeros(len(index.lengths))
+        scores = np.zeros(len(index.lengths))
+        while found:
+            held = accumulate(end - start for start, end, _ in found)
+            few = max(1, sum(1 for _ in takewhile(lambda count: count <= _MOST_POSTINGS, held)))
+            scores += self._part(index, found[:few])
+            found = found[few:]
+        return scores
+
+    def _part(
+        self, index: LexicalIndex, found: Sequence[tuple[int, int, float]]
+    ) -> NDArray[float64]:
+        """Return what some words, by their postings and weight, add to the score of every entry."""
+        import numpy as np  # noqa: PLC0415  see above
+
+        self._count(sum(end - start for start, end, _ in found) // _POSTINGS_PER_STEP)
         places = np.concatenate([index.places[start:end] for start, end, _ in found])
         counts = np.concatenate([index.counts[start:end] for start, end, _ in found])
         weights = [weight for _, _, weight in found]

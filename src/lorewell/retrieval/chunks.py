@@ -1,4 +1,4 @@
-"""Pieces of a long content, each small enough to be embedded (spec/native.md §10)."""
+"""Pieces of a long content, each small enough to be embedded (docs/rules/native.md §10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion (spec/native.md §9.3)."""
+"""Reciprocal rank fusion (docs/rules/native.md §9.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walking scores from the best, no further than somebody asks (spec/native.md §9)."""
+"""Walking scores from the best, no further than somebody asks (docs/rules/native.md §9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What words running text is made of, for ranking (spec/native.md §9.1, §8.11)."""
+"""What words running text is made of, for ranking (docs/rules/native.md §9.1, §8.11)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Container, Iterator
 from itertools import pairwise
 
+from lorewell.retrieval.normal import normalise
 from lorewell.retrieval.scripts import EAST_ASIAN
 
 _ALPHANUMERIC = re.compile(r"[^\W_]+")
@@ -22,7 +23,7 @@ def tokens(text: str) -> list[str]:
     >>> tokens("The 灯塔大门!")
     ['the', '灯', '塔', '大', '门', '灯塔', '塔大', '大门']
     """
-    level = unicodedata.normalize("NFKC", text).casefold()
+    level = normalise("NFKC", text).casefold()
     found: list[str] = []
     for run in _runs(level):
         if run.isascii():
@@ -39,7 +40,7 @@ def first_match(text: str, words: Container[str]) -> int | None:
     The place is exact in texts that keep their length when compatibility forms and case are
     levelled, and close to it in others.
     """
-    level = unicodedata.normalize("NFKC", text).casefold()
+    level = normalise("NFKC", text).casefold()
     at = 0
     for run in _runs(level):
         at = level.index(run, at)
@@ -105,16 +106,14 @@ def _stretches(run: str) -> Iterator[tuple[bool, list[str]]]:
     """Yield (whether ideographic, characters with their marks) of each stretch of one kind."""
     kind = False
     units: list[str] = []
-    for character in run:
-        if units and _is_mark(character):
-            units[-1] += character
-            continue
-        ideographic = _IDEOGRAPHIC.match(character) is not None
+    begins = [at for at, character in enumerate(run) if at == 0 or not _is_mark(character)]
+    for begin, end in pairwise([*begins, len(run)]):
+        ideographic = _IDEOGRAPHIC.match(run, begin) is not None
         if units and ideographic != kind:
             yield kind, units
             units = []
         kind = ideographic
-        units.append(character)
+        units.append(run[begin:end])
     if units:
         yield kind, units
 

@@ -26,7 +26,7 @@ def open_store(
         url: `sqlite:///books.db` (relative), `sqlite:////var/lib/lorewell/books.db` (absolute), or
             `postgresql://user:password@host/database`, with libpq's parameters (`?sslmode=…`).
             `sqlite://` alone is a database in memory, for tests.
-        readers: threads that run what follows a read; on SQLite they read as well.
+        readers: threads that read from SQLite.
         pool_size: connections to PostgreSQL.
         wait_seconds: how long to wait for a lock, a connection or PostgreSQL's answer.
         statement_cache_size: prepared statements a PostgreSQL connection keeps; 0 behind a pooler
@@ -50,7 +50,6 @@ def open_store(
     if scheme.lower() in _POSTGRES:
         return _open_postgres(
             f"postgresql://{rest}",
-            readers=readers,
             pool_size=pool_size,
             wait_seconds=wait_seconds,
             statement_cache_size=statement_cache_size,
@@ -73,7 +72,7 @@ def _open_sqlite(rest: str, *, readers: int, wait_seconds: float, vector_cache_b
 
 
 def _open_postgres(
-    url: str, *, readers: int, pool_size: int, wait_seconds: float, statement_cache_size: int
+    url: str, *, pool_size: int, wait_seconds: float, statement_cache_size: int
 ) -> Store:
     try:
         from lorewell.store.postgres import PostgresStore  # noqa: PLC0415  needs an extra
@@ -83,7 +82,6 @@ def _open_postgres(
         ) from error
     return PostgresStore(
         url,
-        threads=readers,
         pool_size=pool_size,
         wait_seconds=wait_seconds,
         statement_cache_size=statement_cache_size,

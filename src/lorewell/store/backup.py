@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from lorewell.errors import ConflictError, StorageUnavailableError
+from lorewell.formats.writing import new_file
 
 
 def copy_sqlite(url: str, target: Path) -> int:
@@ -27,28 +29,20 @@ def copy_sqlite(url: str, target: Path) -> int:
     source = Path(path)
     if not path or not source.is_file():
         raise FileNotFoundError(2, os.strerror(2), path)
-    if target.exists():
-        raise ConflictError(f"{target} is there already; a backup replaces nothing.")
-    part = target.with_name(f"{target.name}.part")
     with _failing(target):
-        try:
-            _copy(source, part)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        mode = stat.S_IMODE(source.stat().st_mode)  # who may read the database may read the copy
+        with new_file(target, replace=False, mode=mode) as part:
+            _copy(source, part.path)
         return target.stat().st_size
 
 
 def _copy(source: Path, part: Path) -> None:
-    part.unlink(missing_ok=True)  # of a copy that was cut off
-    with closing(_open(source, "rw")) as old, closing(_open(part, "rwc")) as new:
+    with closing(_open(source, "rw")) as old, closing(_open(part, "rw")) as new:
         old.backup(new)
         new.execute("PRAGMA journal_mode = DELETE")  # or the copy would need files beside it
         (found,) = new.execute("PRAGMA integrity_check").fetchone()
     if found != "ok":
         raise StorageUnavailableError("The copy is damaged; it was thrown away.", found=found)
-    with part.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
@@ -60,6 +54,8 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
 def _failing(target: Path) -> Iterator[None]:
     try:
         yield
+    except FileExistsError as error:
+        raise ConflictError(f"{target} is there already; a backup replaces nothing.") from error
     except (sqlite3.Error, OSError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise StorageUnavailableError(f"The backup {target} can't be made: {why}.") from error

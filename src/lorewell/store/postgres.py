@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,20 +25,21 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.util import await_only
 
-from lorewell.app.ports import Transaction
-from lorewell.errors import StorageUnavailableError
+from lorewell.app.ports import Part, Transaction
+from lorewell.errors import LorewellError, StorageUnavailableError
 from lorewell.store import migrations
 from lorewell.store.failures import translate
+from lorewell.store.probe import CHECK_SECONDS, Probe
 from lorewell.store.statements import DATABASE_ERRORS, DatabaseFailedError, failing
 from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
 from lorewell.store.vectors_pgvector import PgVectors, make_hnsw
 
 Result = TypeVar("Result")
-Given = TypeVar("Given")
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.05
 _CONNECT_SECONDS = 10.0
+_TOUCH = text("UPDATE alembic_version SET version_num = version_num")
 _UNDONE = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _LARGE_BYTES = 32_768  # a hop to a thread costs less than to compress as much
 _MIGRATION_LOCK = int.from_bytes(b"lorewell")
@@ -100,7 +99,6 @@ class PostgresStore:
         self,
         url: str,
         *,
-        threads: int,
         pool_size: int,
         wait_seconds: float,
         statement_cache_size: int,
@@ -121,21 +119,23 @@ class PostgresStore:
         self._snapshots = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        self._threads = ThreadPoolExecutor(threads, "lorewell-worker")
+        self._wait_seconds = wait_seconds
+        self._checker = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=self._connector(CHECK_SECONDS),
+            connect_args={"prepared_statement_cache_size": statement_cache_size},
+            pool_size=1,
+            max_overflow=0,
+            hide_parameters=True,
+        )
+        self._checking = asyncio.Lock()
+        self._probe = Probe(self._try_to_write)
         self._closed = False
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
-        return await self._run(self._snapshots, unit_of(PostgresTransaction, work), commit=False)
-
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        """As `read`, and run `then` in a thread on what it gave, when the connection is free."""
-        given = await self.read(work)
-        self._check_open()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(copy_context().run, then, given))
+        unit = unit_of(PostgresTransaction, work)
+        return await self._run_in_time(self._snapshots, unit, commit=False)
 
     def mark(self) -> None:
         """Return None: whether another replica has written, only the server knows."""
@@ -165,7 +165,8 @@ class PostgresStore:
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit what it wrote, or nothing of it if it raises."""
-        return await self._run(self._engine, unit_of(PostgresTransaction, work), commit=True)
+        unit = unit_of(PostgresTransaction, work)
+        return await self._run_in_time(self._engine, unit, commit=True)
 
     async def migrate(self) -> None:
         """Bring the schema up to date; processes that start together do it one by one."""
@@ -205,19 +206,45 @@ class PostgresStore:
             except _CONNECT_ERRORS as error:
                 raise translate(error) from error
 
-    async def check(self) -> str | None:
-        """Return what is not ready (`storage`, `migrations`), None if all is."""
+    async def check(self) -> Part | None:
+        """Return what is not ready, None if all is.
+
+        On a connection of its own, which nobody who waits for a lock can hold.
+        """
         try:
-            current = await self._run(self._snapshots, migrations.is_current, commit=False)
-        except StorageUnavailableError:
+            async with asyncio.timeout(CHECK_SECONDS), self._checking:
+                part = await self._run(self._checker, migrations.find_part, commit=False)
+                if part is None and not await self._probe.takes_writes():
+                    return "writes"
+        except (StorageUnavailableError, TimeoutError):
             return "storage"
-        return None if current else "migrations"
+        return part
+
+    async def _try_to_write(self) -> bool:
+        try:
+            await self._run(self._checker, _write_a_little, commit=False)
+        except LorewellError:
+            return False
+        return True
 
     async def close(self) -> None:
-        """Let go of threads and connections; what runs on one of them yet ends undisturbed."""
+        """Let go of all connections; what runs on one of them yet ends undisturbed."""
         self._closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         await self._engine.dispose()
+        await self._checker.dispose()
+
+    async def _run_in_time(
+        self, engine: AsyncEngine, unit: Unit[Result], *, commit: bool
+    ) -> Result:
+        """Run a unit of work; whatever it waits for, it waits no longer than from now on."""
+        try:
+            async with asyncio.timeout(self._wait_seconds) as patience:
+                return await self._run(engine, unit, commit=commit)
+        except TimeoutError as error:
+            if not patience.expired():  # it is one of the work's own
+                raise
+            message = "The database did not do its work in time."
+            raise StorageUnavailableError(message, reason="timeout") from error
 
     async def _run(self, engine: AsyncEngine, unit: Unit[Result], *, commit: bool) -> Result:
         """Run a unit of work, again if it was undone for another's sake or lost on its way."""
@@ -267,6 +294,12 @@ def _upgrade_locked(connection: Connection) -> None:
     with failing():
         connection.execute(select(func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
     migrations.upgrade(connection)
+
+
+def _write_a_little(connection: Connection) -> None:
+    """Change a row to what it is, in a transaction that is rolled back."""
+    with failing():
+        connection.execute(_TOUCH)
 
 
 def _was_undone(failure: DatabaseFailedError) -> bool:

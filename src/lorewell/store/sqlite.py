@@ -6,10 +6,12 @@ A unit of work runs whole in one hop to a thread: a hop for each statement costs
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
@@ -20,19 +22,23 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
-from lorewell.app.ports import Transaction
-from lorewell.errors import StorageUnavailableError
+from lorewell.app.ports import Part, Transaction
+from lorewell.errors import LorewellError, StorageUnavailableError
 from lorewell.store import migrations
 from lorewell.store.failures import translate
+from lorewell.store.probe import CHECK_SECONDS, Probe
 from lorewell.store.statements import DatabaseFailedError, failing
 from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
 from lorewell.store.vectors_sqlite import Matrices, SqliteVectors
 
 Result = TypeVar("Result")
-Given = TypeVar("Given")
 
 IN_MEMORY = ":memory:"
 _PAUSE_SECONDS = 0.005
+_BUSY_SECONDS = 0.1  # that SQLite waits for a lock by itself; then we ask again, up to a deadline
+_NOT_A_DATABASE = "SQLITE_NOTADB"
+_LEAST_FREE_BYTES = 1024 * 1024
+_PROBE_BYTES = 65_536
 _HEAR_SECONDS = 0.05  # a look takes 3 µs
 _WRITE = "BEGIN IMMEDIATE"
 _READ = "BEGIN"  # the snapshot is taken by the first statement after it
@@ -77,18 +83,13 @@ class SqliteStore:
             self._engines.append(self._reader)
             self._executors.append(self._reading)
         self._watching: sqlite3.Connection | None = None
+        self._probe = Probe(self._try_to_write)
+        self._busy_since: float | None = None
         self._closed = False
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one consistent snapshot that shows every acknowledged write."""
         return await self._hop(self._reading, partial(self._read, unit_of(self._make, work)))
-
-    async def read_then(
-        self, work: Callable[[Transaction], Given], then: Callable[[Given], Result]
-    ) -> Result:
-        """As `read`, and run `then` on what it gave in the same thread, after the transaction."""
-        unit = unit_of(self._make, work)
-        return await self._hop(self._reading, lambda: then(self._read(unit)))
 
     def mark(self) -> Hashable | None:
         """Return SQLite's count of others' commits as one more connection sees it: 3 µs."""
@@ -103,8 +104,12 @@ class SqliteStore:
             return None  # a read will say what is wrong
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` and commit what it wrote, or nothing of it if it raises."""
-        return await self._hop(self._writing, partial(self._write, unit_of(self._make, work)))
+        """Run `work` and commit what it wrote, or nothing of it if it raises.
+
+        It waits for others no longer than from now on, whether they are of this process or not.
+        """
+        unit, deadline = unit_of(self._make, work), time.monotonic() + self._wait_seconds
+        return await self._hop(self._writing, partial(self._write, unit, deadline), is_timed=True)
 
     async def hear(self, heard: Callable[[], None]) -> None:
         """Call `heard` whenever the mark has changed; in memory there is nobody else to hear of."""
@@ -121,15 +126,55 @@ class SqliteStore:
 
     async def migrate(self) -> None:
         """Bring the schema up to date, under the lock of a writer."""
-        await self._hop(self._writing, self._migrate)
+        deadline = time.monotonic() + self._wait_seconds
+        await self._hop(self._writing, partial(self._migrate, deadline))
 
-    async def check(self) -> str | None:
-        """Return what is not ready (`storage`, `migrations`), None if all is."""
+    async def check(self) -> Part | None:
+        """Return what is not ready, None if all is."""
         try:
-            current = await self._hop(self._reading, partial(self._read, migrations.is_current))
-        except StorageUnavailableError:
+            async with asyncio.timeout(CHECK_SECONDS):
+                part = await self._hop(self._reading, partial(self._read, migrations.find_part))
+                if part is None and not await self._probe.takes_writes():
+                    return "writes"
+        except TimeoutError:
             return "storage"
-        return None if current else "migrations"
+        except StorageUnavailableError as error:
+            is_other = error.details.get("reason") == _NOT_A_DATABASE
+            return "not_a_database" if is_other else "storage"
+        return part
+
+    async def _try_to_write(self) -> bool:
+        if self._path == IN_MEMORY:
+            return True
+        return await self._hop(self._reading, self._write_a_little)
+
+    def _write_a_little(self) -> bool:
+        """Return whether a write reaches the disk; what is written is rolled back.
+
+        Not by the connection that writes, which others may wait for. While another one writes this
+        one can't, and need not, unless that never ends.
+        """
+        path = Path(self._path)
+        try:
+            if shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
+                return False
+            with closing(self._connect()) as connection:
+                connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute("PRAGMA cache_size = 1")  # what is more is written at once
+                connection.execute(_WRITE)
+                connection.execute("CREATE TABLE probe (body BLOB)")
+                connection.execute("INSERT INTO probe VALUES (zeroblob(?))", (_PROBE_BYTES,))
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            if not _is_busy(error):
+                return False
+            now = time.monotonic()
+            self._busy_since = self._busy_since or now
+            return now - self._busy_since < self._wait_seconds
+        except (OSError, StorageUnavailableError):
+            return False
+        self._busy_since = None
+        return True
 
     async def close(self) -> None:
         """Wait for the work that was begun, then let go of all connections and threads."""
@@ -142,29 +187,52 @@ class SqliteStore:
         if self._watching is not None:
             self._watching.close()
 
-    async def _hop(self, executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+    async def _hop(
+        self,
+        executor: ThreadPoolExecutor,
+        work: Callable[[], Result],
+        *,
+        is_timed: bool = False,
+    ) -> Result:
+        """Do the work in a thread; if it is timed, it has to begin while its caller waits."""
         if self._closed:
             raise StorageUnavailableError("The database is closed.")
         in_context: Callable[[], Result] = partial(copy_context().run, work)
-        return await asyncio.get_running_loop().run_in_executor(executor, in_context)
+        loop = asyncio.get_running_loop()
+        if not is_timed:
+            return await loop.run_in_executor(executor, in_context)
+        submitted = executor.submit(in_context)
+        timer = loop.call_later(self._wait_seconds, submitted.cancel)  # work that runs goes on
+        try:
+            return await asyncio.wrap_future(submitted)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            message = "The database is busy: other writes take too long."
+            raise StorageUnavailableError(message, reason="queue") from None
+        finally:
+            timer.cancel()
 
     def _read(self, unit: Unit[Result]) -> Result:
-        return self._patiently(self._reader, unit, commit=False)
+        deadline = time.monotonic() + self._wait_seconds
+        return self._patiently(self._reader, unit, deadline, commit=False)
 
-    def _write(self, unit: Unit[Result]) -> Result:
-        return self._patiently(self._writer, unit, commit=True)
+    def _write(self, unit: Unit[Result], deadline: float) -> Result:
+        return self._patiently(self._writer, unit, deadline, commit=True)
 
-    def _migrate(self) -> None:
+    def _migrate(self, deadline: float) -> None:
         with migrations.turn:
-            self._write(migrations.upgrade)
+            self._write(migrations.upgrade, deadline)
 
-    def _patiently(self, engine: Engine, unit: Unit[Result], *, commit: bool) -> Result:
+    def _patiently(
+        self, engine: Engine, unit: Unit[Result], deadline: float, *, commit: bool
+    ) -> Result:
         """Run a unit of work, again and again while another process is in the way.
 
         SQLite waits by itself for most locks, but not for all: not while the file is opened by
         several processes at once, for one.
         """
-        deadline = time.monotonic() + self._wait_seconds
         while True:
             try:
                 with failing():
@@ -173,8 +241,15 @@ class SqliteStore:
                     return run_whole(connection, unit, commit=commit)
             except DatabaseFailedError as failure:
                 if not _is_busy(failure.error) or time.monotonic() >= deadline:
-                    raise translate(failure.error) from failure.error
+                    raise self._translate(failure.error) from failure.error
             time.sleep(_PAUSE_SECONDS)
+
+    def _translate(self, error: Exception) -> LorewellError:
+        translated = translate(error)
+        if translated.details.get("reason") != _NOT_A_DATABASE:
+            return translated
+        message = f"The file is not an SQLite database: {self._path}"
+        return StorageUnavailableError(message, reason=_NOT_A_DATABASE)
 
     def _make_engine(self, begin: str, *, connections: int) -> Engine:
         engine = create_engine(
@@ -207,7 +282,7 @@ class SqliteStore:
             _make_folder(Path(self._path).parent)
         connection = sqlite3.connect(
             self._path,
-            timeout=self._wait_seconds,
+            timeout=min(self._wait_seconds, _BUSY_SECONDS),
             isolation_level=None,
             check_same_thread=False,  # threads of one pool take turns with its connections
         )

@@ -1,4 +1,4 @@
-"""Steps 1 to 4 of a turn: check, resolve, select; each is asked once (spec/host.md §4)."""
+"""Steps 1 to 4 of a turn: check, resolve, select; each is asked once (docs/rules/host.md §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a host's configuration (spec/host.md §2)."""
+"""Reading a host's configuration (docs/rules/host.md §2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_config(document: Mapping[str, object]) -> WorldbookConfig | None:
 
     Raises:
         ValidationFailedError: the block has a fault, or the configuration turns a mode on that can
-            run with no books; `faults` name every place.
+            run with no books; `faults` name the places.
 
     >>> read_config({"worldbook": {"tenantId": "demo"}}).token_budget
     2400

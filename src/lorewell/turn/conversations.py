@@ -1,4 +1,4 @@
-"""Conversations: who they belong to, and with which prompt they began (spec/host.md §3)."""
+"""Conversations: who they belong to, and with which prompt they began (docs/rules/host.md §3)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import asyncio
 import hashlib
 import json
 import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
 from lorewell.errors import ConversationMismatchError, IdentityMissingError
+from lorewell.formats.writing import write_file
 from lorewell.model.text import is_blank
 from lorewell.turn.ports import ConversationKey, ConversationRecord, Conversations
 
 _MAX_NAME_CHARS = 200
+_PRIVATE = 0o600
 
 
 async def check_conversation(
@@ -107,25 +108,13 @@ class FileConversations:
         if kept is not None and kept.prompt_id != record.prompt_id:
             return kept.prompt_id
         self._folder.mkdir(parents=True, exist_ok=True)
-        written = self._write(key, record)
+        document = json.dumps({**asdict(key), **asdict(record)})  # ASCII: an id may be no Unicode
         try:
-            if kept is not None:
-                written.replace(path)
-                return record.prompt_id
-            try:
-                os.link(written, path)  # whole, and never over what another one wrote first
-            except FileExistsError:
-                kept = _read(path)
+            write_file(path, document.encode(), replace=kept is not None, mode=_PRIVATE)
+        except FileExistsError:  # another one wrote it first
+            kept = _read(path)
             return record.prompt_id if kept is None else kept.prompt_id
-        finally:
-            written.unlink(missing_ok=True)
-
-    def _write(self, key: ConversationKey, record: ConversationRecord) -> Path:
-        document = {**asdict(key), **asdict(record)}
-        handle, name = tempfile.mkstemp(dir=self._folder, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file)  # ASCII: an id may hold what is no Unicode
-        return Path(name)
+        return record.prompt_id
 
 
 def _read(path: Path) -> ConversationRecord | None:

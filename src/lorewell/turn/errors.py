@@ -1,4 +1,4 @@
-"""What a turn raises when it can't go on (spec/host.md §10)."""
+"""What a turn raises when it can't go on (docs/rules/host.md §10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn did, told to whoever wants to know (spec/host.md §12)."""
+"""What a turn did, told to whoever wants to know (docs/rules/host.md §12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One logical turn: its lore is asked for once, whatever happens after (spec/host.md §4)."""
+"""One logical turn: its lore is asked for once, whatever happens after (docs/rules/host.md §4)."""
 
 from __future__ import annotations
 

@@ -65,6 +65,7 @@ class Passthrough:
         with self._told():
             response = await self._client().send(request, stream=True)
         try:
+            _check_status(response.status_code)
             yield UpstreamAnswer(
                 status=response.status_code,
                 headers=_lower(response.headers.raw),
@@ -108,6 +109,13 @@ class Passthrough:
         return client
 
 
+def _check_status(status: int) -> None:
+    """Raise an error for a status that says nothing to a client of this service."""
+    if status not in _FINAL or status in _REDIRECTS:
+        raise UpstreamUnavailableError(f"The upstream answered with the status {status}.")
+
+
+_FINAL, _REDIRECTS = range(200, 600), range(300, 400)
 _ADDED = ("accept", "accept-encoding", "user-agent")
 
 

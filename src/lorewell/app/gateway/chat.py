@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from functools import partial
+from typing import TypeVar, assert_never
 
 from lorewell.app.access import Entered
 from lorewell.app.activation import activate_kept
@@ -19,6 +19,7 @@ from lorewell.app.ports import Transaction
 from lorewell.app.replica.activation import activate_replica
 from lorewell.app.selection import select_context
 from lorewell.app.services import Services
+from lorewell.engine.steps import Steps
 from lorewell.errors import ForbiddenError
 from lorewell.host import (
     HostBlock,
@@ -38,8 +39,10 @@ from lorewell.model.assembled import AssembleResponse, SharedPrefix
 from lorewell.model.live import Occasion
 from lorewell.model.text import canonical_json
 
-_LARGE_CHARS = 50_000
+_SMALL_CHARS = 32_768
 _ID_CHARS = 40
+
+Result = TypeVar("Result")
 
 ChatMessage = Mapping[str, object]
 
@@ -94,9 +97,14 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What a policy found for a turn; `ledger` opens its ledger, if that is kept."""
+    """What a policy found for a turn.
 
-    blocks: Sequence[HostBlock]
+    Attributes:
+        blocks: makes what goes in.
+        ledger: opens its ledger, if that is kept.
+    """
+
+    blocks: Callable[[Steps], Sequence[HostBlock]]
     ledger: str | None
     selection: SelectResponse | None = None
 
@@ -127,8 +135,10 @@ async def enrich(
     if bound.policy == "sillytavern" and "write" not in entered.scopes:
         message = "The books of this prompt keep timed state, which takes the scope write."
         raise ForbiddenError(message, scope="write")
-    draft = read_completion(turn.messages)
-    conversation_id = turn.conversation_id or _conversation_of(tenant_id, bound.prompt_id, draft)
+    prepare = partial(_prepare, tenant_id, bound.prompt_id, turn)
+    is_small = turn.chars <= _SMALL_CHARS
+    prepared = prepare() if is_small else await services.computing.run(tenant_id, prepare)
+    draft, conversation_id, seed = prepared
     run = _Run(
         services=services,
         gateway=gateway,
@@ -137,10 +147,22 @@ async def enrich(
         turn=turn,
         draft=draft,
         conversation_id=conversation_id,
-        seed=await _seed(conversation_id, turn),
+        seed=seed,
     )
     found = await run.find()
     return run.tell(found, await run.assemble(found))
+
+
+def _prepare(
+    tenant_id: str, prompt_id: str, turn: ChatTurn
+) -> tuple[tuple[DraftMessage, ...], str, str]:
+    """Return the messages, the conversation, and what chance is drawn from.
+
+    A retry of the same messages draws the same again.
+    """
+    draft = read_completion(turn.messages)
+    conversation_id = turn.conversation_id or _conversation_of(tenant_id, prompt_id, draft)
+    return draft, conversation_id, _digest([conversation_id, turn.messages])
 
 
 def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> Bound | None:
@@ -177,6 +199,12 @@ class _Run:
             case policy:
                 assert_never(policy)
 
+    async def _do(self, work: Callable[[], Result]) -> Result:
+        """Return what the work returns, done in the compute pool if there is much of it."""
+        if self.turn.chars <= _SMALL_CHARS:
+            return work()
+        return await self.services.computing.finish(self.tenant_id, work)
+
     def _inputs(self) -> TurnInputs:
         return TurnInputs(
             books=self.bound.refs,
@@ -188,29 +216,30 @@ class _Run:
         )
 
     async def _activate_replica(self) -> _Found:
-        request = make_replica(self.draft, self._inputs()).model_copy(
-            update={"explain": "selected"}
-        )
+        made = await self._do(lambda: make_replica(self.draft, self._inputs()))
+        request = made.model_copy(update={"explain": "selected"})
         response = await activate_replica(self.services, self.tenant_id, request, self._occasion)
         return _Found(
-            blocks=from_replica(response.entries),
+            blocks=lambda _: from_replica(response.entries),
             ledger=ledger_path("replica", self.tenant_id, response.activation_id),
         )
 
     async def _select(self) -> _Found:
-        query = make_query(self.draft, self._inputs())
+        query = await self._do(lambda: make_query(self.draft, self._inputs()))
         request = query.request.model_copy(update={"explain": "selected"})
         response = await select_context(self.services, self.tenant_id, request, self._occasion)
         kept_as = response.selection_fingerprint if self.services.keeper.is_on else None
         return _Found(
-            blocks=from_selection(response.blocks),
+            blocks=lambda steps: from_selection(response.blocks, steps=steps),
             ledger=ledger_path("native", self.tenant_id, kept_as),
             selection=response,
         )
 
     async def _activate(self) -> _Found:
         names = (self.turn.char, self.turn.user)
-        request = make_activation(self.gateway, self.bound.refs, self.draft, names)
+        request = await self._do(
+            lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
+        )
         response, kept_as = await activate_kept(
             self.services,
             self.tenant_id,
@@ -218,7 +247,7 @@ class _Run:
             self._occasion,
         )
         return _Found(
-            blocks=from_activation(response, split_lasting=self.gateway.stable_prefix),
+            blocks=lambda _: from_activation(response, split_lasting=self.gateway.stable_prefix),
             ledger=ledger_path("sillytavern", self.tenant_id, kept_as),
         )
 
@@ -236,11 +265,13 @@ class _Run:
         previous = gateway.sent.find(*name) if gateway.stable_prefix else None
         options = _options(gateway, self.turn, previous)
 
-        def put_together() -> AssembleResponse:
-            return assemble(self.draft, found.blocks, options, counter=self.gateway.counter)
+        def put_together(steps: Steps) -> AssembleResponse:
+            counter = self.gateway.counter
+            blocks = found.blocks(steps)
+            return assemble(self.draft, blocks, options, counter=counter, steps=steps)
 
-        is_large = self.turn.chars > _LARGE_CHARS
-        made = await asyncio.to_thread(put_together) if is_large else put_together()
+        async with self.services.computing.turn(self.tenant_id) as turn:
+            made = await turn.run(lambda: put_together(turn.steps))
         if gateway.stable_prefix:
             gateway.sent.keep(*name, Sent(messages=made.messages, chars=self.turn.chars))
         return made
@@ -286,12 +317,6 @@ def _conversation_of(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessag
         if item.kind in ("chat", "input") and item.message.get("role") == "user"
     )
     return "gateway-" + _digest([tenant_id, prompt_id, next(texts, "")])
-
-
-async def _seed(conversation_id: str, turn: ChatTurn) -> str:
-    """Return what chance is drawn from: a retry of the same messages draws the same again."""
-    said = [conversation_id, turn.messages]
-    return await asyncio.to_thread(_digest, said) if turn.chars > _LARGE_CHARS else _digest(said)
 
 
 def _digest(value: object) -> str:

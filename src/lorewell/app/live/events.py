@@ -49,7 +49,7 @@ _SILLYTAVERN: Final = (
     *("at_depth", "before_examples", "after_examples", "outlet"),
 )
 _PROMPT_ORDER: Final = (*POSITIONS, NOWHERE)
-# The order of the prompt by the numbers of replica (spec/replica.md §5).
+# The order of the prompt by the numbers of replica (docs/rules/replica.md §5).
 _REPLICA_ORDER: Final = (5, 1, 0, 2, 3, 6, 4, 7)
 _REPLICA_DEPTH: Final = 6
 _ROLES: Final[Mapping[object, Role]] = {0: "system", 1: "user", 2: "assistant"}
@@ -125,7 +125,8 @@ def of_activation(
         ledger: what opens its ledger, if that is kept.
         told: what else there is to tell.
     """
-    # As that program places them: those of a greater order stand later (spec/sillytavern.md §12).
+    # As that program places them: those of a greater order stand later, as in
+    # docs/rules/sillytavern.md §12.
     ascending = sort_descending(
         answer.activated, lambda each: float("nan") if each.order is None else each.order
     )[::-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from lorewell.app.computing.pool import Turn
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_replica
 from lorewell.app.loaded import check_size, find_rows, snapshot_of
@@ -22,12 +22,14 @@ from lorewell.app.replica.worlds import (
     ReplicaBook,
     as_asked,
     compile_books,
+    compile_stored,
     find_books,
     load_books,
 )
 from lorewell.app.services import Services
 from lorewell.engine.replica import RagScores, activate, log_lines
 from lorewell.engine.replica.statistics import CHECK
+from lorewell.engine.steps import Steps
 from lorewell.errors import NotFoundError
 from lorewell.model import BookRef, ChangedBook
 from lorewell.model.live import Occasion
@@ -61,6 +63,11 @@ class KeptReplica:
     request: ReplicaRequest
     pins: tuple[Pin, ...]
     vectors: TurnVectors
+
+    @property
+    def chars(self) -> int:
+        """About how many characters it holds."""
+        return len(self.request.mes) + sum(map(len, self.request.chat_history))
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
@@ -113,7 +120,7 @@ async def activate_replica(
         services.live.publish(tenant_id, occasion, make)
     # Who never set up logging would get all of it, by structlog's default.
     if structlog.is_configured() and log.is_enabled_for(logging.INFO):
-        await asyncio.to_thread(_log, response)
+        await services.computing.finish(tenant_id, lambda: _log(response))
     return response
 
 
@@ -160,7 +167,9 @@ async def open_replica(services: Services, tenant_id: str, activation_id: str) -
         ]
         return load_books(tx, services.cache, found)
 
-    turn = await services.store.read_then(load, lambda books: _Turn.of(services, request, books))
+    async with services.computing.turn(tenant_id) as computing:
+        books = await compile_stored(services, computing, await services.store.read(load))
+        turn = await computing.run(lambda: _Turn.of(services, computing, request, books))
     response = await _answer(services, tenant_id, turn, kept.vectors)
     if response.activation_id != activation_id:
         raise NotFoundError("The vectors that this turn was made with are gone.")
@@ -185,14 +194,20 @@ class _Turn:
     may_be_kept: bool
 
     @classmethod
-    def of(cls, services: Services, request: ReplicaRequest, found: Sequence[ReplicaBook]) -> Self:
+    def of(
+        cls,
+        services: Services,
+        computing: Turn,
+        request: ReplicaRequest,
+        found: Sequence[ReplicaBook],
+    ) -> Self:
         """Compile the books that were found.
 
         Raises:
             SnapshotTooLargeError: they hold too much together.
             ValidationFailedError: a change does not fit to its book.
         """
-        books = compile_books(services.cache, found, request)
+        books = compile_books(services.cache, computing, found, request)
         worlds = [book.world for book in books if book.world is not None]
         check_size(
             services.limits,
@@ -204,7 +219,7 @@ class _Turn:
             request=request,
             named=found,
             books=books,
-            asked=asked_of(books, request),
+            asked=asked_of(books, request, computing.new_steps()),
             may_be_kept=services.keeper.is_on and all(as_stored) and _is_short(request),
         )
 
@@ -213,10 +228,10 @@ class _Turn:
         """The books with their revisions."""
         return tuple(Pin(book.key, book.source, book.pin) for book in self.named)
 
-    def answer(self, scores: RagScores) -> ReplicaResponse:
+    def answer(self, scores: RagScores, steps: Steps) -> ReplicaResponse:
         """Return what is active."""
         worlds = {book.key: book.world for book in self.books if book.world is not None}
-        made = activate(worlds, as_asked(self.request, self.named), scores=scores)
+        made = activate(worlds, as_asked(self.request, self.named), scores=scores, steps=steps)
         return replace(
             made,
             snapshot=snapshot_of(book.row for book in self.books),
@@ -249,11 +264,15 @@ async def _find_and_activate(
     def load(tx: Transaction) -> tuple[ReplicaBook, ...]:
         return load_books(tx, services.cache, find_books(tx, tenant_id, request, changes))
 
-    def begin(found: tuple[ReplicaBook, ...]) -> tuple[_Turn, ReplicaResponse | None]:
-        turn = _Turn.of(services, request, found)
-        return turn, None if turn.asked else turn.answer(RagScores())
+    def begin(
+        computing: Turn, found: tuple[ReplicaBook, ...]
+    ) -> tuple[_Turn, ReplicaResponse | None]:
+        turn = _Turn.of(services, computing, request, found)
+        return turn, None if turn.asked else turn.answer(RagScores(), computing.steps)
 
-    turn, response = await services.store.read_then(load, begin)
+    async with services.computing.turn(tenant_id) as computing:
+        books = await compile_stored(services, computing, await services.store.read(load))
+        turn, response = await computing.run(lambda: begin(computing, books))
     if response is not None:
         return turn, response, TurnVectors()
     vectors = await embed_turn(services, tenant_id, turn.books, turn.asked)
@@ -263,6 +282,8 @@ async def _find_and_activate(
 async def _answer(
     services: Services, tenant_id: str, turn: _Turn, vectors: TurnVectors
 ) -> ReplicaResponse:
-    return await services.store.read_then(
-        lambda tx: read_scores(tx, tenant_id, turn.books, turn.asked, vectors), turn.answer
-    )
+    async with services.computing.turn(tenant_id) as computing:
+        scores = await services.store.read(
+            lambda tx: read_scores(tx, tenant_id, turn.books, turn.asked, vectors)
+        )
+        return await computing.run(lambda: turn.answer(scores, computing.steps))

@@ -1,11 +1,10 @@
 """A chat as the front end of SillyTavern_replica has it: entries first, then the model's reply.
 
-Source: spec/replica.md §5, §6.2.
+Source: docs/rules/replica.md §5, §6.2.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import unicodedata
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -143,7 +142,7 @@ async def activate_chat(services: Services, tenant_id: str, chat: ReplicaChat) -
 
 
 async def reply(
-    services: Services, chat: ReplicaChat, found: ReplicaResponse
+    services: Services, tenant_id: str, chat: ReplicaChat, found: ReplicaResponse
 ) -> AsyncGenerator[str]:
     """Yield the frames that follow the active entries: the reply in chunks, and that it is whole.
 
@@ -153,7 +152,10 @@ async def reply(
         UpstreamError: the model server gives no reply, or breaks off in the middle of one.
     """
     if services.model is not None:
-        assembled = await asyncio.to_thread(assemble, chat.draft, found.entries)
+        async with services.computing.turn(tenant_id) as turn:
+            assembled = await turn.run(
+                lambda: assemble(chat.draft, found.entries, steps=turn.steps)
+            )
         messages = [message._asdict() for message in assembled.messages]
         parts: list[str] = []
         async with aclosing(services.model.stream(messages)) as pieces:

@@ -1,4 +1,4 @@
-"""How near entries are to a turn of the policy `replica` (spec/replica.md §7.2).
+"""How near entries are to a turn of the policy `replica` (docs/rules/replica.md §7.2).
 
 The texts to compare with are embedded while no transaction is open. A revision never changes, so
 what its index says can be read after the books were.
@@ -25,6 +25,7 @@ from lorewell.app.vectors import (
     vector_of,
 )
 from lorewell.engine.replica import RagScores, rag_queries
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaRequest
 from lorewell.model.text import is_blank
 
@@ -68,9 +69,10 @@ class TurnVectors:
         )
 
 
-def asked_of(books: Iterable[ReplicaBook], request: ReplicaRequest) -> Asked:
+def asked_of(books: Iterable[ReplicaBook], request: ReplicaRequest, steps: Steps) -> Asked:
     """Return by book the texts that its entries are to be compared with."""
-    return rag_queries((book.world for book in books if book.world is not None), request)
+    worlds = (book.world for book in books if book.world is not None)
+    return rag_queries(worlds, request, steps=steps)
 
 
 async def embed_turn(

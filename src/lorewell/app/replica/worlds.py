@@ -10,11 +10,13 @@ from typing import Final
 
 from lorewell.app.bindings import find_bound_under
 from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model
 from lorewell.app.loaded import find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
 from lorewell.app.selection import changed
+from lorewell.app.services import Services
 from lorewell.engine.replica import World, compile_world
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.export.replica import replica_document
@@ -163,34 +165,60 @@ def _load(tx: Transaction, cache: BookCache, book: ReplicaBook) -> ReplicaBook:
     return replace(book, world=world, content=content)
 
 
-def compile_books(
-    cache: BookCache, books: Sequence[ReplicaBook], request: ReplicaRequest
+async def compile_stored(
+    services: Services, turn: Turn, books: Sequence[ReplicaBook]
 ) -> tuple[ReplicaBook, ...]:
-    """Return the books compiled, from the cache as far as they are in it, without those not there.
+    """Return the books with those compiled that are as they are stored."""
+    return tuple(
+        [
+            replace(book, world=await _compiled(services, turn, book, book.row), content=None)
+            if book.row is not None and book.changes is None
+            else book
+            for book in books
+        ]
+    )
+
+
+async def _compiled(services: Services, turn: Turn, book: ReplicaBook, row: RevisionRow) -> World:
+    if book.world is not None:
+        return book.world
+    key = _stored_key(book.key, row)
+    return await services.cache.get(key, turn, lambda: _compile(book))
+
+
+def compile_books(
+    cache: BookCache, turn: Turn, books: Sequence[ReplicaBook], request: ReplicaRequest
+) -> tuple[ReplicaBook, ...]:
+    """Return the books compiled, without those that are not there; the stored ones are already.
 
     Books with changes are compiled for one request alone.
 
     Raises:
         ValidationFailedError: a change does not fit to its book.
     """
-    made = (replace(book, world=_world(cache, book, request), content=None) for book in books)
+    made = (replace(book, world=_world(cache, turn, book, request), content=None) for book in books)
     return tuple(book for book in made if book.world is not None)
 
 
-def _world(cache: BookCache, book: ReplicaBook, request: ReplicaRequest) -> World | None:
+def _world(
+    cache: BookCache, turn: Turn, book: ReplicaBook, request: ReplicaRequest
+) -> World | None:
     if book.world is not None:
         return book.world
     if book.row is not None:
-        if book.changes is not None:
-            return _compile(book)
-        return cache.get(_stored_key(book.key, book.row), lambda: _compile(book))
+        return _compile(book)
     if book.key not in request.books:
         return None
     # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
     document = request.books[book.key]
     written = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    name = (book.key, hashlib.sha256(written.encode()).digest())
-    return cache.get(CacheKey(World, name), lambda: compile_world(document, book_id=book.key))
+    key = CacheKey(World, (book.key, hashlib.sha256(written.encode()).digest()))
+    world = cache.find(key)
+    if world is None:
+        # Not from the budget of the turn: what that costs depends on nothing that is cached.
+        world = compile_world(document, book_id=book.key, steps=turn.new_steps())
+        cache.hold(key, world)
+    return world
 
 
 def _stored_key(key: str, row: RevisionRow) -> CacheKey[World]:

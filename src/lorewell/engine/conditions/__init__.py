@@ -22,7 +22,16 @@ from lorewell.engine.conditions.syntax import (
     leaves,
     words_of,
 )
-from lorewell.engine.conditions.truth import Table, fault, holds, in_state, in_table, is_true, told
+from lorewell.engine.conditions.truth import (
+    Table,
+    counted,
+    fault,
+    holds,
+    in_state,
+    in_table,
+    is_true,
+    told,
+)
 from lorewell.engine.conditions.writing import write
 
 __all__ = [
@@ -36,6 +45,7 @@ __all__ = [
     "Or",
     "Table",
     "Word",
+    "counted",
     "fault",
     "holds",
     "in_state",

@@ -13,6 +13,7 @@ from lorewell.engine.matching.hits import Hits
 from lorewell.engine.matching.keys import LiteralKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.matching.window import Haystack
+from lorewell.engine.steps import Steps
 
 
 def read_key_expression(text: str) -> Expression | Flaw:
@@ -47,9 +48,12 @@ def find_words(
         )
         for word in dict(words_of(expression))
     ]
+    steps = Steps()
     form = keep_case if case_sensitive else fold_case
     hits = Hits(
-        LiteralIndex(tuple(patterns), [()] * len(patterns)), Haystack([text], depth=1, form=form)
+        LiteralIndex(tuple(patterns), [()] * len(patterns)),
+        Haystack([text], depth=1, form=form, steps=steps),
+        steps,
     )
     hits.advance()
     found = ((key.text, hits.first(key, 0)) for key in keys)

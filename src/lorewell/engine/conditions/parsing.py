@@ -13,7 +13,7 @@ from lorewell.engine.conditions.flaw import Flaw
 from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, Operator, Or, Word
 from lorewell.model.text import BLANK
 
-MAX_CHARS: Final = 500  # spec/replica.md §4.3
+MAX_CHARS: Final = 500  # docs/rules/replica.md §4.3
 MAX_DEPTH: Final = 30  # brackets and negations open at one place
 PREFIX: Final = "tb."
 QUOTES: Final[Mapping[str, str]] = {'"': '"', "'": "'", "“": "”", "「": "」"}
@@ -57,7 +57,7 @@ def parse_condition(text: str) -> Comparison | Flaw:
 
     Whatever follows the operator is the value, up to the end of the text.
 
-    Source: spec/replica.md §4.3.
+    Source: docs/rules/replica.md §4.3.
 
     >>> parse_condition('tb.态度 包括 "友"')
     Comparison(field='态度', operator='包括', value='友')

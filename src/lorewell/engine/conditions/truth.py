@@ -1,4 +1,4 @@
-"""Whether a condition holds. Source: spec/replica.md §4.3."""
+"""Whether a condition holds. Source: docs/rules/replica.md §4.3."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from lorewell.engine.conditions.syntax import (
     leaves,
 )
 from lorewell.engine.state import Absent, look_up
+from lorewell.engine.steps import Steps
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _EXACT: Final = 2**53
+_CHARS_PER_STEP: Final = 200
 _MOST_SHOWN: Final = 60  # characters of a value
 
 _ORDERS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
@@ -47,6 +49,35 @@ def in_state(state: Mapping[str, object]) -> Table:
     (15, 1)
     """
     return lambda field: state[field] if field in state else look_up(state, field)
+
+
+def counted(table: Table, steps: Steps) -> Table:
+    """Return the table with each look at a field counted, by what comparing its value costs."""
+    weights: dict[str, int] = {}
+
+    def look(field: str) -> object:
+        value = table(field)
+        weight = weights.get(field)
+        if weight is None:
+            weight = weights[field] = 1 + _weight(value)
+            steps.spend("conditions", weight)
+        steps.spend("conditions", weight)
+        return value
+
+    return look
+
+
+def _weight(value: object) -> int:
+    """Return the steps that it takes to compare or write a value."""
+    match value:
+        case str():
+            return len(value) // _CHARS_PER_STEP
+        case dict():
+            return len(value) + sum(map(_weight, value.values()))
+        case list() | tuple():
+            return len(value) + sum(map(_weight, value))
+        case _:
+            return 0
 
 
 def holds(expression: Expression, truth: Callable[[Leaf], bool]) -> bool:

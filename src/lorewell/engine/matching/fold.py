@@ -1,4 +1,4 @@
-"""Texts brought to one form for comparison, with the way back (spec/native.md §8.4).
+"""Texts brought to one form for comparison, with the way back (docs/rules/native.md §8.4).
 
 Both keys and texts are brought to NFC and, unless case counts, case-folded in full. Where that
 changes the number of characters, the way back to the original is kept, one unit a character.
@@ -6,33 +6,126 @@ changes the number of characters, the way back to the original is kept, one unit
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from typing import Final
 
-# Where a character may stand that composes with a starter before it: everything else of Unicode
-# holds none (a test walks all of it).
-_COMPOSING_AREAS = (
+from lorewell.engine.steps import Steps
+from lorewell.retrieval.normal import character_class, normalise
+
+# Where a character may stand that composes with a starter before it, is put in order, folds to
+# several or is none in NFC: everything else of Unicode holds none (a test walks all of it).
+_SPECIAL_AREAS: Final = (
     (0xC0, 0x3100),
+    (0xA600, 0xAC00),
     (0xF900, 0xFB50),
-    (0x10000, 0x17000),
-    (0x1D100, 0x1D200),
+    (0xFE00, 0x10000),
+    (0x10000, 0x1F000),
+    (0x2F800, 0x2FA20),
 )
 _SHORT_CHARS = 4_000
+_PIECE_CHARS = 16_384  # a longer text is folded in pieces, so that no single call takes long
+_CHARS_PER_STEP = 100
+_SHORT_STRETCH = 16
 _HANGUL_VOWELS_AND_FINALS = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
+
+Form = Callable[[str, Steps], "Folded"]
+
+
+def _special_characters() -> Iterator[str]:
+    for first, last in _SPECIAL_AREAS:
+        yield from map(chr, range(first, last))
 
 
 @cache
 def composing_characters() -> frozenset[str]:
     """Return the characters that may compose with the one before them."""
     found = {chr(point) for point in _HANGUL_VOWELS_AND_FINALS}
-    for first, last in _COMPOSING_AREAS:
-        for point in range(first, last):
-            parts = unicodedata.decomposition(chr(point)).split()
-            if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004  a canonical pair
-                found.add(chr(int(parts[1], 16)))
+    for character in _special_characters():
+        parts = unicodedata.decomposition(character).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):  # noqa: PLR2004  a canonical pair
+            found.add(chr(int(parts[1], 16)))
     return frozenset(found)
+
+
+@cache
+def joining_characters() -> frozenset[str]:
+    """Return the characters that belong to the one before them: marks, and what composes."""
+    marks = (
+        each
+        for each in _special_characters()
+        if unicodedata.combining(unicodedata.normalize("NFD", each)[0])
+    )
+    return composing_characters().union(marks)
+
+
+@cache
+def growing_characters() -> frozenset[str]:
+    """Return the characters that fold to several."""
+    return frozenset(each for each in _special_characters() if len(each.casefold()) > 1)
+
+
+@cache
+def changing_characters() -> frozenset[str]:
+    """Return the characters that are others in NFC."""
+    return frozenset(
+        each for each in _special_characters() if unicodedata.normalize("NFC", each) != each
+    )
+
+
+@cache
+def _irregular(*, composed: bool, case_sensitive: bool) -> re.Pattern[str]:
+    """Return what finds the stretches of a text that may be others once it is folded.
+
+    Args:
+        composed: whether the text is in NFC, so that folding alone changes it.
+        case_sensitive: whether it is not folded.
+    """
+    growing = frozenset[str]() if case_sensitive else growing_characters()
+    if composed:
+        return re.compile(f"[{character_class(growing)}]")
+    alone = character_class(growing | changing_characters())
+    return re.compile(f".[{character_class(joining_characters())}]+|[{alone}]", re.DOTALL)
+
+
+@cache
+def _cuttable() -> re.Pattern[str]:
+    """Return what finds a place where a text can be cut: NFC joins and reorders nothing there."""
+    return re.compile(f"[^{character_class(joining_characters())}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Stretches of a folded text that stand for stretches of the original, each as a whole.
+
+    Attributes:
+        starts, stops: where each begins and ends in the folded text, in order.
+        begins, ends: where that begins and ends for which it stands.
+    """
+
+    starts: array[int] = field(default_factory=lambda: array("I"))
+    stops: array[int] = field(default_factory=lambda: array("I"))
+    begins: array[int] = field(default_factory=lambda: array("I"))
+    ends: array[int] = field(default_factory=lambda: array("I"))
+
+    def add(self, start: int, stop: int, begin: int, end: int) -> None:
+        """Add one behind the others."""
+        self.starts.append(start)
+        self.stops.append(stop)
+        self.begins.append(begin)
+        self.ends.append(end)
+
+    def extend(self, other: Units, start: int, begin: int) -> None:
+        """Add those of a text that begins at `start`, and its original at `begin`."""
+        self.starts.extend(place + start for place in other.starts)
+        self.stops.extend(place + start for place in other.stops)
+        self.begins.extend(place + begin for place in other.begins)
+        self.ends.extend(place + begin for place in other.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,74 +134,136 @@ class Folded:
 
     Attributes:
         text: what is searched.
-        begins: for each place in `text`, where its character begins in the original; -1 inside of
-            one. None when both texts have the same places.
-        ends: for each place in `text`, where the character before it ends in the original.
+        units: where its characters and those of the original are not one for one. Between them
+            only the distance to the original place changes. None if there are none.
     """
 
     text: str
-    begins: tuple[int, ...] | None = None
-    ends: tuple[int, ...] | None = None
+    units: Units | None = None
 
     def original_span(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the span in the original, or None when it cuts a character of it."""
-        if self.begins is None or self.ends is None:
+        if self.units is None:
             return start, end
-        begin, stop = self.begins[start], self.ends[end]
-        return None if begin < 0 or stop < 0 else (begin, stop)
+        begin, stop = _begin(self.units, start), _end(self.units, end)
+        return None if begin is None or stop is None else (begin, stop)
+
+    @property
+    def length(self) -> int:
+        """The length of the original."""
+        if self.units is None:
+            return len(self.text)
+        return self.units.ends[-1] + len(self.text) - self.units.stops[-1]
 
 
-def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, composed) of each stretch of the text that normalises on its own."""
-    composing = composing_characters()
-    start = 0
-    for index in range(1, len(text) + 1):
-        if index < len(text) and (unicodedata.combining(text[index]) or text[index] in composing):
-            continue
-        yield start, index, unicodedata.normalize("NFC", text[start:index])
-        start = index
+def _begin(units: Units, start: int) -> int | None:
+    at = bisect_right(units.starts, start) - 1
+    if at < 0:
+        return start
+    if start == units.starts[at]:
+        return units.begins[at]
+    past = start - units.stops[at]
+    return None if past < 0 else units.ends[at] + past
 
 
-def _units(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, character): each character of the NFC form and where it comes from."""
-    if unicodedata.is_normalized("NFC", text):
-        yield from ((index, index + 1, character) for index, character in enumerate(text))
-        return
-    for start, end, composed in _pieces(text):
-        if composed == text[start:end]:
-            yield from ((start + i, start + i + 1, c) for i, c in enumerate(composed))
-        else:  # of several characters each stands for the whole stretch: marks may change places
-            yield from ((start, end, character) for character in composed)
+def _end(units: Units, end: int) -> int | None:
+    at = bisect_left(units.starts, end) - 1
+    if at < 0:
+        return end
+    past = end - units.stops[at]
+    return None if past < 0 else units.ends[at] + past
 
 
-def fold_case(text: str) -> Folded:
-    """Return the text as it is compared where case does not count."""
+def folding(texts: Sequence[str]) -> int:
+    """Return the steps that it takes to fold texts, but for what grows in them."""
+    return len(texts) + sum(map(len, texts)) // _CHARS_PER_STEP
+
+
+def fold_case(text: str, steps: Steps) -> Folded:
+    """Return the text as it is compared where case does not count.
+
+    Here and below, the caller counts the length of the text, see `folding`.
+    """
     if len(text) > _SHORT_CHARS:
-        return _fold(text, case_sensitive=False)
-    return _fold_short(text)
+        folded = _fold(text, steps, case_sensitive=False)
+    else:
+        folded = _fold_short(text)
+    if folded.units is not None:
+        steps.spend("matching", len(folded.units.starts))
+    return folded
 
 
-def keep_case(text: str) -> Folded:
+def keep_case(text: str, steps: Steps) -> Folded:
     """Return the text as it is compared where case counts."""
-    return _fold(text, case_sensitive=True)
+    folded = _fold(text, steps, case_sensitive=True)
+    if folded.units is not None:
+        steps.spend("matching", len(folded.units.starts))
+    return folded
+
+
+def keep_text(text: str, _: Steps) -> Folded:
+    """Return the text as it is, for regexes."""
+    return Folded(text)
 
 
 @lru_cache(maxsize=1_000)
 def _fold_short(text: str) -> Folded:
-    """As `_fold`, remembered: a chat asks for most of its texts turn by turn."""
-    return _fold(text, case_sensitive=False)
+    """As `_fold_piece`, remembered: a chat asks for most of its texts turn by turn."""
+    return _fold_piece(text, case_sensitive=False)
 
 
-def _fold(text: str, *, case_sensitive: bool) -> Folded:
-    composed = unicodedata.normalize("NFC", text)
+def _fold(text: str, steps: Steps, *, case_sensitive: bool) -> Folded:
+    if len(text) <= _PIECE_CHARS or text.isascii():
+        return _fold_piece(text, case_sensitive=case_sensitive)
+    pieces: list[str] = []
+    units = Units()
+    begin = start = 0
+    while begin < len(text):
+        found = _cuttable().search(text, begin + _PIECE_CHARS)
+        end = len(text) if found is None else found.start()
+        piece = _fold_piece(text[begin:end], case_sensitive=case_sensitive)
+        pieces.append(piece.text)
+        if piece.units is not None:
+            units.extend(piece.units, start, begin)
+        start += len(piece.text)
+        begin = end
+        steps.watch()
+    return Folded("".join(pieces), units if units.starts else None)
+
+
+def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
+    composed = normalise("NFC", text)
     folded = composed if case_sensitive else composed.casefold()
+    is_composed = composed is text or composed == text
     # Folding never shortens a character, so equal lengths mean one for one.
-    if len(folded) == len(text) and (composed is text or composed == text):
+    if len(folded) == len(text) and is_composed:
         return Folded(folded)
-    begins: list[int] = []
-    ends = [0]
-    for start, end, character in _units(text):
-        width = len(character if case_sensitive else character.casefold())
-        begins += [start] + [-1] * (width - 1)
-        ends += [-1] * (width - 1) + [end]
-    return Folded(folded, (*begins, len(text)), tuple(ends))
+    units = Units()
+    shift = 0  # what a place in the folded text is ahead of its original
+    irregular = _irregular(composed=is_composed, case_sensitive=case_sensitive)
+    for found in irregular.finditer(text):
+        begin, end = found.span()
+        is_short = end - begin <= _SHORT_STRETCH
+        is_same, widths = (_short_widths if is_short else _widths)(found[0], case_sensitive)
+        start = begin + shift
+        if is_same:
+            for index, width in enumerate(widths, begin):
+                if width > 1:
+                    units.add(start, start + width, index, index + 1)
+                start += width
+        else:  # of several characters each stands for the whole: marks may change places
+            for width in widths:
+                units.add(start, start + width, begin, end)
+                start += width
+        shift = start - end
+    return Folded(folded, units if units.starts else None)
+
+
+def _widths(stretch: str, case_sensitive: bool) -> tuple[bool, tuple[int, ...]]:  # noqa: FBT001  cached below, by place
+    """Return whether a stretch is in NFC, and the folded length of each character of its NFC."""
+    part = normalise("NFC", stretch)
+    widths = (1 if case_sensitive else len(character.casefold()) for character in part)
+    return part == stretch, tuple(widths)
+
+
+_short_widths = lru_cache(maxsize=10_000)(_widths)

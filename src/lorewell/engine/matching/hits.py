@@ -6,20 +6,22 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from lorewell.engine.matching.keys import LiteralKey
-from lorewell.engine.matching.literal import LiteralIndex
+from lorewell.engine.matching.literal import MOST_TOLD, LiteralIndex
 from lorewell.engine.matching.window import Haystack, Place
-from lorewell.engine.matching.words import stands_alone
+from lorewell.engine.steps import Steps
 
-MOST_NOTED = 1_000  # places of one key; those beyond are searched again if anybody asks
+MOST_NOTED = MOST_TOLD  # places of one key; those beyond are searched again if anybody asks
+_FEW = 4  # places of a key; to try them is part of a look
 _NOT_LOOKED = Place(supplied=False, number=-1, span=(0, 0))
 
 
 class Hits:
     """The occurrences of a book's literal keys of one kind (case counts, or not) in a haystack."""
 
-    def __init__(self, index: LiteralIndex, haystack: Haystack) -> None:
+    def __init__(self, index: LiteralIndex, haystack: Haystack, steps: Steps) -> None:
         """Bind an index to a text; nothing is searched yet."""
         self._index = index
+        self._steps = steps
         self.haystack = haystack
         self._searched = 0  # characters of the joined text
         self._segments = 0  # texts of it
@@ -38,10 +40,12 @@ class Hits:
         if self._index.longest_with_newline:
             self._note(self._find_across(), fresh)
         else:
-            for begin, text in self.haystack.segments(self._segments):
-                found = self._index.find_again(text)
-                self._note(((p, begin + start, begin + end) for p, start, end in found), fresh)
-                self._segments += 1
+            begins, texts = self.haystack.segments(self._segments)
+            each = self._index.find_each(texts, self._steps)
+            for begin, found in zip(begins, each, strict=True):
+                if found:
+                    self._note(((p, begin + start, begin + end) for p, start, end in found), fresh)
+            self._segments += len(texts)
         self._found.clear()
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
 
@@ -49,9 +53,9 @@ class Hits:
         """Yield what is new in the joined text: a key with a line break may lie across texts."""
         text = self.haystack.text
         begin = max(0, self._searched - self._index.longest_with_newline)
-        for pattern, start, end in self._index.find(text[begin:] if begin else text):
-            if end + begin > self._searched:
-                yield pattern, start + begin, end + begin
+        after = self._searched - begin
+        for pattern, start, end in self._index.find(text[begin:], self._steps, after=after):
+            yield pattern, start + begin, end + begin
         self._searched = len(text)
 
     def _note(self, found: Iterable[tuple[int, int, int]], fresh: set[int]) -> None:
@@ -76,11 +80,10 @@ class Hits:
 
     def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> Place | None:
         length = self._lengths[key.pattern]
-        text = self.haystack.text
+        if len(starts) > _FEW:
+            self._steps.spend("keys", len(starts))
         for start in self._starts(key.pattern, begin, starts):
-            if key.whole_words and not stands_alone(text, start, start + length):
-                continue
-            place = self.haystack.place(start, start + length)
+            place = self.haystack.place(start, start + length, alone=key.whole_words)
             if place is not None:
                 return place
         return None
@@ -90,8 +93,5 @@ class Hits:
         for at in range(bisect_left(starts, begin), len(starts)):
             yield starts[at]
         if len(starts) == MOST_NOTED:
-            wanted, text = self._index.patterns[pattern], self.haystack.text
-            start = text.find(wanted, max(begin, starts[-1] + 1))
-            while start >= 0:
-                yield start
-                start = text.find(wanted, start + 1)
+            wanted = self._index.patterns[pattern]
+            yield from self.haystack.occurrences(wanted, max(begin, starts[-1] + 1), self._steps)

@@ -1,16 +1,24 @@
-"""What a key is: literal or regex (spec/native.md §8.4)."""
+"""What a key is: literal or regex (docs/rules/native.md §8.4)."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from lorewell.jsregex import Pattern
+from lorewell.engine.steps import Steps
+from lorewell.jsregex import Look, Pattern
 from lorewell.model.text import BLANK
+from lorewell.retrieval.normal import normalise
 
 # A slash inside the pattern must be escaped, that is, follow an odd number of backslashes.
 _REGEX_KEY = re.compile(r"/((?:\\.|[^\\/])+)/([gimsuy]*)", re.DOTALL)
+
+# What a regex costs: so many steps, and one more for so many characters. V8 spends a nanosecond on
+# a character; `RegexGuard` ends what takes longer.
+_STEPS_PER_PATTERN: Final = 10
+_CHARS_PER_STEP: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +58,17 @@ def trim(key: str) -> str:
 
 def fold_key(key: str, *, case_sensitive: bool) -> str:
     """Return the trimmed key as it is compared."""
-    composed = unicodedata.normalize("NFC", key)
+    composed = normalise("NFC", key)
     return composed if case_sensitive else composed.casefold()
+
+
+def count_regexes(looks: Iterable[Look], steps: Steps) -> None:
+    """Count the regexes about to be searched, each for all that its look sees.
+
+    Raises:
+        TooExpensiveError: the limit is exceeded.
+    """
+    for look in looks:
+        patterns = len(look.primary) + len(look.secondary)
+        chars = sum(end - start for start, end in look.parts)
+        steps.spend("regex", patterns * (_STEPS_PER_PATTERN + chars // _CHARS_PER_STEP))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lorewell.engine.matching.fold import Folded
+from lorewell.engine.matching.fold import Folded, Form, folding
+from lorewell.engine.matching.literal import occurrences
+from lorewell.engine.matching.words import stands_alone
+from lorewell.engine.steps import Steps
 
 
 class Place(NamedTuple):
@@ -24,66 +27,92 @@ class Haystack:
     depths. It only ever grows at its end.
     """
 
-    def __init__(
-        self, messages: Sequence[str], *, depth: int, form: Callable[[str], Folded]
-    ) -> None:
+    def __init__(self, messages: Sequence[str], *, depth: int, form: Form, steps: Steps) -> None:
         """Hold the last `depth` messages; their numbers are those in `messages`.
 
         `form` brings each text to the form in which it is searched.
         """
         self._form = form
+        self._steps = steps
         self._first = max(0, len(messages) - depth)
         self._messages = len(messages) - self._first
         self._segments: list[Folded] = []
         self._starts: list[int] = []
-        self.text = ""
+        self._joined = ""
+        self._joined_segments = 0
+        self.length = 0
         self.extend(messages[self._first :])
+
+    @property
+    def text(self) -> str:
+        """The texts, joined. Made when it is asked for: most keys are found in single texts."""
+        fresh = self._segments[self._joined_segments :]
+        if fresh:
+            parts = [self._joined] if self._joined_segments else []
+            self._joined = "\n".join([*parts, *(folded.text for folded in fresh)])
+            self._joined_segments = len(self._segments)
+        return self._joined
 
     def extend(self, texts: Sequence[str]) -> None:
         """Add texts at the end."""
-        parts = [self.text] if self._segments else []
-        at = len(self.text) + 1 if self._segments else 0
+        self._steps.spend("matching", folding(texts))
         for text in texts:
-            folded = self._form(text)
+            folded = self._form(text, self._steps)
+            at = self.length + 1 if self._segments else 0
             self._segments.append(folded)
             self._starts.append(at)
-            parts.append(folded.text)
-            at += len(folded.text) + 1
-        self.text = "\n".join(parts)
+            self.length = at + len(folded.text)
 
-    def segments(self, first: int) -> Iterator[tuple[int, str]]:
-        """Yield where each text from the `first`-th on begins, and the text."""
-        for number in range(first, len(self._starts)):
-            yield self._starts[number], self._segments[number].text
+    def segments(self, first: int) -> tuple[Sequence[int], Sequence[str]]:
+        """Return where each text from the `first`-th on begins, and these texts."""
+        return self._starts[first:], [folded.text for folded in self._segments[first:]]
 
     def is_empty(self, depth: int) -> bool:
         """Return whether an entry that scans `depth` messages has nothing to be searched."""
-        return self.start_of(depth) >= len(self.text)
+        return self.start_of(depth) >= self.length
 
     def start_of(self, depth: int) -> int:
         """Return where the text of an entry that scans `depth` messages begins."""
         segment = max(0, self._messages - depth)
-        return self._starts[segment] if segment < len(self._starts) else len(self.text)
+        return self._starts[segment] if segment < len(self._starts) else self.length
 
-    def place(self, start: int, end: int) -> Place | None:
-        """Return where a hit lies in the original texts, None when it cuts a character of one."""
+    def occurrences(self, wanted: str, begin: int, steps: Steps) -> Iterator[int]:
+        """Yield where a key begins at or after a place, in order."""
+        if "\n" in wanted:
+            yield from occurrences(self.text, wanted, begin, steps)
+            return
+        for at in range(max(0, bisect_right(self._starts, begin) - 1), len(self._starts)):
+            first, text = self._starts[at], self._segments[at].text
+            for start in occurrences(text, wanted, max(0, begin - first), steps):
+                yield first + start
+
+    def place(self, start: int, end: int, *, alone: bool) -> Place | None:
+        """Return where a hit lies in the original texts.
+
+        Args:
+            start: where it starts in the joined text.
+            end: where it ends.
+            alone: whether it counts only where it stands alone.
+
+        Returns:
+            None when it does not count, or cuts a character of a text.
+        """
         starts = self._starts
         first = bisect_right(starts, start) - 1
         low, begin = self._segments[first], starts[first]
         if end <= begin + len(low.text):
+            if alone and not stands_alone(low.text, start - begin, end - begin, self._steps):
+                return None
             span = low.original_span(start - begin, end - begin)
         else:  # a hit with a line break in it: measured from the text that it begins in
+            if alone and not stands_alone(self.text, start, end, self._steps):
+                return None
             last = bisect_right(starts, end) - 1
             head = low.original_span(start - begin, len(low.text))
             tail = self._segments[last].original_span(0, end - starts[last])
-            between = sum(_length(s) + 1 for s in self._segments[first:last])
+            between = sum(s.length + 1 for s in self._segments[first:last])
             span = (head[0], between + tail[1]) if head and tail else None
         if span is None:
             return None
         supplied = first >= self._messages
         return Place(supplied, first - self._messages if supplied else self._first + first, span)
-
-
-def _length(folded: Folded) -> int:
-    """Return the length of the original text."""
-    return len(folded.text) if folded.ends is None else folded.ends[-1]

@@ -1,4 +1,4 @@
-"""Word borders in every script (spec/native.md §8.4, §8.11)."""
+"""Word borders in every script (docs/rules/native.md §8.4, §8.11)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
 
+from lorewell.engine.steps import Steps
 from lorewell.retrieval.scripts import EAST_ASIAN, SOUTH_EAST_ASIAN
 
 NO_SPACE_SCRIPTS = tuple(sorted(EAST_ASIAN + SOUTH_EAST_ASIAN))
 _FIRSTS = tuple(first for first, _ in NO_SPACE_SCRIPTS)
+_MARKS_PER_STEP = 8
 
 
 def in_no_space_script(character: str) -> bool:
@@ -31,24 +33,28 @@ def _word_or_mark(character: str) -> bool | None:
     return is_word_character(character)
 
 
-def _is_word_at(text: str, index: int) -> bool:
+def _is_word_at(text: str, index: int, steps: Steps) -> bool:
+    marks = 0
     while index > 0 and _word_or_mark(text[index]) is None:
         index -= 1
+        marks += 1
+        if marks % _MARKS_PER_STEP == 0:
+            steps.spend("keys")
     return bool(_word_or_mark(text[index]))
 
 
-def stands_alone(text: str, start: int, end: int) -> bool:
+def stands_alone(text: str, start: int, end: int, steps: Steps) -> bool:
     """Return whether no word character of text[start:end] touches one outside of it."""
     # What is outside is asked first: it is mostly a space, which settles the matter.
     if (
         start > 0
         and _word_or_mark(text[start - 1]) is not False
-        and _is_word_at(text, start - 1)
-        and _is_word_at(text, start)
+        and _is_word_at(text, start - 1, steps)
+        and _is_word_at(text, start, steps)
     ):
         return False
     return (
         end >= len(text)
         or _word_or_mark(text[end]) is False
-        or not (_is_word_at(text, end) and _is_word_at(text, end - 1))
+        or not (_is_word_at(text, end, steps) and _is_word_at(text, end - 1, steps))
     )

@@ -1,17 +1,21 @@
-"""Rounds of activation (spec/native.md §8.3, §8.5)."""
+"""Rounds of activation (docs/rules/native.md §8.3, §8.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
 from lorewell.engine.native.eligibility import Filters, Refusal
 from lorewell.engine.native.keywords import Asked, Found, KeywordScan, Texts, search_regexes
 from lorewell.engine.native.recall import Recall
+from lorewell.engine.steps import Steps
 from lorewell.jsregex import RegexGuard
 from lorewell.model import Reason, SelectRequest
+
+_COUNTED_AT_ONCE = 256
 
 
 class Activated(NamedTuple):
@@ -82,6 +86,7 @@ def activate(
     request: SelectRequest,
     result: Activation,
     recall: Recall,
+    steps: Steps,
 ) -> None:
     """Find the entries that take part in this turn.
 
@@ -90,10 +95,11 @@ def activate(
         request: the turn.
         result: where they are put.
         recall: what ranks for the query, nothing under `rules`; who is recalled is settled here.
+        steps: what all of it may cost.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
-    texts = Texts(messages, max(depths), books)
+    texts = Texts(messages, max(depths), books, steps)
     rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
     rounds.begin(recall)
     for number in range(1, request.max_recursion_rounds + 1):
@@ -110,14 +116,20 @@ class _Rounds:
     request: SelectRequest
     result: Activation
     new: list[Activated] = field(default_factory=list)
-    _guard: RegexGuard = field(default_factory=RegexGuard)
+    _guard: RegexGuard = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let a search of regexes end with the request."""
+        self._guard = RegexGuard(watch=self.texts.steps.watch)
 
     def begin(self, recall: Recall) -> None:
         """Activate what the messages, a flag or recall bring in."""
         looks = []
         for number, scan in enumerate(self.scans):
             book, ranked = scan.book, recall.looked_at(number)
-            for index in sorted(scan.advance().union(book.always, book.with_regex, ranked)):
+            indexes = sorted(scan.advance().union(book.always, book.with_regex, ranked))
+            self.texts.steps.spend("keys", len(indexes))
+            for index in indexes:
                 entry = book.entries[index]
                 if self.result.refusal(entry) is None:
                     gated = recall.is_gated(entry)
@@ -125,7 +137,7 @@ class _Rounds:
         search_regexes(self._guard, self.texts, looks)
         gated_looks = {look.entry.full_id: look for look in looks if look.gated}
         recall.admit(lambda full_id: _gate_fault(gated_looks.get(full_id)))
-        for scan, entry, depth, _ in looks:
+        for scan, entry, depth, _ in self._counted(looks):
             found = scan.look(entry, depth)
             why = _first_reason(entry, found, recall)
             if why is None:
@@ -145,20 +157,32 @@ class _Rounds:
         looks = []
         for scan in self.scans:
             # Where nothing new was found, an entry's verdict stays what it was.
-            for index in sorted(scan.advance().union(scan.book.with_regex)):
+            indexes = sorted(scan.advance().union(scan.book.with_regex))
+            self.texts.steps.spend("keys", len(indexes))
+            for index in indexes:
                 entry = scan.book.entries[index]
                 if entry.full_id in self.result.active or entry.spec.exclude_recursion:
                     continue
                 if self.result.refusal(entry) is None:
                     looks.append(Asked(scan, entry, self._depth(entry)))
         search_regexes(self._guard, self.texts, looks)
-        for scan, entry, depth, _ in looks:
+        for scan, entry, depth, _ in self._counted(looks):
             found = scan.look(entry, depth)
             self.result.looked[entry.full_id] = found
             if found.hit:
                 self.new.append(Activated(scan.book, entry, "recursion", number, found))
         self._admit()
         return True
+
+    def _counted(self, looks: Sequence[Asked]) -> Iterable[Asked]:
+        """Return the looks; what they take is counted before, many at a time."""
+        if len(looks) > _COUNTED_AT_ONCE:
+            begins = range(0, len(looks), _COUNTED_AT_ONCE)
+            parts = (looks[begin : begin + _COUNTED_AT_ONCE] for begin in begins)
+            return chain.from_iterable(map(self._counted, parts))
+        work = sum([look.scan.book.looks[look.entry.index] for look in looks])
+        self.texts.steps.spend("keys", work)
+        return looks
 
     def _depth(self, entry: CompiledEntry) -> int:
         own = entry.spec.scan_depth

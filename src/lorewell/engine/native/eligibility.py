@@ -1,4 +1,4 @@
-"""The eight filters an entry must pass, in their order (spec/native.md §8.2)."""
+"""The eight filters an entry must pass, in their order (docs/rules/native.md §8.2)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import NamedTuple
 from lorewell.engine.chance import roll
 from lorewell.engine.compile import CERTAIN
 from lorewell.engine.compiled import CompiledEntry
-from lorewell.engine.conditions import fault, in_state
+from lorewell.engine.conditions import counted, fault, in_state
 from lorewell.engine.native.conditions import holds
 from lorewell.engine.render import Template, substitute
+from lorewell.engine.steps import Steps
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
 from lorewell.model.decision import NO_FACTS
 from lorewell.model.text import is_blank
 
 SELECTABLE_KINDS = frozenset({"lore", "character", "rule"})
+_CHARS_PER_STEP = 500  # of a text that is substituted
 UNDECLARED = PlacementCapabilities(positions=("before_character", "after_character", "at_depth"))
 
 
@@ -29,11 +31,13 @@ class Refusal(NamedTuple):
 class Filters:
     """The filters for one request."""
 
-    def __init__(self, request: SelectRequest) -> None:
+    def __init__(self, request: SelectRequest, steps: Steps) -> None:
         """Take the request's audience, state, seed, variables and places."""
         self._request = request
+        self._steps = steps
+        self._contents: dict[str, str] = {}
         self._places = request.placement_capabilities or UNDECLARED
-        self._table = in_state(request.state)
+        self._table = counted(in_state(request.state), steps)
         self._variables = {str(name): value for name, value in request.template_vars.items()}
 
     def check(self, entry: CompiledEntry) -> Refusal | None:
@@ -49,15 +53,23 @@ class Filters:
             or self._runtime(entry)
             or (self._chance(entry) if spec.probability < CERTAIN else None)
             or (self._template(entry.template) if entry.template else None)
-            or (Refusal("empty_content") if is_blank(self.content(entry)) else None)
+            or (Refusal("empty_content") if self._is_blank(entry) else None)
             or self._placement(entry)
         )
 
     def content(self, entry: CompiledEntry) -> str:
         """Return the entry's text after substitution; its variables must have been checked."""
-        if entry.template is None:
+        template = entry.template
+        if template is None:
             return entry.spec.content
-        return substitute(entry.spec.content, self._variables)
+        made = self._contents.get(entry.full_id)
+        if made is None:
+            length = template.length(self._variables)
+            self._steps.write("macros", length)
+            occurrences = sum(template.counts.values())
+            self._steps.spend("macros", 1 + occurrences // 2 + length // _CHARS_PER_STEP)
+            made = self._contents[entry.full_id] = substitute(entry.spec.content, self._variables)
+        return made
 
     def chance(self, entry: CompiledEntry) -> Facts:
         """Return the roll and what it had to stay below, where chance plays a part."""
@@ -65,8 +77,15 @@ class Filters:
             return NO_FACTS
         return Facts(roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability)
 
+    def _is_blank(self, entry: CompiledEntry) -> bool:
+        if entry.template is not None and entry.template.has_text:
+            return False
+        return is_blank(self.content(entry))
+
     def _conditions(self, entry: CompiledEntry) -> Refusal | None:
         for index, condition in enumerate(entry.spec.conditions):
+            values = condition.value if isinstance(condition.value, list | dict) else ()
+            self._steps.spend("conditions", 1 + len(values))
             if not holds(condition, self._request.state):
                 return Refusal("condition_failed", f"{index}: {condition.path}")
         return None

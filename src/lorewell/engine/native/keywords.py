@@ -1,4 +1,4 @@
-"""Whether an entry's keys and secondary logic hold in a text (spec/native.md §8.4)."""
+"""Whether an entry's keys and secondary logic hold in a text (docs/rules/native.md §8.4)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import NamedTuple, assert_never
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.conditions import Leaf, Word, holds
-from lorewell.engine.matching.fold import Folded, fold_case, keep_case
+from lorewell.engine.matching.fold import fold_case, keep_case, keep_text
 from lorewell.engine.matching.hits import Hits
-from lorewell.engine.matching.keys import Key, RegexKey
+from lorewell.engine.matching.keys import Key, RegexKey, count_regexes
 from lorewell.engine.matching.window import Haystack, Place
-from lorewell.jsregex import Look, Outcome, RegexGuard, Seen
+from lorewell.engine.steps import Steps
+from lorewell.jsregex import Look, Outcome, Parts, RegexGuard, Seen
 from lorewell.model import Reason
 from lorewell.model.entry import Logic
 
@@ -68,16 +69,19 @@ class Texts:
     A form that no key of the books asks for is None.
     """
 
-    def __init__(self, messages: Sequence[str], depth: int, books: Sequence[CompiledBook]) -> None:
+    def __init__(
+        self, messages: Sequence[str], depth: int, books: Sequence[CompiledBook], steps: Steps
+    ) -> None:
         """Hold the last `depth` messages."""
-        self.folded = Haystack(messages, depth=depth, form=fold_case)
+        self.steps = steps
+        self.folded = Haystack(messages, depth=depth, form=fold_case, steps=steps)
         self.exact = (
-            Haystack(messages, depth=depth, form=keep_case)
+            Haystack(messages, depth=depth, form=keep_case, steps=steps)
             if any(book.exact.entries for book in books)
             else None
         )
         self.written = (
-            Haystack(messages, depth=depth, form=Folded)
+            Haystack(messages, depth=depth, form=keep_text, steps=steps)
             if any(book.with_regex for book in books)
             else None
         )
@@ -96,9 +100,10 @@ class KeywordScan:
         """Bind a book to the texts; nothing is searched yet."""
         self.book = book
         self._written = texts.written
+        self._steps = texts.steps
         # Without an exact form no book has a key for it: there is nothing to be found.
-        exact = Hits(book.exact, texts.exact or texts.folded)
-        self._hits = {False: Hits(book.folded, texts.folded), True: exact}
+        exact = Hits(book.exact, texts.exact or texts.folded, texts.steps)
+        self._hits = {False: Hits(book.folded, texts.folded, texts.steps), True: exact}
         self._searched = [each for each in self._hits.values() if each.has_keys]
         self._seen: dict[int, Seen] = {}
 
@@ -106,9 +111,10 @@ class KeywordScan:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
         return set().union(*[hits.advance() for hits in self._searched])
 
-    def question(self, asked: Asked, text: int) -> Look:
-        """Return which regexes a look will need of the entry's text, the `text`-th of a call."""
+    def question(self, asked: Asked, parts: Parts) -> Look:
+        """Return which regexes a look will need of what the entry sees of the written text."""
         entry, depth = asked.entry, asked.depth
+        self._steps.spend("keys", self.book.looks[entry.index])
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         wanted: list[RegexKey] = []
@@ -123,7 +129,7 @@ class KeywordScan:
             found = _weigh(entry.expression, hits, begin).hit
         secondary = [key for key in entry.secondary if isinstance(key, RegexKey)]
         return Look(
-            text=text,
+            parts=parts,
             primary=tuple(key.pattern for key in wanted),
             fallback=found or asked.gated,
             secondary=tuple(key.pattern for key in secondary),
@@ -134,10 +140,13 @@ class KeywordScan:
         self._seen[entry.index] = seen
 
     def look(self, entry: CompiledEntry, depth: int) -> Found:
-        """Return what the entry's keys give in `depth` messages and all supplied texts."""
+        """Return what the entry's keys give in `depth` messages and all supplied texts.
+
+        Its work is counted by the caller, see `looks` of the book.
+        """
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
-        if begin >= len(hits.haystack.text):
+        if begin >= hits.haystack.length:
             return NOTHING
         failures: list[tuple[Outcome, str]] = []
         outcomes = iter(self._seen[entry.index].primary if entry.has_regex else ())
@@ -175,6 +184,7 @@ class KeywordScan:
 
         Regexes must have been asked for as those of a gated entry.
         """
+        self._steps.spend("keys", self.book.looks[entry.index])
         places, failures = self._look_for_secondary(entry, depth)
         failed = _fail(NOTHING, failures)
         if failed.problem is not None:
@@ -188,7 +198,7 @@ class KeywordScan:
         """Return where each secondary key lies, and what became of those that are regexes."""
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
-        if begin >= len(hits.haystack.text):  # nothing was asked of an empty text
+        if begin >= hits.haystack.length:  # nothing was asked of an empty text
             return [None] * len(entry.secondary), []
         places: list[Place | None] = []
         failures: list[tuple[Outcome, str]] = []
@@ -207,7 +217,7 @@ class KeywordScan:
         if outcome.span is None or self._written is None:
             return None
         begin = self._written.start_of(depth)
-        return self._written.place(begin + outcome.span[0], begin + outcome.span[1])
+        return self._written.place(begin + outcome.span[0], begin + outcome.span[1], alone=False)
 
 
 def search_regexes(
@@ -226,14 +236,15 @@ def search_regexes(
         return
     asked: list[Asked] = []
     questions: list[Look] = []
-    begins: dict[int, int] = {}  # entries that scan equally deep share one text
+    text = texts.written.text
     for look in looks:
         if look.entry.has_regex and not texts.written.is_empty(look.depth):
-            text = begins.setdefault(texts.written.start_of(look.depth), len(begins))
             asked.append(look)
-            questions.append(look.scan.question(look, text))
+            parts = ((texts.written.start_of(look.depth), len(text)),)
+            questions.append(look.scan.question(look, parts))
     if questions:
-        answers = guard.search([texts.written.text[begin:] for begin in begins], questions)
+        count_regexes(questions, texts.steps)
+        answers = guard.search(text, questions)
         for look, seen in zip(asked, answers, strict=True):
             look.scan.answer(look.entry, seen)
 

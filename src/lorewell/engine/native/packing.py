@@ -1,4 +1,4 @@
-"""Competition for room: packages, conflicts, budget (spec/native.md §8.7, §8.8)."""
+"""Competition for room: packages, conflicts, budget (docs/rules/native.md §8.7, §8.8)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lorewell.engine.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import Activated, Activation
+from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BudgetExceededError,
     RequiredConflictError,
@@ -66,6 +67,7 @@ class Packing:
     request: SelectRequest
     activation: Activation
     cost: Callable[[CompiledBook, CompiledEntry], int]
+    steps: Steps
     chosen: dict[str, Chosen] = field(default_factory=dict)
     dropped: dict[str, Verdict] = field(default_factory=dict)
     failure: RequiredFailure | None = None
@@ -79,6 +81,7 @@ class Packing:
         if len(root.closure.members) == 1:  # it requires nothing, and is eligible itself
             new, verdict, cost = [root], None, self.cost(book, root)
         else:
+            self.steps.spend("packing", len(root.closure.members))
             members = [book.entries[index] for index in root.closure.members]
             new = [entry for entry in members if entry.full_id not in self.chosen]
             verdict = self._unavailable(candidate)
@@ -198,13 +201,15 @@ def pack(
     activation: Activation,
     ranks: Mapping[str, float],
     cost: Callable[[CompiledBook, CompiledEntry], int],
+    steps: Steps,
 ) -> Packing:
     """Return which activated entries go in, with what they require, and why the others do not.
 
     Stops at the first required entry that can't go in, as `failure`.
     """
-    packing = Packing(request, activation, cost)
+    packing = Packing(request, activation, cost, steps)
     ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
+    steps.spend("packing", len(ordered))
     for candidate in ordered:
         if candidate.entry.full_id in packing.chosen:
             continue  # came with an earlier package

@@ -1,4 +1,4 @@
-"""Hybrid recall: which entries rank for the query (spec/native.md §8.6, §9)."""
+"""Hybrid recall: which entries rank for the query (docs/rules/native.md §8.6, §9)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Refusal
+from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import SelectRequest
 from lorewell.model.decision import Recalled
@@ -167,6 +168,7 @@ def rank(
     request: SelectRequest,
     vectors: VectorScores,
     refusal: Callable[[CompiledEntry], Refusal | None],
+    steps: Steps,
 ) -> Recall:
     """Return the entries that rank for the query; none of them is admitted yet.
 
@@ -177,17 +179,21 @@ def rank(
         request: the turn.
         vectors: of the caller.
         refusal: says which filter an entry fails, None if it is eligible.
+        steps: what it may cost.
 
     Raises:
         ValidationFailedError: a book has another number of entries than similarities.
     """
     similarities = [] if vectors.degraded else [_similarities(book, vectors) for book in books]
-    lists = _Lists(similarities, request.recall_floor, refusal)
+    lists = _Lists(similarities, request.recall_floor, refusal, steps)
 
     def name_of(number: int, place: int) -> str:
         return books[number].entries[place].full_id
 
-    ranking = Ranking([book.lexical() for book in books], request.query)
+    def count(work: int) -> None:
+        steps.spend("recall", work)
+
+    ranking = Ranking([book.lexical() for book in books], request.query, count=count)
     lexical = lists.fill(_entries(books, ranking.best_first(name_of)))
     nearest = _entries(books, nearest_first(similarities, name_of))
     vector = lists.fill((each for each in nearest if each[1].spec.recall), falling=True)
@@ -208,6 +214,7 @@ class _Lists:
     similarities: Sequence[NDArray[float64]]  # of each book; empty where vectors can't be used
     floor: float | None
     refusal: Callable[[CompiledEntry], Refusal | None]
+    steps: Steps
     noted: dict[str, Noted] = field(default_factory=dict)
 
     def fill(
@@ -222,6 +229,7 @@ class _Lists:
         listed: list[str] = []
         came_up = 0
         for number, entry in found:
+            self.steps.spend("recall")
             if self.refusal(entry) is not None:
                 continue
             came_up += 1

@@ -1,10 +1,13 @@
-"""The native policy: which entries of a snapshot go into this turn, and why (spec/native.md §8)."""
+"""The native policy: which entries of a snapshot go into this turn, and why.
+
+Source: docs/rules/native.md §8.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lorewell.engine.compile import cost_of
 from lorewell.engine.compiled import CompiledBook, CompiledEntry
@@ -13,8 +16,9 @@ from lorewell.engine.native.eligibility import Filters
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import NO_FIGURES, Chosen, Figures, Packing, Verdict, pack
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
-from lorewell.engine.render import SEPARATOR, wrap
-from lorewell.engine.tokens import adds_up
+from lorewell.engine.render import SEPARATOR, escaping_chars, wrap
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import CHARS_PER_STEP, adds_up
 from lorewell.errors import (
     BookNotFoundError,
     Fault,
@@ -38,6 +42,7 @@ from lorewell.model.decision import NO_FACTS, Recalled, decision_members
 from lorewell.model.text import canonical_json
 
 POLICY_VERSION = "lorewell-select/1"
+_ROWS_PER_STEP, _TOKENS_PER_STEP = 1, 4
 # The request fields of the first contract (§8.10). Any other field counts in the fingerprint only
 # while it holds something else than its default, so that a later field never changes an old one.
 _FIRST_FIELDS = frozenset(
@@ -65,6 +70,7 @@ def select(
     *,
     vectors: VectorScores = NO_VECTORS,
     limits: SnapshotLimits = SnapshotLimits(),
+    steps: Steps | None = None,
 ) -> SelectResponse:
     """Return the entries that belong into this turn's prompt, and a reason for every entry.
 
@@ -75,12 +81,14 @@ def select(
         vectors: how near the entries are to the query, under the strategy `hybrid`; without them
             the answer ranks by words alone and says so in `degraded`.
         limits: how much the requested books may hold together.
+        steps: what the turn may cost; `Steps()` if not given.
 
     Raises:
         BookNotFoundError, RevisionNotFoundError: the request names a book that is not given.
         SnapshotTooLargeError: the requested books hold more than `limits`.
         SelectionError: a required entry can't go in. `details` name it, and hold the decisions so
             far.
+        TooExpensiveError: the turn needs more than `steps`.
         ValidationFailedError: the books were compiled for different tokenizers, or `vectors` hold
             another number of similarities than a book has entries.
 
@@ -91,16 +99,17 @@ def select(
     >>> [(block.entry_id, block.reason) for block in response.blocks]
     [('lamp', 'keyword')]
     """
+    steps = steps or Steps()
     snapshot = _take_snapshot(books, request, limits)
-    activation = Activation(Filters(request))
+    activation = Activation(Filters(request, steps))
     if request.strategy == "rules":
         vectors, recall = VectorScores(), Recall()
     else:
-        recall = rank(snapshot, request, vectors, activation.refusal)
-    activate(snapshot, request, activation, recall)
-    turn = _Turn(snapshot, request, activation, vectors, recall)
+        recall = rank(snapshot, request, vectors, activation.refusal, steps)
+    activate(snapshot, request, activation, recall, steps)
+    turn = _Turn(snapshot, request, activation, vectors, recall, steps)
     turn.refuse_unplaceable()
-    packing = pack(request, turn.activation, recall.kept, turn.cost)
+    packing = pack(request, turn.activation, recall.kept, turn.cost, steps)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
         raise turn.error(error, failed, message, packing=packing, **details)
@@ -147,13 +156,20 @@ class _Turn:
     activation: Activation
     vectors: VectorScores
     recall: Recall
+    steps: Steps
+    costs: dict[str, int] = field(default_factory=dict)
 
     def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
         """Return the tokens of an eligible entry with this turn's values in it."""
         if entry.cost is not None:
             return entry.cost
-        content = self.activation.filters.content(entry)
-        return cost_of(entry.tag, content, book.counter)
+        cost = self.costs.get(entry.full_id)
+        if cost is None:
+            content = self.activation.filters.content(entry)
+            self.steps.write("escaping", escaping_chars(content))
+            self.steps.spend("tokens", 1 + len(content) // CHARS_PER_STEP)
+            cost = self.costs[entry.full_id] = cost_of(entry.tag, content, book.counter)
+        return cost
 
     def refuse_unplaceable(self) -> None:
         """Raise for the first required entry, in snapshot order, that lacks only its place."""
@@ -176,7 +192,7 @@ class _Turn:
         **details: object,
     ) -> SelectionError:
         """Return the error with the entry's names and what was decided so far."""
-        so_far = packing or Packing(self.request, self.activation, self.cost)
+        so_far = packing or Packing(self.request, self.activation, self.cost, self.steps)
         decided = so_far.chosen.keys() | so_far.dropped.keys()
         decisions = [
             decision_members(decision)
@@ -190,6 +206,7 @@ class _Turn:
     def respond(self, packing: Packing) -> SelectResponse:
         """Return the answer: blocks in print order, the context, and the ledger."""
         blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
+        self.steps.spend("output", len(blocks) + packing.total_tokens // _TOKENS_PER_STEP)
         context = SEPARATOR.join(
             wrap(packing.chosen[block.id].entry.tag, block.content) for block in blocks
         )
@@ -244,7 +261,20 @@ class _Turn:
                 ]
             case "full":
                 wanted = [(book, entry) for book in self.snapshot for entry in book.entries]
+                self._count_ledger()
         return [self._decide(book, entry, packing) for book, entry in wanted]
+
+    def _count_ledger(self) -> None:
+        """Count a row for every entry, and find out first what takes more than a row.
+
+        One kind of work after the other, so that the order of entries has no part in the figures.
+        """
+        unclear = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
+        eligible = [each for each in unclear if self.activation.refusal(each[1]) is None]
+        for book, entry in eligible:
+            self.cost(book, entry)
+        rows = sum(book.entry_count for book in self.snapshot)
+        self.steps.spend("ledger", rows // _ROWS_PER_STEP)
 
     def _decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
         full_id = entry.full_id

@@ -1,6 +1,6 @@
 """The policy `replica`: which entries of the books are active in this turn, and why.
 
-Reads from top to bottom as spec/replica.md §3 does.
+Reads from top to bottom as docs/rules/replica.md §3 does.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lorewell.engine.chance import roll
+from lorewell.engine.conditions import counted, in_table
 from lorewell.engine.replica.checks import Checks, Verdict
 from lorewell.engine.replica.conflicts import Candidate, Outcome, resolve
 from lorewell.engine.replica.entries import CERTAIN
 from lorewell.engine.replica.macros import fill_names
 from lorewell.engine.replica.positions import OUTLET, POSITIONS
 from lorewell.engine.replica.rag import RagScores, rank
-from lorewell.engine.replica.search import Search
+from lorewell.engine.replica.search import Search, Texts
 from lorewell.engine.replica.statistics import count
 from lorewell.engine.replica.world import Lore, World, compile_world
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import (
     NO_REPLICA_FACTS,
     LoadedBook,
@@ -34,6 +36,7 @@ from lorewell.model.replica import (
     Trigger,
 )
 
+_STEPS_PER_ENTRY, _PLACES_PER_STEP, _CHARS_PER_STEP = 4, 10, 50
 NO_SCORES: Final = RagScores(degraded=("vector_disabled",))
 
 
@@ -46,7 +49,11 @@ class Collected(NamedTuple):
 
 
 def activate(
-    books: Mapping[str, World], request: ReplicaRequest, *, scores: RagScores = NO_SCORES
+    books: Mapping[str, World],
+    request: ReplicaRequest,
+    *,
+    scores: RagScores = NO_SCORES,
+    steps: Steps | None = None,
 ) -> ReplicaResponse:
     """Return the active entries of this turn, sorted, with a reason for every entry of the books.
 
@@ -56,8 +63,12 @@ def activate(
         books: compiled books by what the request calls them; those in the request itself win.
         request: the turn.
         scores: how near entries are to the turn, for those that are brought in by likeness.
+        steps: what the turn may cost, books inside the request included; `Steps()` if not given.
 
-    Source: spec/replica.md §3.
+    Raises:
+        TooExpensiveError: the turn needs more than `steps`.
+
+    Source: docs/rules/replica.md §3.
 
     >>> tower = {"uid": "tower", "key": ["灯塔"], "content": "灯塔由哑女看守。"}
     >>> world = compile_world({"name": "雾隐渡", "entries": [tower]}, book_id="b")
@@ -66,16 +77,21 @@ def activate(
     >>> response.entries[0].content, response.decisions[0].facts.keys
     ('灯塔由哑女看守。', ('灯塔',))
     """
+    steps = steps or Steps()
     warnings: list[ReplicaWarning] = []
-    collected = collect(books, request, warnings)
-    turn = _Turn(collected, request, warnings)
+    collected = collect(books, request, warnings, steps)
+    turn = _Turn(collected, request, warnings, steps)
     turn.trigger(scores)
     turn.require()
-    return turn.answer(resolve(sorted(turn.active.values(), key=lambda each: each.place)))
+    active = sorted(turn.active.values(), key=lambda each: each.place)
+    return turn.answer(resolve(active, steps))
 
 
 def collect(
-    books: Mapping[str, World], request: ReplicaRequest, warnings: list[ReplicaWarning]
+    books: Mapping[str, World],
+    request: ReplicaRequest,
+    warnings: list[ReplicaWarning],
+    steps: Steps,
 ) -> tuple[Collected, ...]:
     """Return the books of a turn: the global ones, then the character's, each at its first place.
 
@@ -90,7 +106,7 @@ def collect(
     offset = 0
     for name, source in asked.items():
         if name in request.books:
-            world = compile_world(request.books[name], book_id=name)
+            world = compile_world(request.books[name], book_id=name, steps=steps)
         elif name in books:
             world = books[name]
         else:
@@ -113,18 +129,22 @@ class _Turn:
     collected: Sequence[Collected]
     request: ReplicaRequest
     warnings: list[ReplicaWarning]
+    steps: Steps
     active: dict[int, Candidate] = field(default_factory=dict)
     out: dict[int, ReplicaDecision] = field(default_factory=dict)
 
     def trigger(self, scores: RagScores) -> None:
         """Find the entries of which a trigger fires and whose roll is low enough (§4, §7.1)."""
+        texts = Texts(self.request.mes, self.request.chat_history, self.steps)
+        table = counted(in_table(self.request.dynamic_table_data.current_values), self.steps)
         for book in self.collected:
             world = book.world
-            search = Search(world, self.request.mes, self.request.chat_history)
-            near = rank(world, self.request, scores)
+            search = Search(world, texts)
+            near = rank(world, self.request, scores, self.steps)
             if None in near.values():
                 self._warn_of_vectors(scores)
-            checks = Checks(self.request, search, near)
+            checks = Checks(table, search, near)
+            self.steps.spend("scan", _STEPS_PER_ENTRY * len(search.awake | set(world.alert)))
             for index in sorted(search.awake.union(world.alert)):
                 lore = world.entries[index]
                 if lore.entry.disable:
@@ -184,16 +204,19 @@ class _Turn:
     def require(self) -> None:
         """Bring in what active entries require, or leave those out that can't have it (§7.7)."""
         for book in self.collected:
+            self.steps.spend("packing", 1 + len(self.active) // _PLACES_PER_STEP)
             end = book.offset + len(book.world.entries)
             for place in sorted(p for p in self.active if book.offset <= p < end):
                 root = self.active[place]
                 needs = root.lore.needs
+                self.steps.spend("packing", 1 + len(needs.places))
                 if needs.missing is not None:
                     del self.active[place]
                     self._leave_unmet(book, root, needs.missing)
                     continue
                 for index in needs.places:
                     if book.offset + index not in self.active:
+                        self.steps.spend("packing", len(root.uid) // _CHARS_PER_STEP)
                         facts = ReplicaFacts(required_by=root.uid)
                         self._let_in(book, book.world.entries[index], "dependency", facts)
 
@@ -207,6 +230,8 @@ class _Turn:
 
     def answer(self, outcome: Outcome) -> ReplicaResponse:
         """Return what stays, sorted by position, then order, then place (§3)."""
+        for loss in outcome.lost.values():
+            self.steps.spend("output", 1 + len(loss.winner.uid) // _CHARS_PER_STEP)
         ranked = sorted(
             outcome.kept,
             key=lambda each: (each.lore.entry.position, each.lore.entry.order, each.place),
@@ -239,7 +264,8 @@ class _Turn:
     def _activated(self, candidate: Candidate) -> ReplicaActive:
         entry = candidate.lore.entry
         names = {"char": self.request.char, "user": self.request.user}
-        content, unknown = fill_names(entry.content, names)
+        self.steps.spend("output", _STEPS_PER_ENTRY)
+        content, unknown = fill_names(entry.content, names, self.steps)
         if unknown:
             message = f"It is left as it is: {', '.join(unknown)}."
             warning = ReplicaWarning("macro_unknown", message, candidate.book_id, entry.uid)
@@ -270,6 +296,8 @@ class _Turn:
             return ()
         decided: dict[int, ReplicaDecision] = {}
         if self.request.explain == "full":
+            rows = sum(len(book.world.entries) for book in self.collected)
+            self.steps.spend("ledger", rows)
             decided = {**self._idle(), **self.out, **self._gone(outcome)}
         for each in outcome.kept:
             decided[each.place] = _decision(each, each.trigger, facts=each.facts, active=True)
@@ -289,10 +317,12 @@ class _Turn:
         gone: dict[int, ReplicaDecision] = {}
         for place, loss in outcome.lost.items():
             each = self.active[place]
+            self.steps.spend("ledger", len(loss.winner.uid) // _CHARS_PER_STEP)
             facts = each.facts._replace(winner=loss.winner.uid, label=loss.label)
             gone[place] = _decision(each, "conflict", f"it lost to {loss.winner.uid}", facts)
         for place, missing in outcome.broken.items():
             each = self.active[place]
+            self.steps.spend("ledger", len(missing.uid) // _CHARS_PER_STEP)
             facts = each.facts._replace(missing=missing.uid)
             detail = f"it requires {missing.uid}, which lost its place"
             gone[place] = _decision(each, "dependency_unavailable", detail, facts)

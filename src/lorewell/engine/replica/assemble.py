@@ -1,4 +1,4 @@
-"""Active entries put into a prompt (spec/replica.md §5, §7.4, §7.5)."""
+"""Active entries put into a prompt (docs/rules/replica.md §5, §7.4, §7.5)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lorewell.engine.replica.positions import (
     OUTLET,
     SYSTEM_MESSAGE,
 )
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaActive
 
 ROLES: Final = ("system", "user", "assistant")
@@ -52,21 +53,28 @@ class Assembled(NamedTuple):
     unplaced: tuple[str, ...]
 
 
-def assemble(draft: Draft, entries: Iterable[ReplicaActive]) -> Assembled:
+def assemble(
+    draft: Draft, entries: Iterable[ReplicaActive], *, steps: Steps | None = None
+) -> Assembled:
     """Return the prompt of a turn.
 
     Args:
         draft: the host's own texts; history and user's text are never scanned for markers.
         entries: the active ones, in the order of the answer.
+        steps: what it may cost; `Steps()` if not given.
+
+    Raises:
+        TooExpensiveError: markers make the prompt too long.
     """
+    steps = steps or Steps()
     placed: dict[int, list[ReplicaActive]] = {number: [] for number in range(OUTLET + 1)}
     for entry in entries:
         placed[entry.position].append(entry)
     outlets: dict[str, str] = {}
     for entry in placed[OUTLET]:
         outlets.setdefault(entry.uid, entry.content)
-    character, used_there = fill_outlets(draft.character, outlets)
-    examples, used_here = fill_outlets(draft.examples, outlets)
+    character, used_there = fill_outlets(draft.character, outlets, steps)
+    examples, used_here = fill_outlets(draft.examples, outlets, steps)
     parts = [
         *_texts(placed[BEFORE_CHARACTER]),
         character,

@@ -1,18 +1,18 @@
-"""Which trigger of an entry fires, if one does (spec/replica.md §4, §7.3)."""
+"""Which trigger of an entry fires, if one does (docs/rules/replica.md §4, §7.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple, assert_never
 
-from lorewell.engine.conditions import Comparison, Flaw, Table, in_table, told
+from lorewell.engine.conditions import Comparison, Flaw, Table, told
 from lorewell.engine.conditions.truth import as_text, compare
 from lorewell.engine.replica.rag import Near
 from lorewell.engine.replica.search import Search
 from lorewell.engine.replica.triggers import LogicTrigger
 from lorewell.engine.replica.world import NO_KEY_FOUND, Condition, Lore
 from lorewell.engine.state import Absent
-from lorewell.model.replica import NO_REPLICA_FACTS, ReplicaFacts, ReplicaRequest, Trigger
+from lorewell.model.replica import NO_REPLICA_FACTS, ReplicaFacts, Trigger
 
 
 class Verdict(NamedTuple):
@@ -26,11 +26,9 @@ class Verdict(NamedTuple):
 class Checks:
     """The triggers of the entries of one book in one turn."""
 
-    def __init__(
-        self, request: ReplicaRequest, search: Search, near: Mapping[int, Near | None]
-    ) -> None:
-        """Take what was found of the keys, and what is near."""
-        self._table: Table = in_table(request.dynamic_table_data.current_values)
+    def __init__(self, table: Table, search: Search, near: Mapping[int, Near | None]) -> None:
+        """Take the table, what was found of the keys, and what is near."""
+        self._table = table
         self._search = search
         self._near = near
 
@@ -93,7 +91,7 @@ class Checks:
     def _holds(self, logic: LogicTrigger) -> bool:
         """Return whether one field stands in that relation to a field or value.
 
-        Source: spec/replica.md §7.3: a missing field is false for the negations, too.
+        Source: docs/rules/replica.md §7.3: a missing field is false for the negations, too.
         """
         left = self._table(logic.variable)
         other = logic.other

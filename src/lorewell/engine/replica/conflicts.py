@@ -1,13 +1,19 @@
-"""Who stays where active entries share a label, and who goes with them (spec/replica.md §7.6)."""
+"""Who stays where active entries share a label, and who goes with them.
+
+Source: docs/rules/replica.md §7.6.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lorewell.engine.replica.world import Lore
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts, Source, Trigger
+
+_STEPS_PER_CANDIDATE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ class Outcome:
     orphans: set[int] = field(default_factory=set)
 
 
-def resolve(candidates: Sequence[Candidate]) -> Outcome:
+def resolve(candidates: Sequence[Candidate], steps: Steps) -> Outcome:
     """Return who stays: no two share a label, and all have what they require.
 
     Whoever goes with a loser leaves the labels free, so the contest is held anew without those;
@@ -65,8 +71,10 @@ def resolve(candidates: Sequence[Candidate]) -> Outcome:
     """
     by_place = {each.place: each for each in candidates}
     ranked = sorted(candidates, key=_rank)
+    labels = sum(len(each.lore.entry.group) for each in candidates)
     outcome = Outcome()
     while True:
+        steps.spend("groups", _STEPS_PER_CANDIDATE * len(candidates) + labels // 2)
         standing = [
             each
             for each in ranked

@@ -1,4 +1,4 @@
-"""Entries brought to one form before anything else happens (spec/replica.md §1.3, §2)."""
+"""Entries brought to one form before anything else happens (docs/rules/replica.md §1.3, §2)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[Od
         raw: the entry; it is not changed.
         uid: its name if it has none; see `derived_uid`.
 
-    Source: spec/replica.md §2.
+    Source: docs/rules/replica.md §2.
     """
     odd: list[Odd] = []
     return NormalEntry(
@@ -115,7 +115,7 @@ def from_sillytavern(raw: Mapping[str, Raw], *, uid: str) -> Mapping[str, Raw]:
     Its uid is its name in the map if it has none. What has a trigger or an activation type of its
     own was only put into a map, and its numbers already are the internal ones.
 
-    Source: spec/replica.md §1.2, §6.4.
+    Source: docs/rules/replica.md §1.2, §6.4.
     """
     named = {**raw, "uid": uid} if as_uid(raw.get("uid")) is None else dict(raw)
     if not _INTERNAL.isdisjoint(raw):

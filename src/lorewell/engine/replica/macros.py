@@ -1,23 +1,33 @@
-"""`{{…}}` in texts: names, and entries in the place of a marker (spec/replica.md §7.5)."""
+"""`{{…}}` in texts: names, and entries in the place of a marker (docs/rules/replica.md §7.5)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from lorewell.engine.steps import Steps
+
+_CHARS_PER_STEP: Final = 200
 _MACRO: Final = re.compile(r"\{\{([^{}]*)\}\}")
 _OUTLET: Final = re.compile(r"\{\{outlet::([^{}]*)\}\}")
 
 
-def fill_names(text: str, names: Mapping[str, str | None]) -> tuple[str, tuple[str, ...]]:
+def fill_names(
+    text: str, names: Mapping[str, str | None], steps: Steps
+) -> tuple[str, tuple[str, ...]]:
     """Return the text with its names filled in, and the macros that are left as they are.
 
     Args:
         text: of an entry.
         names: what `{{char}}` and `{{user}}` stand for; None leaves them.
+        steps: what it may cost.
 
-    >>> fill_names("{{ Char }}问{{user}}：{{time}}？", {"char": "哑女", "user": None})
+    Raises:
+        TooExpensiveError: the texts of this turn get too long.
+
+    >>> names = {"char": "哑女", "user": None}
+    >>> fill_names("{{ Char }}问{{user}}：{{time}}？", names, Steps())
     ('哑女问{{user}}：{{time}}？', ('{{user}}', '{{time}}'))
     """
     left: dict[str, None] = {}
@@ -29,10 +39,12 @@ def fill_names(text: str, names: Mapping[str, str | None]) -> tuple[str, tuple[s
             return found[0]
         return value
 
-    return _MACRO.sub(fill, text), tuple(left)
+    return _fill("macros", _MACRO, fill, text, steps), tuple(left)
 
 
-def fill_outlets(text: str, contents: Mapping[str, str]) -> tuple[str, frozenset[str]]:
+def fill_outlets(
+    text: str, contents: Mapping[str, str], steps: Steps
+) -> tuple[str, frozenset[str]]:
     """Return a text of the host with entries in the place of their markers, and which those are.
 
     A marker without an active entry is left empty. What is put in is not looked at again.
@@ -40,8 +52,12 @@ def fill_outlets(text: str, contents: Mapping[str, str]) -> tuple[str, frozenset
     Args:
         text: of the host, never of the user.
         contents: of the active entries with that position, by uid.
+        steps: what it may cost.
 
-    >>> fill_outlets("<{{outlet::a}}|{{outlet::b}}>", {"a": "{{outlet::a}}"})
+    Raises:
+        TooExpensiveError: the texts of this turn get too long.
+
+    >>> fill_outlets("<{{outlet::a}}|{{outlet::b}}>", {"a": "{{outlet::a}}"}, Steps())
     ('<{{outlet::a}}|>', frozenset({'a'}))
     """
     used: set[str] = set()
@@ -52,4 +68,25 @@ def fill_outlets(text: str, contents: Mapping[str, str]) -> tuple[str, frozenset
             used.add(uid)
         return contents.get(uid, "")
 
-    return _OUTLET.sub(fill, text), frozenset(used)
+    return _fill("outlets", _OUTLET, fill, text, steps), frozenset(used)
+
+
+def _fill(
+    kind: str,
+    macro: re.Pattern[str],
+    fill: Callable[[re.Match[str]], str],
+    text: str,
+    steps: Steps,
+) -> str:
+    """Return the text with its macros filled; how long it gets is counted first."""
+    count, length = 0, len(text)
+    steps.spend("macros", 1 + length // _CHARS_PER_STEP)
+    for found in macro.finditer(text):
+        count += 1
+        length += len(fill(found)) - len(found[0])
+        steps.spend("macros")
+    if not count:
+        return text
+    steps.write(kind, length)
+    steps.spend("macros", length // _CHARS_PER_STEP)
+    return macro.sub(fill, text)

@@ -1,4 +1,7 @@
-"""The eight positions of an entry, and how other programs call them (spec/replica.md §5, §6.4)."""
+"""The eight positions of an entry, and how other programs call them.
+
+Source: docs/rules/replica.md §5, §6.4.
+"""
 
 from __future__ import annotations
 

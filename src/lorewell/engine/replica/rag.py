@@ -1,4 +1,7 @@
-"""The trigger by likeness (spec/replica.md §7.2). Whoever has vectors brings similarities along."""
+"""The trigger by likeness. Whoever has vectors brings similarities along.
+
+Source: docs/rules/replica.md §7.2.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import Final, NamedTuple
 
 from lorewell.engine.replica.triggers import RagTrigger
 from lorewell.engine.replica.world import World
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts, ReplicaRequest
 
 _MESSAGE: Final = "{{message}}"
+_STEPS_PER_ENTRY, _CHARS_PER_STEP = 4, 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,28 +42,50 @@ class Near(NamedTuple):
     detail: str
 
 
-def query_of(trigger: RagTrigger, request: ReplicaRequest) -> str:
-    """Return what is looked for: the user's text, put into the entry's own template if it has one.
+class _Queries:
+    """What is looked for in one turn: the user's text, put into an entry's template if it has one.
 
-    >>> query_of(RagTrigger(query_template="关于{{message}}"), ReplicaRequest(mes="灯塔"))
-    '关于灯塔'
+    Each template is filled once.
     """
-    if trigger.query_template is None:
-        return request.mes
-    return trigger.query_template.replace(_MESSAGE, request.mes)
+
+    def __init__(self, mes: str, steps: Steps) -> None:
+        self._mes = mes
+        self._steps = steps
+        self._filled: dict[str, str] = {}
+
+    def of(self, trigger: RagTrigger) -> str:
+        template = trigger.query_template
+        if template is None:
+            return self._mes
+        if template not in self._filled:
+            places = template.count(_MESSAGE)
+            length = len(template) + places * (len(self._mes) - len(_MESSAGE))
+            self._steps.write("queries", length)
+            self._steps.spend("recall", 1 + length // _CHARS_PER_STEP)
+            self._filled[template] = template.replace(_MESSAGE, self._mes)
+        return self._filled[template]
 
 
-def rag_queries(worlds: Iterable[World], request: ReplicaRequest) -> dict[str, tuple[str, ...]]:
+def rag_queries(
+    worlds: Iterable[World], request: ReplicaRequest, *, steps: Steps | None = None
+) -> dict[str, tuple[str, ...]]:
     """Return by book id the queries that similarities are asked for, each once.
 
     Books that ask for none are not there.
+
+    Args:
+        worlds: the books of the turn.
+        request: the turn.
+        steps: what it may cost; `Steps()` if not given.
+
+    Raises:
+        TooExpensiveError: the queries get too long.
     """
+    filled = _Queries(request.mes, steps or Steps())
     asked = {
         world.book_id: tuple(
             dict.fromkeys(
-                query_of(lore.triggers.rag, request)
-                for lore in world.rag
-                if lore.triggers.rag is not None
+                filled.of(lore.triggers.rag) for lore in world.rag if lore.triggers.rag is not None
             )
         )
         for world in worlds
@@ -66,11 +93,15 @@ def rag_queries(worlds: Iterable[World], request: ReplicaRequest) -> dict[str, t
     return {book_id: queries for book_id, queries in asked.items() if queries}
 
 
-def rank(world: World, request: ReplicaRequest, scores: RagScores) -> dict[int, Near | None]:
+def rank(
+    world: World, request: ReplicaRequest, scores: RagScores, steps: Steps
+) -> dict[int, Near | None]:
     """Return by index how near each entry with this trigger is; None for those without a vector.
 
     Ties are ranked by uid.
     """
+    filled = _Queries(request.mes, steps)
+    steps.spend("recall", _STEPS_PER_ENTRY * len(world.rag))
     near: dict[int, tuple[float, RagTrigger]] = {}
     found: dict[int, Near | None] = {}
     for lore in world.rag:
@@ -78,7 +109,7 @@ def rank(world: World, request: ReplicaRequest, scores: RagScores) -> dict[int, 
         if trigger is None:
             continue
         found[lore.index] = None
-        known = scores.similarities.get((world.book_id, query_of(trigger, request)), ())
+        known = scores.similarities.get((world.book_id, filled.of(trigger)), ())
         if lore.index < len(known):
             similarity = float(known[lore.index])
             if not math.isnan(similarity):

@@ -1,18 +1,22 @@
-"""Where the keys of a book stand in the texts of a turn (spec/replica.md §4.2)."""
+"""Where the keys of a book stand in the texts of a turn (docs/rules/replica.md §4.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from lorewell.engine.matching.fold import fold_case, keep_case
+from lorewell.engine.matching.fold import Folded, fold_case, folding, keep_case
 from lorewell.engine.matching.keys import LiteralKey
+from lorewell.engine.matching.literal import MOST_TOLD, occurrences
 from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.replica.triggers import KeywordTrigger
 from lorewell.engine.replica.world import Lore, World
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts
 
 Span = tuple[int, int]
+_COUNTED_AT_ONCE, _TRIES_AT_ONCE = 200, 8  # keys; tries, of which fewer are part of looking
 _FOUND_IN: dict[tuple[bool, bool], Literal["user", "history", "both"]] = {
     (True, False): "user",
     (False, True): "history",
@@ -37,6 +41,25 @@ class _Seen:
         self.history: tuple[int, Span] | None = None
 
 
+class Texts:
+    """The texts of one turn, each brought to the forms for comparison once, for all books."""
+
+    def __init__(self, mes: str, history: Sequence[str], steps: Steps) -> None:
+        """Take the user's text and the history; nothing is done to them yet."""
+        self._texts = (mes, *history)
+        self._forms: dict[bool, list[Folded]] = {}
+        self.steps = steps
+
+    def in_form(self, *, case: bool) -> Iterator[tuple[int | None, Folded]]:
+        """Yield each text with its place in the history; the user's comes first and has none."""
+        if case not in self._forms:
+            form = keep_case if case else fold_case
+            self.steps.spend("matching", folding(self._texts))
+            self._forms[case] = [form(text, self.steps) for text in self._texts]
+        for place, folded in enumerate(self._forms[case], -1):
+            yield (None if place < 0 else place), folded
+
+
 class Search:
     """The keys of one book in the texts of one turn: one pass over each text.
 
@@ -44,40 +67,59 @@ class Search:
         awake: indexes of the entries of which a key was found somewhere, whole word or not.
     """
 
-    def __init__(self, world: World, mes: str, history: Sequence[str]) -> None:
+    def __init__(self, world: World, texts: Texts) -> None:
         """Search all of it."""
         self._world = world
+        self._steps = texts.steps
         # By whether case counts, then by whether the key stands alone.
         self._seen: tuple[tuple[dict[int, _Seen], dict[int, _Seen]], ...] = (({}, {}), ({}, {}))
         self.awake: set[int] = set()
         for case in (False, True):
             if world.literals[case].patterns:
-                self._look(mes, None, case=case)
-                for number, text in enumerate(history):
-                    self._look(text, number, case=case)
+                for number, form in texts.in_form(case=case):
+                    self._look(form, number, case=case)
                 for pattern in self._seen[case][False]:
                     self.awake.update(world.literals[case].entries[pattern])
 
-    def _look(self, text: str, number: int | None, *, case: bool) -> None:
-        form = keep_case(text) if case else fold_case(text)
-        asked_alone = self._world.alone[case]
+    def _look(self, form: Folded, number: int | None, *, case: bool) -> None:
+        index = self._world.literals[case]
         anywhere, alone = self._seen[case]
-        settled: set[int] = set()  # of each key only the first place in a text counts
-        for pattern, start, end in self._world.literals[case].find_again(form.text):
-            if pattern in settled:
-                continue
+        places: dict[int, list[int]] = {}
+        for pattern, start, _ in index.find_again(form.text, self._steps):
+            places.setdefault(pattern, []).append(start)
+        for count, (pattern, starts) in enumerate(places.items()):
+            if count % _COUNTED_AT_ONCE == 0:
+                self._steps.spend("keys", min(_COUNTED_AT_ONCE, len(places) - count))
+            wanted = index.patterns[pattern]
+            if _may_note(anywhere.get(pattern), number):
+                span = self._first(form, wanted, starts, alone=False)
+                if span is not None:
+                    _note(anywhere, pattern, number, span)
+            is_asked = pattern in self._world.alone[case]
+            if is_asked and _may_note(alone.get(pattern), number):
+                span = self._first(form, wanted, starts, alone=True)
+                if span is not None:
+                    _note(alone, pattern, number, span)
+
+    def _first(
+        self, form: Folded, wanted: str, starts: Sequence[int], *, alone: bool
+    ) -> Span | None:
+        """Return the first place of a key that cuts no character, and stands alone if it must."""
+        rest: Iterable[int] = ()
+        if len(starts) == MOST_TOLD:
+            rest = occurrences(form.text, wanted, starts[-1] + 1, self._steps)
+        for tries, start in enumerate(chain(starts, rest), 1):
+            if tries % _TRIES_AT_ONCE == 0:
+                self._steps.spend("keys", _TRIES_AT_ONCE)
+            end = start + len(wanted)
             span = form.original_span(start, end)
-            if span is None:
-                continue
-            _note(anywhere, pattern, number, span)
-            if pattern not in asked_alone:
-                settled.add(pattern)
-            elif stands_alone(form.text, start, end):
-                _note(alone, pattern, number, span)
-                settled.add(pattern)
+            if span and (not alone or stands_alone(form.text, start, end, self._steps)):
+                return span
+        return None
 
     def look(self, lore: Lore) -> Found | None:
         """Return what the keys of an entry gave; None if none was found."""
+        self._steps.spend("keys", 1 + len(lore.primary) + len(lore.secondary))
         keyword = lore.triggers.keyword or KeywordTrigger()
         seen = self._seen[keyword.case_sensitive][keyword.whole_words]
         found = [(key, seen[key.pattern]) for key in lore.primary if key.pattern in seen]
@@ -93,6 +135,11 @@ class Search:
             span=span,
         )
         return Found(facts, _fault(keyword.logic, lore.secondary, seen))
+
+
+def _may_note(seen: _Seen | None, number: int | None) -> bool:
+    """Return whether a place in a text can be of use: of the history only the first counts."""
+    return seen is None or (seen.user if number is None else seen.history) is None
 
 
 def _note(seen: dict[int, _Seen], pattern: int, number: int | None, span: Span) -> None:

@@ -1,4 +1,4 @@
-"""What a turn activated, counted, and as lines of a log (spec/replica.md §6.1)."""
+"""What a turn activated, counted, and as lines of a log (docs/rules/replica.md §6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What can make an entry active, in its newer and its older form (spec/replica.md §1.4, §1.5)."""
+"""What can make an entry active, in its newer and its older form.
+
+Source: docs/rules/replica.md §1.4, §1.5.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ LogicOperator = Literal["equals", "not_equals", "contains", "not_contains", "gre
 _LOGIC_OPERATORS: Final = frozenset(
     {"equals", "not_equals", "contains", "not_contains", "greater", "less"}
 )
-# The words of the program's editor (spec/formats.md §12).
+# The words of the program's editor (docs/rules/formats.md §12).
 _OPERATOR_WORDS: Final = {
     "等于": "=",
     "大于": ">",
@@ -82,7 +85,7 @@ class _BrokenError(Exception):
 def derive_config(raw: Mapping[str, Raw]) -> dict[str, Raw]:
     """Return the `trigger_config` of an entry that has none.
 
-    Source: spec/replica.md §1.4, §1.5.
+    Source: docs/rules/replica.md §1.4, §1.5.
     """
     kind = raw.get("activationType")
     constant = kind == "permanent" or as_flag(raw.get("constant"))

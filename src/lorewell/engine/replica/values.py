@@ -1,4 +1,4 @@
-"""Values of a foreign file, read without ever failing (spec/replica.md §2)."""
+"""Values of a foreign file, read without ever failing (docs/rules/replica.md §2)."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from lorewell.engine.replica.entries import (
 )
 from lorewell.engine.replica.triggers import MAX_CONDITIONS, Triggers, read_triggers
 from lorewell.engine.replica.values import Raw
+from lorewell.engine.steps import Steps
 from lorewell.model.replica import (
     ReplicaDecision,
     ReplicaReason,
@@ -24,6 +25,7 @@ from lorewell.model.replica import (
     WarningCode,
 )
 
+_STEPS_PER_ENTRY, _CHARS_PER_STEP = 60, 10
 MAX_PACKAGE: Final = 50  # dependencies of one entry, §7.7
 NO_KEY_FOUND: Final = "keyword: no key was found"
 
@@ -100,15 +102,19 @@ class World:
     flaw: str | None = None
 
 
-def compile_world(document: Raw, *, book_id: str) -> World:
+def compile_world(document: Raw, *, book_id: str, steps: Steps | None = None) -> World:
     """Return a book ready for a turn; it is not changed.
 
     Args:
         document: its file as JSON; entries are a list in the internal form, or a map in that of
             SillyTavern.
         book_id: what requests call it.
+        steps: what it may cost, of a book that comes with a request; a stored one has no limit.
 
-    Source: spec/replica.md §1.2, §2.
+    Raises:
+        TooExpensiveError: it needs more than `steps`.
+
+    Source: docs/rules/replica.md §1.2, §2.
 
     >>> tower = {"uid": 7, "key": ["灯塔"], "content": "灯塔由哑女看守。"}
     >>> world = compile_world({"name": "雾隐渡", "entries": [tower]}, book_id="b")
@@ -122,8 +128,8 @@ def compile_world(document: Raw, *, book_id: str) -> World:
         name, flaw = given if isinstance(given, str) else book_id, "it has no entries"
         listed = document.get("entries")
     if not isinstance(listed, list | Mapping):
-        return _Compiler(book_id).world(name, flaw)
-    compiler = _Compiler(book_id)
+        return _Compiler(book_id, steps).world(name, flaw)
+    compiler = _Compiler(book_id, steps)
     for place, raw in enumerate(_in_order(listed)):
         compiler.add(place, raw)
     return compiler.world(name, None)
@@ -141,8 +147,9 @@ def _in_order(listed: Sequence[Raw] | Mapping[str, Raw]) -> Iterator[Raw]:
 class _Compiler:
     """Collects the entries and keys of a book."""
 
-    def __init__(self, book_id: str) -> None:
+    def __init__(self, book_id: str, steps: Steps | None) -> None:
         self._book_id = book_id
+        self._steps = steps
         self._warnings: list[ReplicaWarning] = []
         self._normal: list[NormalEntry] = []
         self._patterns: tuple[dict[str, int], dict[str, int]] = ({}, {})
@@ -151,6 +158,8 @@ class _Compiler:
 
     def add(self, place: int, raw: Raw) -> None:
         """Take in one entry."""
+        if self._steps is not None:
+            self._steps.spend("compile", _STEPS_PER_ENTRY)
         if not isinstance(raw, Mapping):
             self._warn("entry_broken", f"Entry {place} is no object: it is left out.", None)
             return
@@ -224,6 +233,8 @@ class _Compiler:
     ) -> tuple[LiteralKey, ...]:
         patterns, waking = self._patterns[case], self._wakes[case]
         parsed = []
+        if self._steps is not None:
+            self._steps.spend("compile", sum(1 + len(key) // _CHARS_PER_STEP for key in keys))
         for key in keys:
             folded = fold_key(trim(key), case_sensitive=case)
             if not folded:
@@ -259,7 +270,7 @@ class _Compiler:
 def close_needs(entries: Sequence[NormalEntry]) -> list[Needs]:
     """Return what each entry requires, with all that those require. Circles do no harm.
 
-    Source: spec/replica.md §7.7.
+    Source: docs/rules/replica.md §7.7.
     """
     places: dict[str, int] = {}
     for index, entry in enumerate(entries):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from lorewell.engine.sillytavern.budget import Tally
 from lorewell.engine.sillytavern.forced import queue
@@ -14,6 +15,7 @@ from lorewell.engine.sillytavern.output import Output
 from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import EntryList, Library
 from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter, counter as token_counter
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import (
@@ -24,9 +26,16 @@ from lorewell.model.activated import (
     Verdict,
 )
 
+_STEPS_PER_ACTIVE: Final = 4
+_CHARS_PER_STEP, _EVENTS_PER_STEP = 1_000, 4
+
 
 def activate(
-    library: Library, request: SillyTavernRequest, *, counter: TokenCounter | None = None
+    library: Library,
+    request: SillyTavernRequest,
+    *,
+    counter: TokenCounter | None = None,
+    steps: Steps | None = None,
 ) -> SillyTavernResponse:
     """Return what SillyTavern 1.18.0 does with these books in this turn.
 
@@ -34,24 +43,36 @@ def activate(
         library: the books that the request names, each with what it is bound to.
         request: the turn; its `books` were resolved into the library.
         counter: counts tokens; `cl100k_base` if not given.
+        steps: what the turn may cost; `Steps()` if not given.
 
     Raises:
+        TooExpensiveError: the turn needs more than `steps`.
         ValidationFailedError: the request's draws are used up before the scan ends.
 
-    Source: spec/sillytavern.md §8.
+    Source: docs/rules/sillytavern.md §8.
     """
     counter = counter or token_counter()
+    steps = steps or Steps()
     known = library.counts_of(counter)
-    tally = Tally(counter, request.message_tokens, known=known)
-    ledger = Ledger(kept=request.explain == "full")
+    tally = Tally(counter, request.message_tokens, steps, known=known)
+    ledger = Ledger(steps, kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
     if not request.dry_run:
-        timed.check(ledger)
+        timed.check(ledger, steps)
     forced = queue(request.forced, entries)
-    scan = Scan(entries, request, timed=timed, forced=forced, tally=tally, ledger=ledger)
+    scan = Scan(
+        entries,
+        request,
+        timed=timed,
+        forced=forced,
+        tally=tally,
+        ledger=ledger,
+    )
     if entries.entries:
         scan.run()
+    chars = sum(len(item.content) for item in scan.active.values())
+    steps.spend("output", _STEPS_PER_ACTIVE * len(scan.active) + chars // _CHARS_PER_STEP)
     output = Output.of(scan.active.values(), ledger)
     if not request.dry_run:
         timed.set(item.lore for item in scan.active.values())
@@ -80,12 +101,13 @@ def activate(
         draws_used=scan.draws.used,
         loops=tuple(ledger.loops),
         events=tuple(ledger.events),
-        verdicts=_verdicts(entries, scan, ledger) if ledger.kept else (),
+        verdicts=_verdicts(entries, scan, ledger, steps) if ledger.kept else (),
     )
 
 
-def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger) -> tuple[Verdict, ...]:
+def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger, steps: Steps) -> tuple[Verdict, ...]:
     """Return the verdict on every entry, in the order of the list."""
+    steps.spend("ledger", len(entries.entries) + len(ledger.events) // _EVENTS_PER_STEP)
     verdicts = list(entries.idle())
     told: dict[str, tuple[bool, EventKind, int]]
     told = {name: (False, event.kind, event.loop) for name, event in ledger.last_words().items()}

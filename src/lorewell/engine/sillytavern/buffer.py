@@ -1,24 +1,29 @@
-"""The texts that are scanned, and which of them an entry sees (spec §6)."""
+"""The texts that are scanned, and which of them an entry sees (docs/rules/sillytavern.md §6)."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final, NamedTuple, get_args
 
 from lorewell.engine.sillytavern.javascript import SURROGATE, WHITESPACE, in_object_order, trim
 from lorewell.engine.sillytavern.keys import MARKER
 from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.macros import Macros
-from lorewell.jsregex import Outcome, Pattern
+from lorewell.engine.steps import Steps
+from lorewell.jsregex import Outcome, Parts, Pattern
 from lorewell.model.activate import ScanTexts, SillyTavernRequest
 from lorewell.model.activated import Hit, HitIn
 
 MAX_DEPTH: Final = 1_000
-_JOINT = "\n" + MARKER
+GROWING: Final = "\u0130"  # the one character that is two in lower case
+_CHARS_PER_STEP, _SEGMENTS_PER_STEP = 200, 2
+_JOINT: Final = "\n" + MARKER
+_MAX_JOINED_SIZE: Final = 4_000_000  # of all joined texts that are kept
 _KINDS: tuple[HitIn, ...] = get_args(HitIn)[1:-2]
 
 
@@ -52,23 +57,27 @@ class Segment:
         """The same in lower case."""
         return self.exact.lower()
 
+    @cached_property
+    def _grown(self) -> tuple[int, ...]:
+        """Where in the lower case each character begins that is two of it, in order."""
+        if len(self.folded) == len(self.text):
+            return ()
+        places = (at for at, character in enumerate(self.text) if character == GROWING)
+        return tuple(at + before for before, at in enumerate(places))
+
+    def _unfolded(self, place: int) -> int:
+        """Return the place in the text that a place in its lower case stands for."""
+        before = bisect_left(self._grown, place)
+        is_inside = before > 0 and self._grown[before - 1] == place - 1
+        return place - before + is_inside
+
     def hit(self, start: int, end: int, *, folded: bool = False) -> Hit:
         """Return a span of this text, or of its lower case, as the ledger has it."""
-        if folded and len(self.folded) != len(self.text):
-            start, end = _unfolded(self.text, start), _unfolded(self.text, end)
+        if folded and self._grown:
+            start, end = self._unfolded(start), self._unfolded(end)
         at = bisect_right(self.wakers, start, key=lambda waker: waker[0]) - 1
         woken_by = self.wakers[at][1] if self.wakers else None
         return Hit(self.kind, self.number, (start + self.offset, end + self.offset), woken_by)
-
-
-def _unfolded(text: str, place: int) -> int:
-    """Return the place in a text that a place in its lower case stands for."""
-    folded = 0
-    for index, character in enumerate(text):
-        if folded >= place:
-            return index
-        folded += len(character.lower())
-    return len(text)
 
 
 class View(NamedTuple):
@@ -89,34 +98,87 @@ class View(NamedTuple):
         return self.recursion or segment.kind != "recursion"
 
 
-@dataclass(slots=True)
+class _Written:
+    """All texts of a scan as one: what stands beside the chat, the messages, the recursion.
+
+    Attributes:
+        depth: how many messages it holds at most.
+        recursion: how many texts of recursion it holds.
+    """
+
+    def __init__(self, buffer: Buffer, depth: int) -> None:
+        """Join the texts."""
+        self.depth = depth
+        self.recursion = len(buffer.recursion)
+        self._others = buffer.others
+        texts = [segment.text for segment in buffer.messages[:depth]]
+        others, recursion = (
+            "".join(_JOINT + segment.text for segment in segments)
+            for segments in (buffer.others, buffer.recursion)
+        )
+        front = others + MARKER
+        self.text = front + _JOINT.join(texts) + recursion
+        # Where each message ends; before the first stands a marker alone, not a joint.
+        lengths = (len(_JOINT) + len(text) for text in texts)
+        self._ends = [*accumulate(lengths, initial=len(front) - len(_JOINT))]
+        self._ends[0] = len(front)
+        self._begin = len(others)
+
+    def parts(self, view: View) -> Parts:
+        """Return which parts a view of at least one message shows: as `Joined` has them."""
+        parts = [(self._begin, self._ends[min(view.depth, len(self._ends) - 1)])]
+        at = 0
+        for segment in self._others:
+            end = at + len(_JOINT) + len(segment.text)
+            if view.shows(segment):
+                parts.append((at, end))
+            at = end
+        if view.recursion:
+            parts.append((self._ends[-1], len(self.text)))
+        return tuple(parts)
+
+
 class Joined:
     """All that an entry sees as the one text that SillyTavern searches.
 
     Attributes:
-        starts: where each of the segments begins in it.
-        outcomes: what regexes have given in it.
+        segments: the texts, in order.
+        size: its characters, and one for each of its texts.
     """
 
-    text: str
-    segments: list[Segment]
-    starts: list[int]
-    outcomes: dict[Pattern, Outcome] = field(default_factory=dict)
-    _folded: str | None = None
+    def __init__(self, view: View, buffer: Buffer) -> None:
+        """Find the texts; they are joined when asked for."""
+        others = filter(view.shows, [*buffer.others, *buffer.recursion])
+        self._has_messages = view.depth > 0 and bool(buffer.messages)
+        self.segments = [*buffer.messages[: view.depth], *others]
+        self._is_there = view.depth > 0
+        # The text of no messages is empty, and is there.
+        at = len(MARKER) if self._has_messages else len(MARKER) + len(_JOINT)
+        self._starts: list[int] = []
+        for segment in self.segments:
+            self._starts.append(at)
+            at += len(segment.text) + len(_JOINT)
+        self.size = at + len(self.segments)
 
-    @property
+    @cached_property
+    def text(self) -> str:
+        """The text as it is; without any depth there is none."""
+        texts = [segment.text for segment in self.segments]
+        if not self._has_messages:
+            texts.insert(0, "")
+        return MARKER + _JOINT.join(texts) if self._is_there else ""
+
+    @cached_property
     def folded(self) -> str:
         """The text in lower case."""
-        if self._folded is None:
-            self._folded = self.text.lower()
-        return self._folded
+        return self.text.lower()
 
     def hit(self, start: int, end: int) -> Hit | None:
         """Return where a span lies, None if there is no text; it may begin on a marker."""
         if not self.segments:
             return None
-        at = max(0, bisect_right(self.starts, start) - 1)
-        segment, begin = self.segments[at], self.starts[at]
+        at = max(0, bisect_right(self._starts, start) - 1)
+        segment, begin = self.segments[at], self._starts[at]
         low, high = (min(max(place - begin, 0), len(segment.text)) for place in (start, end))
         return segment.hit(low, high)
 
@@ -124,8 +186,12 @@ class Joined:
 class Buffer:
     """The texts of one scan; recursion adds to them, and each step of depth lets more be seen."""
 
-    def __init__(self, request: SillyTavernRequest, macros: Macros) -> None:
+    def __init__(self, request: SillyTavernRequest, macros: Macros, steps: Steps) -> None:
         """Take the texts of a request, the prompts with their macros expanded."""
+        self._steps = steps
+        newest = request.chat[-MAX_DEPTH:]
+        chars = sum(len(line.content) for line in newest)
+        steps.spend("scan", 1 + len(newest) + chars // _CHARS_PER_STEP)
         self._default_depth = request.settings.world_info_depth
         self._skew = 0
         self.messages = _messages(request)
@@ -133,6 +199,9 @@ class Buffer:
         self.recursion: list[Segment] = []
         self._present = sum(segment.source for segment in self.others)
         self._joined: dict[View, Joined] = {}
+        self._size = 0
+        self._outcomes: dict[View, dict[Pattern, Outcome]] = {}
+        self._written: _Written | None = None
 
     @property
     def depth(self) -> int:
@@ -141,7 +210,7 @@ class Buffer:
 
     def deepen(self) -> None:
         """Let one more message be seen by default; texts of the depth so far are of no more use."""
-        self._joined = {view: it for view, it in self._joined.items() if view.depth < self.depth}
+        self._forget(lambda view: view.depth == self.depth)
         self._skew += 1
 
     def view(self, lore: Lore, *, recursion: bool) -> View:
@@ -162,28 +231,47 @@ class Buffer:
         self.recursion.append(
             Segment(kind="recursion", number=loop, text=text, wakers=tuple(wakers))
         )
-        self._joined = {view: it for view, it in self._joined.items() if not view.recursion}
+        self._forget(lambda view: view.recursion)
+
+    def _forget(self, useless: Callable[[View], bool]) -> None:
+        for known in (self._joined, self._outcomes):
+            for view in [view for view in known if useless(view)]:
+                del known[view]
+        self._size = sum(joined.size for joined in self._joined.values())
 
     def joined(self, view: View) -> Joined:
-        """Return all that a view shows, as one text."""
+        """Return all that a view shows, as one text; the texts asked for last are kept."""
         if view not in self._joined:
-            self._joined[view] = self._join(view)
+            joined = Joined(view, self)
+            self._count(joined.segments, joined.size)
+            self._size += joined.size
+            while self._joined and self._size > _MAX_JOINED_SIZE:
+                self._size -= self._joined.pop(next(iter(self._joined))).size
+            self._joined[view] = joined
         return self._joined[view]
 
-    def _join(self, view: View) -> Joined:
-        if not view.depth:
-            return Joined("", [], [])
-        messages = self.messages[: view.depth]
-        segments = [*messages, *filter(view.shows, [*self.others, *self.recursion])]
-        starts, at = [], len(MARKER)
-        if not messages:  # the text of no messages is empty, and is there
-            at += len(_JOINT)
-        for segment in segments:
-            starts.append(at)
-            at += len(segment.text) + len(_JOINT)
-        texts = [segment.text for segment in segments]
-        text = MARKER + _JOINT.join(texts if messages else ["", *texts])
-        return Joined(text, segments, starts)
+    def _count(self, segments: Sequence[Segment], chars: int) -> None:
+        """Count what it costs to join texts."""
+        cost = 1 + len(segments) // _SEGMENTS_PER_STEP + chars // _CHARS_PER_STEP
+        self._steps.spend("scan", cost)
+
+    def outcomes(self, view: View) -> dict[Pattern, Outcome]:
+        """Return what regexes have given in what a view shows; to be added to."""
+        return self._outcomes.setdefault(view, {})
+
+    def written(self, views: Iterable[View]) -> tuple[str, dict[View, Parts]]:
+        """Return one text with all that the views show, and the parts of it that each shows.
+
+        From one call to the next it grows at its end, as long as only recursion adds to it.
+        """
+        views = set(views)
+        depth = max(view.depth for view in views)
+        written = self._written
+        if written is None or written.depth < depth or written.recursion != len(self.recursion):
+            depth = max(depth, written.depth if written else 0)
+            written = self._written = _Written(self, depth)
+            self._count([*self.messages[:depth], *self.others, *self.recursion], len(written.text))
+        return written.text, {view: written.parts(view) for view in views}
 
 
 def _messages(request: SillyTavernRequest) -> list[Segment]:

@@ -1,7 +1,7 @@
 """Decorators of character cards V3 at the start of a content, read into fields of ours.
 
 Only those are read that mean the same as a field, whatever else the entry says; the rest stays in
-the content. Source: spec/formats.md §3.1.
+the content. Source: docs/rules/formats.md §3.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What is checked of an entry before its keys are looked for, in order (spec §9)."""
+"""What is checked of an entry before its keys are looked for, in order.
+
+Source: docs/rules/sillytavern.md §9.
+"""
 
 from __future__ import annotations
 

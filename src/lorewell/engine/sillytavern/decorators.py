@@ -1,4 +1,4 @@
-"""Decorators: lines of `@@word` before the content (spec §5)."""
+"""Decorators: lines of `@@word` before the content (docs/rules/sillytavern.md §5)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Everything is one pass over the text, in pieces: a search in a long one would keep all other
 threads waiting, and texts of members that we don't know are as long as anyone likes.
-Source: spec/native.md §11.5. Doubt blocks: text that only looks like a sign counts as one.
+Source: docs/rules/native.md §11.5. Doubt blocks: text that only looks like a sign counts as one.
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ def find_signs(
     ejs /unknown/0 (8, 10)
     decorators /content (0, 10)
 
-    Source: spec/native.md §11.5, §8.11 (what an expression is).
+    Source: docs/rules/native.md §11.5, §8.11 (what an expression is).
     """
     if len(content) > MAX_CONTENT_CHARS:
         return ()

@@ -25,7 +25,7 @@ ALWAYS = 100  # percent
 MAX_UNREAD = 5_000  # members of an entry that are named
 _AT_ONCE = 1_000
 MAX_GROUP_NAME = 194  # what "group:" leaves of a conflict_key
-# What JavaScript's \s is. Source: spec/sillytavern.md §10: blanks after a comma go with it.
+# What JavaScript's \s is. Source: docs/rules/sillytavern.md §10: blanks after a comma go with it.
 _COMMA = re.compile(
     ",[\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*"
 )
@@ -210,7 +210,7 @@ def _read_decorators(found: dict[str, Any], notes: Notes) -> None:
 
 
 def group_names(group: str) -> tuple[str, ...]:
-    """Return the groups that a text names. Source: spec/sillytavern.md §10."""
+    """Return the groups that a text names. Source: docs/rules/sillytavern.md §10."""
     return tuple(name for name in _COMMA.split(group) if name)
 
 
@@ -313,7 +313,7 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
     >>> [need.requirement for need in read.needs], [repair.code for repair in read.repairs]
     (['sticky'], ['keys_split', 'null_value'])
 
-    Source: spec/native.md §11.4, §11.5; spec/formats.md §0.6, §2.3, §2.4.
+    Source: docs/rules/native.md §11.4, §11.5; docs/rules/formats.md §0.6, §2.3, §2.4.
     """
     notes = Notes()
     values = read_values(raw, form, notes)

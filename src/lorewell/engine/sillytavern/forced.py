@@ -1,4 +1,7 @@
-"""Entries that are activated from outside, as a vector search does it (spec §13)."""
+"""Entries that are activated from outside, as a vector search does it.
+
+Source: docs/rules/sillytavern.md §13.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from collections.abc import Iterable
 from lorewell.engine.sillytavern.item import OUTSIDE, Item
 from lorewell.engine.sillytavern.javascript import MISSING, as_parsed
 from lorewell.engine.sillytavern.lore import read_lore
-from lorewell.engine.sillytavern.sources import EntryList
+from lorewell.engine.sillytavern.sources import EntryList, Spot
 from lorewell.model.activate import ForcedEntry
 
 
 def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
     """Return the forced copies by "book.uid"; what names no book and no entry is left out."""
     queued: dict[str, Item] = {}
+    first: dict[str, Spot | None] = {}
     for each in forced:
         if each.entry is not None:
             if "world" not in each.entry or "uid" not in each.entry:
@@ -21,7 +25,10 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList) -> dict[str, Item]:
             fields = as_parsed(each.entry)
             lore = read_lore(fields, digest=fields.get("hash", MISSING))
         else:
-            spot = min(entries.with_id(each.ref or ""), default=None)
+            ref = each.ref or ""
+            if ref not in first:
+                first[ref] = min(entries.with_id(ref), default=None)
+            spot = first[ref]
             if spot is None:
                 continue
             lore = original = entries.entries[spot.place]

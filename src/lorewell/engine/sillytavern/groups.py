@@ -1,4 +1,4 @@
-"""Inclusion groups: of the candidates of a group one is left (spec §10)."""
+"""Inclusion groups: of the candidates of a group one is left (docs/rules/sillytavern.md §10)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lorewell.engine.sillytavern.item import Item
 from lorewell.engine.sillytavern.javascript import in_object_order, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.timed import TimedEffects
+from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernRequest
 
 Groups = dict[str, list[Item]]
@@ -24,15 +25,17 @@ class GroupFilter:
         ledger: Ledger,
         score: Callable[[Item], int],
         request: SillyTavernRequest,
+        steps: Steps,
     ) -> None:
         """Bind them to a scan."""
+        self._steps = steps
         self._timed = timed
         self._draws = draws
         self._ledger = ledger
         self._score = score
         self._scoring = request.settings.world_info_use_group_scoring
         self._mending = request.mending
-        self._left: list[Item] = []
+        self._left: dict[Item, None] = {}
 
     def apply(self, candidates: Iterable[Item], active: Iterable[Item]) -> list[Item]:
         """Return the candidates that their groups leave, in order.
@@ -41,22 +44,33 @@ class GroupFilter:
             candidates: in the order of processing.
             active: the entries that are active already.
         """
-        self._left = list(candidates)
-        groups = _members(self._left)
+        self._left = dict.fromkeys(candidates)
+        groups = self._members()
         if not groups:
-            return self._left
+            return list(self._left)
         settled = {name for name, members in groups.items() if self._apply_timers(name, members)}
         for name, members in groups.items():
             if name not in settled:
                 self._apply_scores(name, members)
         taken: dict[object, Item] = {}
         for item in active:
+            self._steps.spend("groups")
             if isinstance(item.lore.group, str):
                 taken.setdefault(item.lore.group, item)
         for name, members in groups.items():
             if name not in settled:
                 self._choose(name, members, taken.get(name))
-        return self._left
+        return list(self._left)
+
+    def _members(self) -> Groups:
+        """Return the members of each group, groups in object order: numbers come first."""
+        groups: Groups = {}
+        for item in self._left:
+            if item.lore.groups:
+                self._steps.spend("groups", len(item.lore.groups))
+                for name in item.lore.groups:
+                    groups.setdefault(name, []).append(item)
+        return {name: groups[name] for name in in_object_order(groups)}
 
     def _remove(self, item: Item) -> None:
         """Take a candidate out; where it is out already, SillyTavern takes out the last one.
@@ -64,13 +78,14 @@ class GroupFilter:
         Golden cases: groups-046, groups-047.
         """
         if item in self._left:
-            self._left.remove(item)
+            del self._left[item]
         elif self._left and not self._mending.group_removal:
-            victim = self._left.pop()
+            victim, _ = self._left.popitem()
             self._ledger.add("group_mistaken", victim.id, winner=item.id)
 
     def _apply_timers(self, name: str, members: list[Item]) -> bool:
         """Remove what timed effects decide against; return whether a sticky entry settles it."""
+        self._steps.spend("groups", 2 * len(members))
         settled = any(self._timed.is_sticky(item.lore) for item in members)
         if settled:
             for item in members:
@@ -106,6 +121,7 @@ class GroupFilter:
         members[:] = left
 
     def _choose(self, name: str, members: list[Item], holder: Item | None) -> None:
+        self._steps.spend("groups", len(members))
         if holder is not None:
             self._ledger.add("group_already_active", group=name)
             for item in members:
@@ -142,12 +158,3 @@ class GroupFilter:
                 )
                 return item
         return None
-
-
-def _members(candidates: Iterable[Item]) -> Groups:
-    """Return the members of each group, groups in object order: numbers come first."""
-    groups: Groups = {}
-    for item in candidates:
-        for name in item.lore.groups:
-            groups.setdefault(name, []).append(item)
-    return {name: groups[name] for name in in_object_order(groups)}

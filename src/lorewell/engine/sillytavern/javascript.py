@@ -177,7 +177,10 @@ _name = lru_cache(_quoted)
 
 
 def json_text(value: object) -> str:
-    """Return the text that JSON.stringify makes of a JSON value. Source: spec §4."""
+    """Return the text that JSON.stringify makes of a JSON value.
+
+    Source: docs/rules/sillytavern.md §4.
+    """
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, bool) or value is None:

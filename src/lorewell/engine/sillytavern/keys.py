@@ -1,4 +1,7 @@
-"""What a key is: plain text, a JavaScript regex, or one that always matches (spec §7)."""
+"""What a key is: plain text, a JavaScript regex, or one that always matches.
+
+Source: docs/rules/sillytavern.md §7.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from lorewell.engine.matching.literal import occurrences
 from lorewell.engine.sillytavern.javascript import SPACES, SURROGATE, trim
 from lorewell.engine.sillytavern.macros import may_hold_macro
+from lorewell.engine.steps import Steps
 from lorewell.jsregex import Pattern
 
 MARKER: Final = "\x01"  # stands before every scanned text
@@ -39,7 +44,8 @@ class Regex(NamedTuple):
 
 
 Prepared = Plain | Regex
-Borders = Callable[[str, int, int], bool]  # text, start, end: whether a hit stands alone
+# Says whether a hit stands alone: of the text, where it starts and ends, and what that may cost.
+Borders = Callable[[str, int, int, Steps], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +88,25 @@ def read_key(text: str) -> Key:
     return Key(text, prepared if isinstance(prepared, Plain) else None)
 
 
-def stands_alone(text: str, start: int, end: int) -> bool:
+def stands_alone(text: str, start: int, end: int, _: Steps) -> bool:
     """Return whether neither side of a hit touches an ASCII word character."""
     before = start > 0 and text[start - 1] in _WORD
     return not before and not (end < len(text) and text[end] in _WORD)
 
 
-def find_plain(text: str, wanted: str, alone: Borders | None) -> int:
-    """Return where a text holds a key first, -1 if nowhere; `alone` if it must stand alone."""
-    start = text.find(wanted)
-    while alone is not None and start >= 0 and not alone(text, start, start + len(wanted)):
-        start = text.find(wanted, start + 1)
-    return start
+def find_plain(
+    text: str, wanted: str, alone: Borders | None, steps: Steps, *, begin: int = 0
+) -> int:
+    """Return where a text holds a key first, -1 if nowhere.
+
+    Args:
+        text: what is searched.
+        wanted: the key.
+        alone: says whether a hit stands alone, if it must.
+        steps: what it may cost.
+        begin: the place from which on it counts.
+    """
+    for start in occurrences(text, wanted, begin, steps):
+        if alone is None or alone(text, start, start + len(wanted), steps):
+            return start
+    return -1

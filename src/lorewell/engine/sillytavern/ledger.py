@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict, Unpack
 
+from lorewell.engine.steps import Steps
 from lorewell.model.activated import Event, EventKind, Hit, Loop
 
+_STEPS_PER_EVENT, _CHARS_PER_STEP = 3, 50
 # What says why an entry did not make it. Of an active one, what made it a candidate counts.
 _DECIDING: frozenset[EventKind] = frozenset(
     {
@@ -42,12 +44,14 @@ class Ledger:
 
     Attributes:
         kept: whether events are written down; a caller may then spare itself finding them out.
+        steps: what the scan may cost, events included.
         loop: the loop under way, from 1; 0 before the first.
     """
 
-    def __init__(self, *, kept: bool) -> None:
+    def __init__(self, steps: Steps, *, kept: bool) -> None:
         """Begin with nothing."""
         self.kept = kept
+        self.steps = steps
         self.loop = 0
         self.events: list[Event] = []
         self.loops: list[Loop] = []
@@ -55,7 +59,17 @@ class Ledger:
     def add(self, kind: EventKind, entry: str | None = None, **facts: Unpack[Facts]) -> None:
         """Write an event down."""
         if self.kept:
+            texts = (entry, facts.get("key"), facts.get("group"), facts.get("winner"))
+            chars = sum(map(len, filter(None, texts)))
+            self.steps.spend("ledger", _STEPS_PER_EVENT + chars // _CHARS_PER_STEP)
             self.events.append(Event(self.loop, kind, entry, **facts))
+
+    def add_loop(self, loop: Loop) -> None:
+        """Write a loop down."""
+        names = (*loop.candidates, *loop.successful)
+        chars = sum(map(len, names))
+        self.steps.spend("ledger", _STEPS_PER_EVENT + len(names) + chars // _CHARS_PER_STEP)
+        self.loops.append(loop)
 
     def last_words(self) -> dict[str, Event]:
         """Return the last event of each entry that says why it did not make it."""

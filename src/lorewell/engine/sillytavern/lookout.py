@@ -1,12 +1,15 @@
-"""Whether the keys of an entry are in the text that it sees (spec §7), and how many (§10)."""
+"""Whether the keys of an entry are in the text that it sees, and how many (§10).
+
+Source: docs/rules/sillytavern.md §7.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from lorewell.engine.sillytavern.buffer import Buffer, Joined, View
+from lorewell.engine.matching.keys import count_regexes
+from lorewell.engine.sillytavern.buffer import Buffer, View
 from lorewell.engine.sillytavern.javascript import trim
 from lorewell.engine.sillytavern.keys import (
     Borders,
@@ -20,24 +23,22 @@ from lorewell.engine.sillytavern.keys import (
 from lorewell.engine.sillytavern.lore import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, Lore
 from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.sightings import Sight, Sightings
+from lorewell.engine.steps import Steps
 from lorewell.jsregex import Look, Outcome, Pattern, RegexGuard
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, Hit
 
 
 class Place(NamedTuple):
-    """Where a key is: a sight, or a span of the joined text."""
+    """Where a key is: a sight, or a place in the joined text, None where that holds no text."""
 
     sight: Sight | None = None
-    joined: Joined | None = None
-    span: tuple[int, int] = (0, 0)
+    in_joined: Hit | None = None
 
     @property
     def hit(self) -> Hit | None:
         """The place as the ledger has it; None where there was no text at all."""
-        if self.sight is not None:
-            return self.sight.hit
-        return None if self.joined is None else self.joined.hit(*self.span)
+        return self.in_joined if self.sight is None else self.sight.hit
 
 
 class Found(NamedTuple):
@@ -58,7 +59,17 @@ class Found(NamedTuple):
     problem: tuple[str, Literal["regex_timeout", "regex_unsupported"]] | None = None
 
 
+class _Asked(NamedTuple):
+    """The regexes of an entry that are to be searched in what it sees."""
+
+    view: View
+    primary: tuple[Pattern, ...]
+    secondary: tuple[Pattern, ...]
+
+
 NOTHING: Final = Found()
+_STEPS_PER_CALL: Final = 200  # of a single regex, beside what its text costs
+_CHARS_PER_STEP: Final = 100
 _ALWAYS: Final = "always"
 _PROBLEMS: Final[dict[str, Literal["regex_timeout", "regex_unsupported"]]] = {
     "timeout": "regex_timeout",
@@ -70,18 +81,25 @@ class Lookout:
     """Looks for keys in the texts of one scan."""
 
     def __init__(
-        self, buffer: Buffer, macros: Macros, request: SillyTavernRequest, alone: Borders
+        self,
+        buffer: Buffer,
+        macros: Macros,
+        request: SillyTavernRequest,
+        alone: Borders,
+        steps: Steps,
     ) -> None:
         """Bind the looks to texts and settings."""
         settings = request.settings
+        self._steps = steps
         self._alone = alone
         self._blank: Literal["always"] | None = None if request.mending.blank_keys else _ALWAYS
         self._buffer = buffer
         self._macros = macros
         self._case = settings.world_info_case_sensitive
         self._whole = settings.world_info_match_whole_words
-        self._guard = RegexGuard()
+        self._guard = RegexGuard(watch=steps.watch)
         self._prepared: dict[str, Prepared | Literal["always"] | None] = {}
+        self._as_written: dict[str, Prepared] = {}
 
     def look(self, lore: Lore, sightings: Sightings | None, *, recursion: bool) -> Found:
         """Return what the keys of an entry give.
@@ -143,8 +161,15 @@ class Lookout:
         return primary
 
     def _count(self, keys: Sequence[Key], lore: Lore, view: View) -> int:
-        found = (self._search(classify(key.text), lore, view) for key in keys)
+        self._steps.spend("groups", 1 + len(keys))
+        found = (self._search(self._classify(key.text), lore, view) for key in keys)
         return sum(place is not None for place in found)
+
+    def _classify(self, text: str) -> Prepared:
+        if text not in self._as_written:
+            self._steps.spend("groups", 1 + len(text) // _CHARS_PER_STEP)
+            self._as_written[text] = classify(text)
+        return self._as_written[text]
 
     def _prepare(self, text: str) -> Prepared | Literal["always"] | None:
         """Return what a key means in this scan; None if it never matches."""
@@ -161,7 +186,7 @@ class Lookout:
         if key.plain is None or sightings is None:
             prepared = self._prepare(key.text)
             if prepared == _ALWAYS:
-                return Place(joined=self._buffer.joined(view))
+                return Place(in_joined=self._buffer.joined(view).hit(0, 0))
             return None if prepared is None else self._search(prepared, lore, view)
         case, alone = self._modes(lore, key.plain)
         sight = sightings.find(key.plain, view, case=case, alone=alone)
@@ -179,62 +204,78 @@ class Lookout:
         if isinstance(key, Regex):
             outcome = self._outcome(key.pattern, view)
             if outcome.span is not None:
-                return Place(joined=joined, span=outcome.span)
+                return Place(in_joined=joined.hit(*outcome.span))
             if outcome.verdict != "invalid":
                 return None
             key = key.otherwise
         case, alone = self._modes(lore, key)
         wanted, text = (key.exact, joined.text) if case else (key.folded, joined.folded)
-        start = find_plain(text, wanted, self._alone if alone else None)
-        return None if start < 0 else Place(joined=joined, span=(start, start + len(wanted)))
+        start = find_plain(text, wanted, self._alone if alone else None, self._steps)
+        return None if start < 0 else Place(in_joined=joined.hit(start, start + len(wanted)))
 
     def _outcome(self, pattern: Pattern, view: View) -> Outcome:
-        joined = self._buffer.joined(view)
-        if pattern not in joined.outcomes:
-            search = partial(self._search_one, joined.text) if joined.text else self._on_nothing
-            joined.outcomes[pattern] = search(pattern)
-        return joined.outcomes[pattern]
-
-    def _search_one(self, text: str, pattern: Pattern) -> Outcome:
-        look = Look(0, (pattern,), fallback=False, secondary=())
-        return self._guard.search([text], [look])[0].primary[0]
-
-    def _on_nothing(self, pattern: Pattern) -> Outcome:
-        """Return what a regex gives in the empty text, which the guard does not search.
-
-        After the line break of a text that holds nothing else is the same as nowhere: with `m`
-        both ends of a line are there, and no character is.
-        """
-        found = self._search_one("\n", pattern)
-        if found.verdict in ("hit", "miss"):
-            flags = "".join(sorted({*pattern.flags, "m"} - {"y"}))
-            wrapped = Pattern(f"(?<=\\n)(?:{pattern.source})(?![^])", flags)
-            found = self._search_one("\n", wrapped)
-        return found._replace(span=(0, 0)) if found.span else found
+        outcomes = self._buffer.outcomes(view)
+        if pattern not in outcomes:
+            self._steps.spend("regex", _STEPS_PER_CALL)
+            self._search_all([_Asked(view, (pattern,), ())])
+        return outcomes[pattern]
 
     def search_regexes(self, lores: Iterable[Lore], *, recursion: bool) -> None:
         """Search the regex keys of entries about to be looked at, all in one call."""
-        texts: dict[View, Joined] = {}
-        looks: list[tuple[Joined, Look]] = []
+        asked: list[_Asked] = []
         for lore in lores:
             primary = self._patterns(lore.keys)
             if not primary:
                 continue
             view = self._buffer.view(lore, recursion=recursion)
-            if not view.depth:
-                continue
-            joined = texts.setdefault(view, self._buffer.joined(view))
+            known = [self._buffer.outcomes(view).get(pattern) for pattern in primary]
+            if all(outcome is not None and outcome.span is None for outcome in known):
+                continue  # they were in vain, and the secondary keys do not matter
             secondary = self._patterns(lore.secondary) if lore.looks_at_secondary else ()
-            number = list(texts).index(view)
-            looks.append((joined, Look(number, primary, fallback=False, secondary=secondary)))
-        if not looks:
-            return
-        searched = [joined.text for joined in texts.values()]
-        answers = self._guard.search(searched, [look for _, look in looks])
-        for (joined, look), seen in zip(looks, answers, strict=True):
-            joined.outcomes.update(zip(look.primary, seen.primary, strict=False))
-            joined.outcomes.update(zip(look.secondary, seen.secondary, strict=False))
+            asked.append(_Asked(view, primary, secondary))
+        self._search_all(asked)
 
     def _patterns(self, keys: Sequence[Key]) -> tuple[Pattern, ...]:
         prepared = [self._prepare(key.text) for key in keys if key.plain is None]
         return tuple(key.pattern for key in prepared if isinstance(key, Regex))
+
+    def _search_all(self, asked: Sequence[_Asked]) -> None:
+        """Search what the views show, in one call, and the empty text in another."""
+        shown = [each for each in asked if each.view.depth]
+        if shown:
+            text, parts = self._buffer.written([each.view for each in shown])
+            looks = [
+                Look(parts[view], primary, fallback=False, secondary=secondary)
+                for view, primary, secondary in shown
+            ]
+            count_regexes(looks, self._steps)
+            for each, seen in zip(shown, self._guard.search(text, looks), strict=True):
+                outcomes = self._buffer.outcomes(each.view)
+                outcomes.update(zip(each.primary, seen.primary, strict=False))
+                outcomes.update(zip(each.secondary, seen.secondary, strict=False))
+        unseeing = [each for each in asked if not each.view.depth]
+        if unseeing:
+            patterns = dict.fromkeys(pattern for each in unseeing for pattern in each.primary)
+            self._buffer.outcomes(unseeing[0].view).update(self._on_nothing(patterns))
+
+    def _on_nothing(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Pattern, Outcome]]:
+        """Yield what regexes give in the empty text, which the guard does not search.
+
+        After the line break of a text that holds nothing else is the same as nowhere: with `m`
+        both ends of a line are there, and no character is.
+        """
+        looks = [
+            Look(((0, 1),), (), fallback=True, secondary=(pattern, _after_line_break(pattern)))
+            for pattern in patterns
+        ]
+        count_regexes(looks, self._steps)
+        for look, seen in zip(looks, self._guard.search("\n", looks), strict=True):
+            alone, found = seen.secondary
+            if alone.verdict not in ("hit", "miss"):
+                found = alone
+            yield look.secondary[0], found._replace(span=(0, 0)) if found.span else found
+
+
+def _after_line_break(pattern: Pattern) -> Pattern:
+    flags = "".join(sorted({*pattern.flags, "m"} - {"y"}))
+    return Pattern(f"(?<=\\n)(?:{pattern.source})(?![^])", flags)

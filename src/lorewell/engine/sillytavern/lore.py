@@ -1,4 +1,4 @@
-"""An entry with its values read as SillyTavern reads them (spec §2)."""
+"""An entry with its values read as SillyTavern reads them (docs/rules/sillytavern.md §2)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ MATCH_FLAGS = (
 AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)
 _UNKNOWN_LOGIC = -1
 _WEIGHT = 100
+_STEPS_PER_LOOK = 2
 _CERTAIN = 100  # percent
 
 
@@ -50,6 +51,7 @@ class Lore:
         probability: None if it never rolls.
         group: as written; `groups` are the names in it.
         sticky, cooldown, delay: in messages; None if off, NaN if no number.
+        look: steps that it takes to go through it in a loop of a scan.
     """
 
     id: str
@@ -88,6 +90,7 @@ class Lore:
     cooldown: float | None
     delay: float | None
     limits: Limits | None
+    look: int
 
     @property
     def looks_at_secondary(self) -> bool:
@@ -153,6 +156,7 @@ def read_lore(fields: Object, *, digest: object = MISSING) -> Lore:
     is_certain = isinstance(chance, int | float) and chance == _CERTAIN
     level = fields.get("delayUntilRecursion", MISSING)
     weight = fields.get("groupWeight")
+    keys, secondary = _keys(fields.get("key")), _keys(fields.get("keysecondary"))
     return Lore(
         id=f"{as_text(fields.get('world', MISSING))}.{as_text(fields.get('uid', MISSING))}",
         fields=fields,
@@ -165,9 +169,9 @@ def read_lore(fields: Object, *, digest: object = MISSING) -> Lore:
         depth=fields.get("depth", MISSING),
         role=fields.get("role", MISSING),
         outlet=as_text(fields["outletName"]) if flag("outletName") else "",
-        keys=_keys(fields.get("key")),
+        keys=keys,
         has_keys=bool(_list(fields.get("key"))),
-        secondary=_keys(fields.get("keysecondary")),
+        secondary=secondary,
         selective=flag("selective"),
         logic=_logic(fields.get("selectiveLogic", MISSING)),
         scan_depth=None if depth is None else to_number(depth),
@@ -190,4 +194,5 @@ def read_lore(fields: Object, *, digest: object = MISSING) -> Lore:
         cooldown=_turns(fields.get("cooldown", MISSING)),
         delay=_turns(fields.get("delay", MISSING)),
         limits=_limits(fields),
+        look=_STEPS_PER_LOOK + len(keys) + len(secondary),
     )

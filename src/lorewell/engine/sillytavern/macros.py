@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from lorewell.engine.steps import Steps
 from lorewell.model.activate import MacroValues
 
 _HINT = re.compile(r"\{\{|<(?:user|bot)>", re.IGNORECASE)
 _NAMES = re.compile(r"\{\{(user|char)\}\}|<(user|bot)>", re.IGNORECASE)
-_TRIM = re.compile(r"(?:\r?\n)*\{\{trim\}\}(?:\r?\n)*", re.IGNORECASE)
+# These take what can't match for good along with it, so that nothing is gone through twice: line
+# breaks without {{trim}} behind them, and what follows the beginning of a macro that never ends.
+_TRIM = re.compile(
+    r"(?:\r?\n)++(?:(\{\{trim\}\})(?:\r?\n)*+)?|(\{\{trim\}\})(?:\r?\n)*+", re.IGNORECASE
+)
+_REVERSE = re.compile(r"\{\{reverse:(?:(.+?)\}\}|.*+)", re.IGNORECASE)
+_COMMENT = re.compile(r"\{\{//(?:[\s\S]*?(\}\})|[\s\S]*+)")
 _SIGNS = re.compile(r"\{\{(newline|noop)\}\}", re.IGNORECASE)
 _VALUES = re.compile(
     r"\{\{(user|char|persona|description|personality|scenario)\}\}|<(user|bot)>", re.IGNORECASE
 )
-_REVERSE = re.compile(r"\{\{reverse:(.+?)\}\}", re.IGNORECASE)
-_COMMENT = re.compile(r"\{\{//[\s\S]*?\}\}")
+_CHARS_PER_STEP, _MACROS_PER_WATCH = 50, 10_000
+_SHORT_CHARS = 1_000  # to look for macros in such a text is part of activating its entry
 
 
 def may_hold_macro(text: str) -> bool:
@@ -27,29 +34,60 @@ def _put_sign(match: re.Match[str]) -> str:
     return "\n" if match[1].lower() == "newline" else ""
 
 
+def _trim(match: re.Match[str]) -> str:
+    return "" if match[1] or match[2] else match[0]
+
+
+def _reverse(match: re.Match[str]) -> str:
+    return match[0] if match[1] is None else match[1][::-1]
+
+
+def _drop(match: re.Match[str]) -> str:
+    return "" if match[1] else match[0]
+
+
 class Macros:
     """Expands the macros of a chat's texts; unknown ones stay as they are."""
 
-    def __init__(self, values: MacroValues) -> None:
+    def __init__(self, values: MacroValues, steps: Steps) -> None:
         """Bind them to names and card; a value of the card may itself name user and char."""
+        self._steps = steps
         names = {"user": values.user, "char": values.char}
         names["bot"] = names["char"]
-        put_name = _putter(names)
         card = {
-            name: _NAMES.sub(put_name, getattr(values, name))
+            name: self._fill(_NAMES, names, getattr(values, name))
             for name in ("persona", "description", "personality", "scenario")
         }
-        self._put = _putter({**names, **card})
+        self._values = {**names, **card}
 
     def expand(self, text: str) -> str:
-        """Return the text with its macros expanded."""
+        """Return the text with its macros expanded.
+
+        Raises:
+            TooExpensiveError: the texts of this turn get too long.
+        """
+        if len(text) > _SHORT_CHARS:
+            self._steps.spend("macros", len(text) // _CHARS_PER_STEP)
         if not may_hold_macro(text):
             return text
-        expanded = _SIGNS.sub(_put_sign, text)
-        expanded = _VALUES.sub(self._put, _TRIM.sub("", expanded))
-        expanded = _REVERSE.sub(lambda match: match[1][::-1], expanded)
-        return _COMMENT.sub("", expanded)
+        expanded = _TRIM.sub(_trim, _SIGNS.sub(_put_sign, text))
+        expanded = self._fill(_VALUES, self._values, expanded)
+        return _COMMENT.sub(_drop, _REVERSE.sub(_reverse, expanded))
 
+    def _fill(self, macros: re.Pattern[str], values: Mapping[str, str], text: str) -> str:
+        """Return the text with values in the place of macros; how long it gets is counted first."""
 
-def _putter(values: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
-    return lambda match: values[(match[1] or match[2]).lower()]
+        def value_of(match: re.Match[str]) -> str:
+            return values[(match[1] or match[2]).lower()]
+
+        count, length = 0, len(text)
+        for match in macros.finditer(text):
+            count += 1
+            if count % _MACROS_PER_WATCH == 0:
+                self._steps.watch()
+            length += len(value_of(match)) - len(match[0])
+        if not count:
+            return text
+        self._steps.write("macros", length)
+        self._steps.spend("macros", count + length // _CHARS_PER_STEP)
+        return macros.sub(value_of, text)

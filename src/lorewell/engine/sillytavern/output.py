@@ -1,8 +1,8 @@
-"""Where the active entries go (spec §12)."""
+"""Where the active entries go (docs/rules/sillytavern.md §12)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ class Output:
     note_bottom: list[str] = field(default_factory=list)
     outlets: dict[str, list[str]] = field(default_factory=dict)
     _groups: list[_Group] = field(default_factory=list)
+    _by_place: dict[object, _Group] = field(default_factory=dict)
 
     @classmethod
     def of(cls, active: Iterable[Item], ledger: Ledger) -> Output:
@@ -43,25 +44,33 @@ class Output:
                 output._place(item)
             else:
                 ledger.add("empty_content", item.id)
+        output._turn_over()
         return output
+
+    def _turn_over(self) -> None:
+        """Put the texts in ascending order: each was put behind those of a higher one."""
+        lists = (self.before, self.after, self.note_top, self.note_bottom)
+        for texts in (*lists, *(group.entries for group in self._groups)):
+            texts.reverse()
+        self.examples.reverse()
 
     def _place(self, item: Item) -> None:
         text = item.content
         match item.lore.position:
             case 0:
-                self.before.insert(0, text)
+                self.before.append(text)
             case 1:
-                self.after.insert(0, text)
+                self.after.append(text)
             case 2:
-                self.note_top.insert(0, text)
+                self.note_top.append(text)
             case 3:
-                self.note_bottom.insert(0, text)
+                self.note_bottom.append(text)
             case 4:
                 self._place_at_depth(item)
             case 5:
-                self.examples.insert(0, ExampleEntry(0, text))
+                self.examples.append(ExampleEntry(0, text))
             case 6:
-                self.examples.insert(0, ExampleEntry(1, text))
+                self.examples.append(ExampleEntry(1, text))
             case 7 if item.lore.outlet:
                 self.outlets.setdefault(item.lore.outlet, []).append(text)
 
@@ -74,11 +83,13 @@ class Output:
         lore = item.lore
         role = _ROLE if lore.role is MISSING or lore.role is None else lore.role
         wanted = _DEPTH if lore.depth is MISSING or lore.depth is None else lore.depth
-        for group in self._groups:
-            if group.depth == wanted and group.role == role:
-                group.entries.insert(0, item.content)
-                return
-        self._groups.append(_Group(lore.depth, role, [item.content]))
+        known = self._by_place.get((_hashable(wanted), _hashable(role)))
+        if known is not None:
+            known.entries.append(item.content)
+            return
+        group = _Group(lore.depth, role, [item.content])
+        self._groups.append(group)
+        self._by_place.setdefault((_hashable(lore.depth), _hashable(role)), group)
 
     @property
     def depth_groups(self) -> tuple[DepthGroup, ...]:
@@ -99,3 +110,12 @@ class Output:
             return None
         merged = "\n".join(self.note_top) + f"\n{note.value}\n" + "\n".join(self.note_bottom)
         return merged.removeprefix("\n").removesuffix("\n")
+
+
+def _hashable(value: object) -> object:
+    """Return a value that is equal to another one's if the two JSON values are equal."""
+    if isinstance(value, Mapping):
+        return "object", frozenset((name, _hashable(member)) for name, member in value.items())
+    if isinstance(value, list | tuple):
+        return "list", tuple(map(_hashable, value))
+    return value

@@ -66,7 +66,7 @@ def import_entry(
     Raises:
         TooExpensiveError: the steps are spent.
 
-    Source: spec/native.md §11.4, §11.5.
+    Source: docs/rules/native.md §11.4, §11.5.
     """
     steps = Steps(UNCOUNTED) if steps is None else steps
     read = read_entry(raw, form=form)

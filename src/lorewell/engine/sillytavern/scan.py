@@ -1,11 +1,15 @@
-"""The scan: loop after loop over the entries, until nothing calls for another one (spec §8)."""
+"""The scan: loop after loop over the entries, until nothing calls for another one.
+
+Source: docs/rules/sillytavern.md §8.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from lorewell.engine.matching import words
-from lorewell.engine.sillytavern.budget import Tally, limit_of
+from lorewell.engine.sillytavern.budget import Charged, Tally, limit_of
 from lorewell.engine.sillytavern.buffer import Buffer
 from lorewell.engine.sillytavern.checks import Checks
 from lorewell.engine.sillytavern.draws import Draws
@@ -20,6 +24,8 @@ from lorewell.engine.sillytavern.sources import EntryList, Spot
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import EventKind, Loop, State
+
+_COUNTED_AT_ONCE: Final = 500  # steps
 
 
 class Scan:
@@ -42,7 +48,8 @@ class Scan:
         tally: Tally,
         ledger: Ledger,
     ) -> None:
-        """Bind a scan to its entries and its turn."""
+        """Bind a scan to its entries and its turn; what it may cost is that of the ledger."""
+        self._steps = steps = ledger.steps
         self.active: dict[str, Item] = {}
         self.limit = limit_of(request)
         self.used = 0
@@ -56,20 +63,21 @@ class Scan:
         self._forced = forced
         self._tally = tally
         self._ledger = ledger
-        self._macros = Macros(request.macros)
-        self._buffer = Buffer(request, self._macros)
+        self._macros = macros = Macros(request.macros, steps)
+        self._buffer = Buffer(request, macros, steps)
         alone = words.stands_alone if request.mending.word_borders else stands_alone
-        self._lookout = Lookout(self._buffer, self._macros, request, alone)
+        self._lookout = Lookout(self._buffer, macros, request, alone, steps)
         self._checks = Checks(request, timed)
-        self._groups = GroupFilter(timed, self.draws, ledger, self._score, request)
+        self._groups = GroupFilter(timed, self.draws, ledger, self._score, request, steps)
         self._sightings = [
-            Sightings(world, self._buffer, request.settings, alone) for world in entries.worlds
+            Sightings(world, self._buffer, request.settings, alone, steps)
+            for world in entries.worlds
         ]
         self._items: dict[int, Item] = {}
-        self._special = self._find_special()
+        self._waiting = set(self._find_special())  # entries to be gone through in each loop
         self._levels = list(entries.levels)
         self._state: State = "initial"
-        self._charged: list[str] = []  # what later loops are charged for
+        self._charged = Charged(tally)  # what later loops are charged for
 
     def run(self) -> None:
         """Go through all loops."""
@@ -86,7 +94,7 @@ class Scan:
     def _run_loop(self) -> None:
         found = self._find_candidates()
         found.sort(key=lambda item: (not self._timed.is_sticky(item.lore), item.place))
-        base = self._tally.begin(self._charged).tokens
+        base = self._charged.tokens
         candidates = self._groups.apply(found, self.active.values())
         self._take_in(candidates, base)
         successful = [item for item in candidates if not item.failed]
@@ -95,7 +103,7 @@ class Scan:
             supply = [item for item in supply if item.loop]
         state = self._next_state(supply)
         if self._ledger.kept:
-            self._ledger.loops.append(
+            self._ledger.add_loop(
                 Loop(
                     state=self._state,
                     next=state,
@@ -115,7 +123,7 @@ class Scan:
         text = "\n".join(item.content for item in supply)
         if text:
             self._buffer.add([(item.id, item.content) for item in supply], self._ledger.loop)
-            self._charged = [item.content for item in supply] + self._charged
+            self._charged.put_before([item.content for item in supply])
 
     def _score(self, item: Item) -> int:
         return self._lookout.score(item.lore, recursion=self._state != "min_activations")
@@ -128,15 +136,15 @@ class Scan:
     def _spots(self) -> list[Spot]:
         """Return which entries are gone through, in order.
 
-        Nothing happens to the others: no key of theirs is in any text, and none is needed. With
-        the ledger kept, those go with them that a check may have something to say of.
+        Nothing happens to the others: no key of theirs is in any text, and none is needed, or they
+        are settled. With the ledger kept, those go with them that a check may have something to say
+        of.
         """
-        found = set(self._special)
         for book, sightings in enumerate(self._sightings):
-            sightings.advance()
             places = self._entries.places[book]
-            found.update(Spot(places[index], book) for index in sightings.awake)
-        return sorted(found)
+            self._waiting.update(Spot(places[index], book) for index in sightings.advance())
+        self._steps.spend("scan", 1 + len(self._sightings) + len(self._waiting) // 2)
+        return sorted(self._waiting)
 
     def _find_special(self) -> set[Spot]:
         """Return the entries that are gone through whether or not a key of theirs is found."""
@@ -155,13 +163,20 @@ class Scan:
         """Return the entries that pass the checks and whose keys hold, in no certain order."""
         recursion = self._state != "min_activations"
         checked = []
-        for place, book in self._spots():
-            item = self._item(place, book)
+        work = 0
+        for spot in self._spots():
+            item = self._item(*spot)
             if item.failed or item.id in self.active:
+                self._waiting.discard(spot)
                 continue
+            work += item.lore.look
+            if work > _COUNTED_AT_ONCE:
+                self._steps.spend("scan", work)
+                work = 0
             copy = self._forced.get(item.id)
             outcome = self._checks.check(item.lore, self._state, forced=copy is not None)
             checked.append((item, outcome))
+        self._steps.spend("scan", work)
         undecided = (item.lore for item, outcome in checked if outcome is None)
         self._lookout.search_regexes(undecided, recursion=recursion)
         candidates: dict[Item, None] = {}

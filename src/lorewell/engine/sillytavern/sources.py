@@ -1,4 +1,7 @@
-"""Which books count, and in which order their entries are gone through (spec §3)."""
+"""Which books count, and in which order their entries are gone through.
+
+Source: docs/rules/sillytavern.md §3.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ POSITIONS = (
 )
 LOGICS = ("and_any", "not_all", "not_any", "and_all")
 ROLES = ("system", "user", "assistant")
-# Bounds of the core. Source: spec/native.md §3.2.
+# Bounds of the core. Source: docs/rules/native.md §3.2.
 MAX_TITLE_CHARS = 500
 MAX_LEVEL = 1_000_000
 MAX_DEPTH = 10_000
@@ -174,7 +174,7 @@ def _turns(name: str) -> Field:
 
 
 # In the order of SillyTavern's own conversion. whole_words_only and key_logic are WyvernChat's.
-# Source: spec/formats.md §1, §2.2, §2.3, §2.4; spec/native.md §11.4.
+# Source: docs/rules/formats.md §1, §2.2, §2.3, §2.4; docs/rules/native.md §11.4.
 TABLE: tuple[Field, ...] = (
     Field(
         name="keys",
@@ -473,7 +473,7 @@ _WORLD_MARKS = frozenset(
 def form_of(entry: Mapping[str, Any], container: Form) -> Form:
     """Return the dialect of one entry: its own where its names are clear, else the container's.
 
-    Source: spec/formats.md §2.4: real lists mix both, also inside one entry.
+    Source: docs/rules/formats.md §2.4: real lists mix both, also inside one entry.
     """
     card = not _CARD_MARKS.isdisjoint(entry)
     world = not _WORLD_MARKS.isdisjoint(entry)

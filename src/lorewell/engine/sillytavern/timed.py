@@ -1,4 +1,7 @@
-"""Timed effects: sticky, cooldown and delay, told by the number of messages (spec §11)."""
+"""Timed effects: sticky, cooldown and delay, told by the number of messages.
+
+Source: docs/rules/sillytavern.md §11.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from lorewell.engine.sillytavern.javascript import (
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.lore import Lore
 from lorewell.engine.sillytavern.sources import EntryList
+from lorewell.engine.steps import Steps
 
 Timer = Literal["sticky", "cooldown"]
 TIMERS: Final[tuple[Timer, ...]] = ("sticky", "cooldown")
@@ -86,9 +90,11 @@ class TimedEffects:
         own = self._entries.find(lore.hash)
         return own is not None and self.is_delayed(own)
 
-    def check(self, ledger: Ledger) -> None:
+    def check(self, ledger: Ledger, steps: Steps) -> None:
         """End what is over, and find out what is active."""
+        per_effect = 2 + len(self._entries.worlds)
         for timer in TIMERS:
+            steps.spend("scan", per_effect * len(self.state[timer]))
             for name, effect in list(self.state[timer].items()):
                 lore = self._entries.find(effect.get("hash"))
                 why = self._end_of(timer, effect, lore)

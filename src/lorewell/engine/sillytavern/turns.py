@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from lorewell.engine.sillytavern.activate import activate as run_turn
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_world, world_entries
+from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import BookNotFoundError
 from lorewell.model.activate import AttachedBook, SillyTavernRequest
 from lorewell.model.activated import SillyTavernResponse
+
+_STEPS_PER_TURN: Final = 100
+_MESSAGES_PER_STEP: Final = 200
 
 
 def activate(
@@ -18,6 +23,7 @@ def activate(
     request: SillyTavernRequest,
     *,
     counter: TokenCounter | None = None,
+    steps: Steps | None = None,
 ) -> SillyTavernResponse:
     """Return what SillyTavern 1.18.0 does with these books in this turn, and why.
 
@@ -28,12 +34,14 @@ def activate(
         books: compiled books, in the order in which they were selected or bound.
         request: the turn; books that it holds inline are compiled and come after the others.
         counter: counts tokens; `cl100k_base` if not given.
+        steps: what the turn may cost, books inside the request included; `Steps()` if not given.
 
     Raises:
+        TooExpensiveError: the turn needs more than `steps`.
         BookNotFoundError: the request names a stored book, which only the service has.
         ValidationFailedError: the request's draws are used up before the scan ends.
 
-    Source: spec/sillytavern.md.
+    Source: docs/rules/sillytavern.md.
 
     >>> entry = {"uid": 0, "key": ["灯塔"], "content": "灯塔由{{char}}看守。", "position": 0}
     >>> turn = {"chat": [{"content": "他走进灯塔大门"}], "macros": {"char": "哑女"}}
@@ -43,13 +51,14 @@ def activate(
     >>> answer.world_info_before, answer.activated[0].key
     ('灯塔由哑女看守。', '灯塔')
     """
+    steps = steps or Steps()
     given = books.books if isinstance(books, Library) else books
-    inline = [attach(book) for book in request.books]
+    inline = [attach(book, steps=steps) for book in request.books]
     library = books if isinstance(books, Library) and not inline else Library([*given, *inline])
-    return run_turn(library, request, counter=counter)
+    return run_turn(library, request, counter=counter, steps=steps)
 
 
-def attach(book: AttachedBook) -> Attached:
+def attach(book: AttachedBook, *, steps: Steps | None = None) -> Attached:
     """Return a book that a request holds inline, ready to be scanned.
 
     Raises:
@@ -60,7 +69,7 @@ def attach(book: AttachedBook) -> Attached:
             f"The request names the stored book {book.book_id}, which is not given here.",
             book_id=book.book_id,
         )
-    return Attached(book.source, compile_world(book.name, world_entries(book.entries)))
+    return Attached(book.source, compile_world(book.name, world_entries(book.entries), steps=steps))
 
 
 def seed_of(seed: str, messages: int) -> str:
@@ -74,6 +83,7 @@ def replay(
     *,
     turns: Iterable[int] | None = None,
     counter: TokenCounter | None = None,
+    steps: Steps | None = None,
 ) -> Iterator[SillyTavernResponse]:
     """Yield the answers of a chat's turns, oldest first.
 
@@ -88,8 +98,10 @@ def replay(
         turns: how many messages there are at each turn, ascending; after each message, if not
             given.
         counter: counts tokens; `cl100k_base` if not given.
+        steps: what all turns together may cost; each may cost `Steps()` if not given.
 
     Raises:
+        TooExpensiveError: the turn needs more than is left of `steps`.
         ValidationFailedError: the draws are used up before the last turn ends.
     """
     state, forced, draws = request.timed_state, request.forced, request.draws
@@ -101,7 +113,11 @@ def replay(
             "draws": draws,
             "seed": seed_of(request.seed, number),
         }
-        answer = run_turn(library, request.model_copy(update=change), counter=counter)
+        left = steps or Steps()
+        left.begin_turn()
+        left.spend("turns", _STEPS_PER_TURN + number // _MESSAGES_PER_STEP)
+        turn = request.model_copy(update=change)
+        answer = run_turn(library, turn, counter=counter, steps=left)
         yield answer
         state, forced = {**answer.timed_state}, answer.forced
         draws = None if draws is None else draws[answer.draws_used :]

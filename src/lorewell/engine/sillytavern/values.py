@@ -175,7 +175,7 @@ def split_keys(listed: str) -> tuple[str, ...]:
     >>> split_keys("/Test[,;]/, plain")
     ('/Test[,;]/', 'plain')
 
-    Source: spec/formats.md §1.2; a slash that opens no regex is a plain character.
+    Source: docs/rules/formats.md §1.2; a slash that opens no regex is a plain character.
     """
     keys: list[str] = []
     start = _item_start(listed, 0)

@@ -1,4 +1,4 @@
-"""Which entries a vector search activates from outside (spec/sillytavern.md §13)."""
+"""Which entries a vector search activates from outside (docs/rules/sillytavern.md §13)."""
 
 from __future__ import annotations
 

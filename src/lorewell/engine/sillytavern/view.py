@@ -2,7 +2,7 @@
 
 Core and block are what counts; raw only keeps what they leave open: the order of members, fields
 that nobody knows, and values that mean the same in another form ("100", a null).
-Source: spec/formats.md §0.2, §2.2 to §2.4; spec/native.md §11.4.
+Source: docs/rules/formats.md §0.2, §2.2 to §2.4; docs/rules/native.md §11.4.
 """
 
 from __future__ import annotations

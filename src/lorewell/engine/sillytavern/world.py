@@ -15,8 +15,10 @@ from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object
 from lorewell.engine.sillytavern.lore import Lore, Object, read_lore
 from lorewell.engine.sillytavern.table import TABLE
 from lorewell.engine.sillytavern.view import file_view, sillytavern_view
+from lorewell.engine.steps import Steps
 from lorewell.model import BookCreate, Entry
 
+_STEPS_PER_ENTRY, _CHARS_PER_STEP = 60, 50
 # What an entry means that was not written for SillyTavern and does not say otherwise.
 _DEFAULTS: Object = {
     field.world: field.codec.write(field.default)
@@ -81,6 +83,7 @@ def compile_world(
     entries: Iterable[Object],
     *,
     ignored_rules: Mapping[str, tuple[str, ...]] | None = None,
+    steps: Steps | None = None,
 ) -> World:
     """Return a book ready to be scanned.
 
@@ -88,9 +91,21 @@ def compile_world(
         name: the book's name in SillyTavern; ids and hashes hold it.
         entries: its entries' objects, in object order; see `world_entries`.
         ignored_rules: by entry id, what else the entries say and SillyTavern does not know.
+        steps: what it may cost, of a book that comes with a request; a stored one has no limit.
+
+    Raises:
+        TooExpensiveError: it needs more than `steps`.
     """
-    objects = [split_object(entry, name) for entry in entries]
-    hashes = hash_all([json_text(fields) for fields in objects])
+    texts, objects = [], []
+    for entry in entries:
+        if steps is not None:
+            steps.spend("compile", _STEPS_PER_ENTRY)
+        fields = split_object(entry, name)
+        objects.append(fields)
+        texts.append(json_text(fields))
+        if steps is not None:
+            steps.spend("compile", len(texts[-1]) // _CHARS_PER_STEP)
+    hashes = hash_all(texts, steps)
     lore = tuple(read_lore(o, digest=digest) for o, digest in zip(objects, hashes, strict=True))
     by_id: dict[str, list[int]] = {}
     by_hash: dict[object, list[int]] = {}

@@ -3,7 +3,7 @@
 Only `card.json` is inflated, in memory and up to a limit; no member is written or opened by its
 name. Of an archive's two descriptions of a member, the central directory counts.
 
-Source: PKWARE's APPNOTE 6.3.10, §4.3 to §4.5 and §5.8; spec/formats.md §3.2 and §0.4.
+Source: PKWARE's APPNOTE 6.3.10, §4.3 to §4.5 and §5.8; docs/rules/formats.md §3.2 and §0.4.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lorewell.formats.notes import Notes, cut
 
 MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # of the first member, or of an empty archive
 MAX_MEMBERS: Final = 10_000
-MAX_CARD_BYTES: Final = 16 * 1024 * 1024  # spec/native.md §11.2, as for what a picture holds
+MAX_CARD_BYTES: Final = 16 * 1024 * 1024  # docs/rules/native.md §11.2, as for what a picture holds
 
 _CARD = b"card.json"
 _MODULE = b"module.risum"

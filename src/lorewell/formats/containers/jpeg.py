@@ -1,6 +1,6 @@
 """The card behind a JPEG picture: a .charx that follows it. The picture itself is not read.
 
-Source: spec/formats.md §3.2 and §4: no program is known that writes a card into a JPEG's EXIF.
+Source: docs/rules/formats.md §3.2, §4. No known program writes a card into a JPEG's EXIF.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Text chunks of a PNG: found, checked, decoded and replaced without trusting a length or a size.
 
-Source: the PNG specification, §5 and §11.3.4; spec/formats.md §4; spec/native.md §11.2.
+Source: the PNG specification, §5 and §11.3.4; docs/rules/formats.md §4; docs/rules/native.md §11.2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lorewell.formats.notes import Notes
 
 MAX_CHUNKS = 100_000  # real pictures have a few thousand
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-MAX_INFLATED_BYTES = 16 * 1024 * 1024  # spec/native.md §11.2
+MAX_INFLATED_BYTES = 16 * 1024 * 1024  # docs/rules/native.md §11.2
 _HEAD_BYTES = 8  # length and type
 _CRC_BYTES = 4
 _BYTES_A_STEP = 100
@@ -258,7 +258,7 @@ def replace_card(png: bytes, *, chara: bytes, ccv3: bytes | None) -> bytes:
     Raises:
         ImportInvalidError: it is no PNG, or it is cut off or damaged before its end.
 
-    Source: spec/formats.md §4.
+    Source: docs/rules/formats.md §4.
     """
     if not png.startswith(SIGNATURE):
         raise ImportInvalidError("This is no PNG picture.")

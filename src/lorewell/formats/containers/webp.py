@@ -1,7 +1,7 @@
 """The card in a WEBP picture: the user's comment of its EXIF data, without trusting an offset.
 
 Source: the WebP container specification (RIFF chunks); TIFF 6.0, section 2; Exif 2.32, §4.6.5
-(UserComment); spec/formats.md §4.
+(UserComment); docs/rules/formats.md §4.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ EXPORTS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 
 _ENTRIES: Final = "entries"
 _STALE_COPY: Final = "originalData"  # of a world that was a card's book; the entries say it all
-# What a card's book calls what a world file has at its top. Source: spec/formats.md §1, §2.1.
+# What a card's book calls what a world file has at its top. Source: docs/rules/formats.md §1, §2.1.
 _CARD_NAMES: Final[Mapping[str, str]] = {
     "name": "name",
     "description": "description",
@@ -51,7 +51,7 @@ def export_book(book: BookCreate, format: ExportFormat) -> Exported:  # noqa: A0
         book: ours; it is not changed.
         format: of the document.
 
-    Source: spec/formats.md §0.2, §1, §2, §3, §12, §14.
+    Source: docs/rules/formats.md §0.2, §1, §2, §3, §12, §14.
 
     >>> book = BookCreate(name="Harbour", entries=({"id": "0", "content": "A lamp."},))
     >>> exported = export_book(book, "character_book").document

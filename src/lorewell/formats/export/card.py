@@ -1,4 +1,4 @@
-"""A book put into a card: all else in the card stays as it is (spec/formats.md §4)."""
+"""A book put into a card: all else in the card stays as it is (docs/rules/formats.md §4)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def put_into_card(book: BookCreate, card: bytes) -> bytes:
         FileTooLargeError: the card is larger than 16 MiB.
         ImportInvalidError: it is no card, a broken one, or one in another container.
 
-    Source: spec/formats.md §2 to §4.
+    Source: docs/rules/formats.md §2 to §4.
     """
     check_size(card, "the card")
     if card.startswith(png.SIGNATURE):

@@ -1,7 +1,7 @@
 """An entry as a world file or a card's book would hold it.
 
 An entry goes back to its own kind of file as it came, overlaid by what was changed since. For the
-other kind it is converted. Source: spec/formats.md §0.2, §2.2, §2.4, §14.
+other kind it is converted. Source: docs/rules/formats.md §0.2, §2.2, §2.4, §14.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _as_in_v2(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
     """Return an entry of a card V3 for a card V2, which knows no decorators.
 
     What they say is written into fields; those that say nothing here stay, as programs' own marks
-    look alike, and are told. Source: spec/formats.md §3.1, §14.
+    look alike, and are told. Source: docs/rules/formats.md §3.1, §14.
     """
     raw = entry.source["raw"]
     if isinstance(raw.get("content"), str):

@@ -2,7 +2,9 @@
 
 Core and block are what counts; raw only keeps what they leave open. An entry is read again after
 each step, so that whatever was written means what the core says: that alone tells what can't be
-said there, and no list of it. Source: spec/formats.md §0.2, §12; spec/replica.md §1, §6.4.
+said there, and no list of it.
+
+Source: docs/rules/formats.md §0.2, §12; docs/rules/replica.md §1, §6.4.
 """
 
 from __future__ import annotations

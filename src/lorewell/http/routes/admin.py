@@ -1,4 +1,4 @@
-"""Across tenants: look at books, and manage API keys."""
+"""Look at the books of all tenants, and manage API keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from lorewell.app.access import create_key as create, list_keys as list_all, rev
 from lorewell.app.books import list_books, list_tenants as list_all_tenants, read_book
 from lorewell.app.pages import Page
 from lorewell.errors import BookNotFoundError, NotFoundError, RevisionNotFoundError
-from lorewell.http.calls import CREATED, NO_CONTENT, OK, Administering, answer, answer_json
+from lorewell.http.calls import (
+    CREATED,
+    NO_CONTENT,
+    OK,
+    Administering,
+    Managing,
+    answer,
+    answer_json,
+)
 from lorewell.http.openapi import json_body, told
 from lorewell.http.parameters import (
     BookId,
@@ -64,9 +72,12 @@ async def get_any_book(call: Administering, book_id: BookId, revision: Revision 
 
 
 @router.get("/v1/admin/keys", **told(gives={OK: KeyList}))
-async def list_keys(call: Administering) -> Response:
-    """Return all API keys without their secrets, oldest first."""
-    return answer(await list_all(call.services))
+async def list_keys(call: Managing) -> Response:
+    """Return all API keys without their secrets, oldest first.
+
+    With the scope `tenant_admin`, those that open no other tenants than its own.
+    """
+    return answer(await list_all(call.services, call.rights))
 
 
 @router.post(
@@ -77,13 +88,17 @@ async def list_keys(call: Administering) -> Response:
         leads_to={"revocation": ("revoke_key", {"key_id": "$response.body#/id"})},
     ),
 )
-async def create_key(call: Administering) -> Response:
-    """Make an API key. Its secret is shown this once."""
-    return answer(await create(call.services, await call.body(KeyRequest)), CREATED)
+async def create_key(call: Managing) -> Response:
+    """Make an API key. Its secret is shown this once.
+
+    With the scope `tenant_admin`, for its own tenants and with its own scopes.
+    """
+    made = await create(call.services, await call.body(KeyRequest), call.rights)
+    return answer(made, CREATED)
 
 
 @router.delete("/v1/admin/keys/{key_id}", **told(NotFoundError, gives={NO_CONTENT: None}))
-async def revoke_key(call: Administering, key_id: KeyId) -> Response:
+async def revoke_key(call: Managing, key_id: KeyId) -> Response:
     """Close an API key for good."""
-    await revoke(call.services, key_id)
+    await revoke(call.services, key_id, call.rights)
     return Response(status_code=NO_CONTENT)

@@ -21,4 +21,5 @@ router = APIRouter()
 )
 async def try_condition(call: Reading) -> Response:
     """Return whether a condition holds for these values, part by part, or what is wrong with it."""
-    return answer(try_out(await call.body(ConditionTrial)))
+    trial = await call.body(ConditionTrial)
+    return answer(await call.compute(lambda: try_out(trial)))

@@ -17,6 +17,7 @@ from lorewell.errors import (
     RequiredPlacementUnsupportedError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import OK, Reading, answer_selection
 from lorewell.http.examples import PREVIEW, SELECT
@@ -27,6 +28,7 @@ from lorewell.model.live import Occasion
 
 TAG = "context"
 _PROBLEMS = (
+    TooExpensiveError,
     BookNotFoundError,
     RevisionNotFoundError,
     SnapshotTooLargeError,

@@ -31,7 +31,8 @@ async def list_conversations(call: Reading, limit: Limit = 50, cursor: Cursor = 
 @router.get("/v1/conversations/{conversation_id}", **told(NotFoundError, gives={OK: Conversation}))
 async def get_conversation(call: Reading, conversation_id: ConversationPath) -> Response:
     """Return a conversation with all states that are kept of it, newest first."""
-    return answer(await get(call.services, call.tenant_id, conversation_id))
+    found = await get(call.services, call.tenant_id, conversation_id)
+    return await call.finish(lambda: answer(found))
 
 
 @router.delete(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import orjson
@@ -23,6 +23,7 @@ from lorewell.errors import (
     RequiredPlacementUnsupportedError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
+    TooExpensiveError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
@@ -30,6 +31,7 @@ from lorewell.http import gateway_headers as names
 from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
 from lorewell.http.completion_body import Completion
+from lorewell.http.held import TENANT
 from lorewell.http.openapi import any_body, told
 from lorewell.http.relay import Relay
 
@@ -67,6 +69,7 @@ router = APIRouter()
         BookNotFoundError,
         RevisionNotFoundError,
         SnapshotTooLargeError,
+        TooExpensiveError,
         RequiredPlacementUnsupportedError,
         RequiredDependencyUnavailableError,
         RequiredConflictError,
@@ -91,14 +94,26 @@ async def create_chat_completion(
     Takes the scope `read`, and `write` where the books keep timed state.
     """
     gateway, entered = await _enter(request)
-    completion = await _read(request)
-    turn = _turn_of(request, completion)
     services = shared(request).services
+    body = await read_body(request, shared(request).settings)
+    is_small = len(body) < _SMALL_BYTES
+    if is_small:
+        completion, turn = _parse(request, body)
+    else:
+        completion, turn = await services.computing.run(
+            entered.tenant_id, lambda: _parse(request, body)
+        )
     enriched = await enrich(services, gateway, entered, turn)
     if enriched is not None and enriched.selection is not None:
         shared(request).metrics.selected(enriched.selection)
     messages = None if enriched is None else enriched.messages
-    body = completion.write(messages, gateway.upstream_model or None)
+    model = gateway.upstream_model or None
+    if is_small:
+        body = completion.write(messages, model)
+    else:
+        body = await services.computing.finish(
+            entered.tenant_id, lambda: completion.write(messages, model)
+        )
     call = UpstreamCall(
         method="POST",
         path="/chat/completions",
@@ -106,7 +121,7 @@ async def create_chat_completion(
         authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
         body=body,
     )
-    return Relay(gateway.upstream, call, names.told(enriched))
+    return Relay(gateway.upstream, call, names.told(enriched), _checking(request))
 
 
 @router.get("/gateway/v1/models", **told(*_UPSTREAM, gives={OK: _MANY}, is_gateway=True))
@@ -125,7 +140,7 @@ async def list_models(request: Request, _key: _Key = None) -> Response:
             headers=names.passed_on(request.headers.raw),
             authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
         )
-        return Relay(gateway.upstream, call, {})
+        return Relay(gateway.upstream, call, {}, _checking(request))
     prompts = await list_prompts(services, entered.tenant_id)
     models = [
         {"id": name, "object": "model", "created": 0, "owned_by": "lorewell"}
@@ -142,18 +157,22 @@ async def _enter(request: Request) -> tuple[Gateway, Entered]:
         raise GatewayOffError(message)
     authorization = request.headers.get("authorization")
     entered = await enter(services, authorization, "read", usual_tenant=gateway.tenant_id)
+    request.scope["state"][TENANT] = entered.tenant_id
     return gateway, entered
 
 
-async def _read(request: Request) -> Completion:
+def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:
     settings = shared(request).settings
-    body = await read_body(request, settings)
+    with naming_the_limit(settings):
+        completion = Completion.parse(body, max_values=settings.max_json_values)
+    return completion, _turn_of(request, completion)
 
-    def parse() -> Completion:
-        with naming_the_limit(settings):
-            return Completion.parse(body, max_values=settings.max_json_values)
 
-    return parse() if len(body) < _SMALL_BYTES else await asyncio.to_thread(parse)
+def _checking(request: Request) -> Callable[[], Awaitable[object]]:
+    async def check() -> None:
+        await _enter(request)
+
+    return check
 
 
 def _turn_of(request: Request, completion: Completion) -> ChatTurn:

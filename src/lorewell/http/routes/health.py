@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from lorewell.errors import StorageUnavailableError
-from lorewell.http.calls import JSON, OK, Administering, answer_json, shared
+from lorewell.http.calls import JSON, OK, Measuring, answer_json, shared
 from lorewell.http.openapi import told
 
 TAG = "health"
@@ -37,7 +37,7 @@ async def check_readiness(request: Request) -> Response:
     """Say that the database can be used; if not, `details.part` is what is not ready."""
     part = await shared(request).services.store.check()
     if part is not None:
-        raise StorageUnavailableError("The service is not ready.", part=part)
+        raise StorageUnavailableError("The service is not ready.", part=part, reason=part)
     return answer_json(b'{"status":"ready"}')
 
 
@@ -45,6 +45,6 @@ async def check_readiness(request: Request) -> Response:
     "/metrics",
     **told(gives={OK: {"text/plain": {"schema": {"type": "string"}}}}),
 )
-async def get_metrics(call: Administering) -> Response:
+async def get_metrics(call: Measuring) -> Response:
     """Return the figures of this service for Prometheus."""
     return Response(call.shared.metrics.to_text(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -32,5 +32,5 @@ async def assemble_prompt(call: Reading) -> Response:
     and nothing is trimmed: what does not fit the window is refused.
     """
     request = await call.body(AssembleRequest)
-    found = await assemble(call.services, request)
-    return await answer_written(found, parts=len(found.messages))
+    found = await assemble(call.services, call.tenant_id, request)
+    return await answer_written(call, found)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import APIRouter, Response
 
 from lorewell.app.books import create_books
@@ -14,6 +12,7 @@ from lorewell.errors import (
     IdempotencyConflictError,
     ImportInvalidError,
     InvalidDependencyError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import CREATED, OK, Reading, Writing, answer, answer_created
 from lorewell.http.examples import BOOK
@@ -44,7 +43,7 @@ async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) ->
     result = await create_books(
         call.services, call.tenant_id, batch.books, route="import", key=idempotency_key
     )
-    return answer_created(result)
+    return await call.finish(lambda: answer_created(result))
 
 
 @router.post(
@@ -54,6 +53,7 @@ async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) ->
         InvalidDependencyError,
         FileTooLargeError,
         BatchTooLargeError,
+        TooExpensiveError,
         gives={OK: ImportPreview},
         takes=file_body("file", 1),
     ),
@@ -61,8 +61,8 @@ async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) ->
 async def preview_import(call: Reading) -> Response:
     """Return what a foreign file would become; nothing is stored."""
     (file,) = await call.files("file", 1)
-    found = await preview(file)
-    return await asyncio.to_thread(answer, found)
+    found = await preview(call.services, call.tenant_id, file)
+    return await call.finish(lambda: answer(found))
 
 
 @router.post(
@@ -73,6 +73,7 @@ async def preview_import(call: Reading) -> Response:
         IdempotencyConflictError,
         FileTooLargeError,
         BatchTooLargeError,
+        TooExpensiveError,
         gives={CREATED: CreateResult, OK: CreateResult},
         takes=file_body("files", _MAX_FILES),
         leads_to={"book": ("get_book", FIRST_BOOK)},
@@ -82,4 +83,4 @@ async def import_files(call: Writing, idempotency_key: IdempotencyKey = None) ->
     """Store the books of foreign files, all or none; a known file gives its first book again."""
     files = await call.files("files", _MAX_FILES)
     result = await store_files(call.services, call.tenant_id, files, key=idempotency_key)
-    return answer_created(result)
+    return await call.finish(lambda: answer_created(result))

@@ -18,6 +18,7 @@ from lorewell.errors import (
     PolicyMismatchError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import OK, Reading, answer_written
 from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
@@ -27,7 +28,12 @@ from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
 from lorewell.model.live import Occasion
 
 TAG = "replica"
-_PROBLEMS = (BindingInvalidError, PolicyMismatchError, SnapshotTooLargeError)
+_PROBLEMS = (
+    BindingInvalidError,
+    PolicyMismatchError,
+    SnapshotTooLargeError,
+    TooExpensiveError,
+)
 _GONE = (BookNotFoundError, RevisionNotFoundError)
 
 ActivationId = Annotated[str, Path(description="As an answer's `activation_id` says.")]
@@ -58,7 +64,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
     occasion = Occasion.of(prompt_id or request.prompt_id, "replica")
     found = await activate(call.services, call.tenant_id, request, occasion)
     call.shared.metrics.activated(found)
-    return await answer_written(found, parts=len(found.decisions))
+    return await answer_written(call, found)
 
 
 @router.get(
@@ -68,7 +74,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
 async def get_replica_activation(call: Reading, activation_id: ActivationId) -> Response:
     """Return a turn that was made a while ago with its whole ledger, computed now."""
     found = await open_replica(call.services, call.tenant_id, activation_id)
-    return await answer_written(found, parts=len(found.decisions))
+    return await answer_written(call, found)
 
 
 @router.post(
@@ -84,4 +90,4 @@ async def preview_replica(call: Reading) -> Response:
     """Activate from books of which some entries are other than stored; nothing is kept."""
     request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
-    return await answer_written(found, parts=len(found.decisions))
+    return await answer_written(call, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from typing import Final
 
@@ -32,23 +31,27 @@ async def _talk(socket: Socket) -> None:
     while True:
         text = await socket.receive()
         try:
-            await _answer(socket, await _read(text, socket.path["role"]))
+            await _answer(socket, await _read(socket, text))
         except LorewellError as error:
             if status_of(error) >= INTERNAL_ERROR:
                 socket.log(error)
             await socket.tell(error)
 
 
-async def _read(text: str, role: str) -> ReplicaChat:
-    if len(text) > _LARGE_CHARS:
-        return await asyncio.to_thread(read_frame, text, role)
-    return read_frame(text, role)
+async def _read(socket: Socket, text: str) -> ReplicaChat:
+    role = socket.path["role"]
+    if len(text) <= _LARGE_CHARS:
+        return read_frame(text, role)
+    tenant_id = socket.shared.settings.replica_tenant
+    return await socket.services.computing.run(tenant_id, lambda: read_frame(text, role))
 
 
 async def _answer(socket: Socket, chat: ReplicaChat) -> None:
-    found = await activate_chat(socket.services, socket.shared.settings.replica_tenant, chat)
+    services, tenant_id = socket.services, socket.shared.settings.replica_tenant
+    found = await activate_chat(services, tenant_id, chat)
     socket.shared.metrics.activated(found)
-    await socket.send(found.message().decode())
-    async with aclosing(reply(socket.services, chat, found)) as frames:
+    message = await services.computing.finish(tenant_id, found.message)
+    await socket.send(message.decode())
+    async with aclosing(reply(services, tenant_id, chat, found)) as frames:
         async for frame in frames:
             await socket.send(frame)

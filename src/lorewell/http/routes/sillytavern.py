@@ -19,6 +19,7 @@ from lorewell.errors import (
     PolicyMismatchError,
     RevisionNotFoundError,
     SnapshotTooLargeError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import OK, Reading, answer_written
 from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
@@ -35,6 +36,7 @@ from lorewell.model.live import Occasion
 
 TAG = "sillytavern"
 _PROBLEMS = (
+    TooExpensiveError,
     BindingInvalidError,
     PolicyMismatchError,
     BookNotFoundError,
@@ -73,7 +75,7 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     name = prompt_id or request.prompt_id
     occasion = Occasion.of(name, "activate", request.conversation_id)
     found = await activate_turn(call.services, call.tenant_id, request, occasion)
-    return await answer_written(found, parts=len(found.verdicts))
+    return await answer_written(call, found)
 
 
 @router.get(
@@ -83,7 +85,7 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
 async def get_activation(call: Reading, activation_id: ActivationId) -> Response:
     """Return a turn that the gateway made a while ago with its whole ledger, computed now."""
     found = await open_activation(call.services, call.tenant_id, activation_id)
-    return await answer_written(found, parts=len(found.verdicts))
+    return await answer_written(call, found)
 
 
 @router.post(
@@ -98,7 +100,7 @@ async def preview_activation(call: Reading) -> Response:
     """Activate from books that are changed or not stored at all; nothing is kept."""
     request = await call.body(ActivatePreview)
     found = await preview_turn(call.services, call.tenant_id, request)
-    return await answer_written(found, parts=len(found.verdicts))
+    return await answer_written(call, found)
 
 
 @router.post(
@@ -113,4 +115,4 @@ async def replay_chat(call: Reading) -> Response:
     """Run a whole chat turn after turn: active entries, timed state and budget of each."""
     request = await call.body(ReplayRequest)
     found = await replay(call.services, call.tenant_id, request)
-    return await answer_written(found, parts=sum(len(turn.activated) for turn in found.turns))
+    return await answer_written(call, found)

@@ -23,4 +23,5 @@ router = APIRouter()
 )
 async def count_tokens(call: Reading) -> Response:
     """Return the tokens of each text."""
-    return answer(await count(call.services, await call.body(TokenCountRequest)))
+    request = await call.body(TokenCountRequest)
+    return answer(await count(call.services, call.tenant_id, request))

@@ -20,6 +20,7 @@ from lorewell.errors import (
     NameTakenError,
     NotFoundError,
     RevisionConflictError,
+    TooExpensiveError,
 )
 from lorewell.http.calls import (
     CREATED,
@@ -180,6 +181,7 @@ async def create_worldbook_entry(call: _Writing, name: _Name) -> Response:
         RevisionConflictError,
         FileTooLargeError,
         BatchTooLargeError,
+        TooExpensiveError,
         gives={OK: _OBJECT},
         takes=file_body("file", 1),
     ),

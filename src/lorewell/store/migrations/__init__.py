@@ -12,8 +12,11 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
+from lorewell.app.ports import Part
 from lorewell.errors import StorageUnavailableError
 from lorewell.store.statements import failing
+
+NEWER = "The database was made by a newer version of Lorewell."
 
 # Held around `upgrade`: alembic keeps what it works on in global variables.
 turn = Lock()
@@ -31,17 +34,18 @@ def upgrade(connection: Connection) -> None:
         found = _found(connection)
         unknown = found - _known()
         if unknown:
-            raise StorageUnavailableError(
-                "The database was made by a newer version of Lorewell.", found=sorted(unknown)
-            )
+            raise StorageUnavailableError(NEWER, part="newer_schema", found=sorted(unknown))
         if found != _newest():
             command.upgrade(config, "head")
 
 
-def is_current(connection: Connection) -> bool:
-    """Return whether the schema is exactly the one that this program knows."""
+def find_part(connection: Connection) -> Part | None:
+    """Return what is wrong with the schema: it is older or newer than this program knows."""
     with failing():
-        return _found(connection) == _newest()
+        found = _found(connection)
+    if found - _known():
+        return "newer_schema"
+    return None if found == _newest() else "migrations"
 
 
 def _found(connection: Connection) -> frozenset[str]:

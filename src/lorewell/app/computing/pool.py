@@ -1,0 +1,359 @@
+"""The pool that computes for requests: a place for each, then slices of time on its threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import Any, Final, NoReturn, TypeVar
+
+from lorewell.app.computing.places import PlaceLimits, Places, stopping
+from lorewell.app.computing.slices import Bound, Slices, Spent, Work, waited_too_long
+from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, Steps
+from lorewell.errors import OverloadedError, TooExpensiveError
+
+Result = TypeVar("Result")
+Leaving = Callable[[], Coroutine[Any, Any, NoReturn]]
+
+_TICK_SECONDS: Final = 0.02
+_STEPS: Final = "LOREWELL_MAX_STEPS"
+_CHARS: Final = "LOREWELL_MAX_MADE_CHARS"
+_UNBOUND: Final = Bound(inf, "")
+
+caller_leaves: ContextVar[Leaving | None] = ContextVar("caller_leaves", default=None)
+"""Waits until the caller of this request has left, and raises then; None where nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeLimits:
+    """What the pool may take.
+
+    Attributes:
+        threads: pieces of work that run at the same time.
+        places: requests that compute, and that wait.
+        queue_seconds: how long a request may wait.
+        turn_seconds: how long a turn may compute, without the time that it waits.
+        import_seconds: the same of a request that brings or takes whole books.
+        max_steps: steps of work of one request.
+        max_chars: characters that macros and the like make in one request.
+    """
+
+    threads: int = 1
+    places: PlaceLimits = field(default_factory=PlaceLimits)
+    queue_seconds: float = 10.0
+    turn_seconds: float = 2.0
+    import_seconds: float = 20.0
+    max_steps: int = MAX_STEPS
+    max_chars: int = MAX_CHARS
+
+
+@dataclass(slots=True)
+class ComputeCounts:
+    """What has been counted since the start of this process.
+
+    Attributes:
+        refused: requests that were refused, or ended since their time was over.
+        left: requests whose work was given up since the caller had left.
+    """
+
+    refused: int = 0
+    left: int = 0
+
+
+class _UnwantedError(Exception):
+    """Nobody waits for the work any more."""
+
+
+class Turn:
+    """The computing of one request: pieces of work, one after the other, with one budget.
+
+    Attributes:
+        steps: counts the steps of all its work, and ends work whose time is over.
+    """
+
+    def __init__(
+        self,
+        pool: Computing,
+        tenant_id: str,
+        *,
+        limit: Bound = _UNBOUND,
+        patience: Bound = _UNBOUND,
+        give_back: Callable[[str], None] | None = None,
+    ) -> None:
+        self.tenant_id, self.limit, self.patience = tenant_id, limit, patience
+        self.spent = Spent()
+        self._pool, self._give_back = pool, give_back
+        self.steps = self.new_steps()
+        self._work: Work | None = None
+        self._holders = 1
+
+    async def run(self, function: Callable[[], Result]) -> Result:
+        """Return what the function returns, run in a thread of the pool.
+
+        Raises:
+            OverloadedError: the turn waits or computes for too long, or the service stops.
+        """
+        try:
+            return await self._pool.do(self, function)
+        except TooExpensiveError as error:  # the core knows no settings
+            setting = _STEPS if "max_steps" in error.details else _CHARS
+            message = f"{error} The limit is {setting}."
+            named = TooExpensiveError(message)
+            named.details = {**error.details, "setting": setting}
+            raise named from error
+
+    def begin(self, function: Callable[[], Result]) -> asyncio.Task[Result]:
+        """Begin work whose result others may wait for too.
+
+        It has no time limit and goes on if this turn ends, whose place is taken until then.
+        """
+        shared = Turn(self._pool, self.tenant_id)
+        context = copy_context()
+        context.run(caller_leaves.set, None)
+        self.hold()
+        task = asyncio.get_running_loop().create_task(shared.run(function), context=context)
+        task.add_done_callback(lambda _: self.release())
+        return task
+
+    async def wait_for(self, task: asyncio.Task[Result]) -> Result:
+        """Return the result of shared work, which goes on if this turn gives up.
+
+        Raises:
+            OverloadedError: it takes longer than a request may wait.
+        """
+        try:
+            async with asyncio.timeout(self.patience.seconds):
+                return await self._pool.unless_left(asyncio.shield(task))
+        except TimeoutError:
+            raise waited_too_long(self.patience) from None
+
+    def new_steps(self, max_steps: int | None = None) -> Steps:
+        """Return another budget, for what counts by itself, whatever else the turn does."""
+        limits = self._pool.limits
+        most = limits.max_steps if max_steps is None else max_steps
+        return Steps(most, max_chars=limits.max_chars, watch=self.pause)
+
+    def pause(self) -> None:
+        """Let others compute if it is their turn. The work calls it every few milliseconds.
+
+        Raises:
+            OverloadedError: the turn waits or computes for too long, or the service stops.
+        """
+        if self._work is not None:
+            self._pool.slices.pause(self._work)
+
+    def seconds_left(self) -> float:
+        """Return for how long the work that runs may go on computing."""
+        return inf if self._work is None else self._work.seconds_left(monotonic())
+
+    def make_work(self, function: Callable[[], None]) -> Work:
+        """Return the next piece of work."""
+        self._work = Work(
+            tenant_id=self.tenant_id,
+            function=function,
+            spent=self.spent,
+            limit=self.limit,
+            patience=self.patience,
+        )
+        return self._work
+
+    def hold(self) -> None:
+        """Keep the place until `release`."""
+        self._holders += 1
+
+    def release(self) -> None:
+        """Give the place back once nobody holds it."""
+        self._holders -= 1
+        if not self._holders and self._give_back is not None:
+            self._give_back(self.tenant_id)
+
+
+class Computing:
+    """The compute pool of a process. Belongs to one event loop."""
+
+    def __init__(self, limits: ComputeLimits) -> None:
+        """Begin no thread before there is work."""
+        self.limits = limits
+        self.slices = Slices(limits.threads)
+        self.counts = ComputeCounts()
+        self._places = Places(limits.places)
+        self._limit = Bound(limits.turn_seconds, "LOREWELL_TURN_SECONDS")
+        self._long_limit = Bound(limits.import_seconds, "LOREWELL_IMPORT_SECONDS")
+        self._patience = Bound(limits.queue_seconds, "LOREWELL_QUEUE_SECONDS")
+        self._active: dict[Work, tuple[Turn, asyncio.Future[Any]]] = {}
+        self._tick: asyncio.TimerHandle | None = None
+        self._has_ended = False
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a place."""
+        return self._places.waiting
+
+    @property
+    def running(self) -> int:
+        """How many requests have a place."""
+        return self._places.taken
+
+    @asynccontextmanager
+    async def turn(self, tenant_id: str, *, limit: Bound | None = None) -> AsyncIterator[Turn]:
+        """Give a request a place to compute at; `limit` is another one than that of a turn.
+
+        Raises:
+            OverloadedError: too many wait already, or this request waited for too long.
+        """
+        try:
+            waited = await self._take_place(tenant_id)
+            turn = Turn(
+                self,
+                tenant_id,
+                limit=limit or self._limit,
+                patience=self._patience,
+                give_back=self._places.give,
+            )
+            turn.spent.waiting = waited
+            try:
+                yield turn
+            finally:
+                turn.release()
+        except OverloadedError:
+            self.counts.refused += 1
+            raise
+
+    def long_turn(self, tenant_id: str) -> AbstractAsyncContextManager[Turn]:
+        """Do as `turn`, for work on whole books or bodies, which may compute for longer."""
+        return self.turn(tenant_id, limit=self._long_limit)
+
+    async def run(self, tenant_id: str, function: Callable[[], Result]) -> Result:
+        """Return what the function returns, as the whole of a long turn.
+
+        Raises:
+            OverloadedError: as `turn` and `Turn.run`.
+        """
+        async with self.long_turn(tenant_id) as turn:
+            return await turn.run(function)
+
+    async def finish(self, tenant_id: str, function: Callable[[], Result]) -> Result:
+        """Return what the function returns: the end of what is begun, an answer or a job.
+
+        It needs no place and is never too late, but computes in turn with others.
+
+        Raises:
+            OverloadedError: the service stops.
+        """
+        return await self.do(Turn(self, tenant_id), function)
+
+    async def do(self, turn: Turn, function: Callable[[], Result]) -> Result:
+        """Run the next piece of a turn's work."""
+        if self._has_ended:
+            raise stopping()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Result] = loop.create_future()
+        context = copy_context()
+
+        def compute() -> None:
+            try:
+                made = partial(_set_result, done, context.run(function))
+            except BaseException as error:  # noqa: BLE001  passed on to the one that waits
+                made = partial(_set_error, done, error)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(self._forget, turn, work, made)
+
+        work = turn.make_work(compute)
+        turn.hold()
+        self._active[work] = (turn, done)
+        self.slices.submit(work)
+        if self._tick is None:
+            self._tick = loop.call_later(_TICK_SECONDS, self._look)
+        try:
+            return await self.unless_left(done)
+        finally:
+            if work in self._active and (done.cancelled() or not done.done()):
+                self._end(work, _UnwantedError())
+
+    async def unless_left(self, future: asyncio.Future[Result]) -> Result:
+        """Return the result of a future; raise what says so if the caller leaves before."""
+        leaves = caller_leaves.get()
+        if leaves is None:
+            return await future
+        gone = asyncio.get_running_loop().create_task(leaves())
+        try:
+            await asyncio.wait((future, gone), return_when=asyncio.FIRST_COMPLETED)
+            if future.done():
+                return future.result()
+            self.counts.left += 1
+            return gone.result()
+        finally:
+            gone.cancel()
+            if gone.done() and not gone.cancelled():
+                gone.exception()  # seen
+
+    def refuse(self) -> None:
+        """Refuse those that wait, or would have to; what was begun may be finished."""
+        self._places.close()
+
+    def end(self) -> None:
+        """Refuse all requests, and end the work that runs."""
+        self.refuse()
+        self._has_ended = True
+        for work, (_, done) in tuple(self._active.items()):
+            _set_error(done, stopping())
+            self._end(work, stopping())
+
+    def close(self) -> None:
+        """End everything, threads included. Work that never pauses goes on in its thread."""
+        self.end()
+        self.slices.close()
+        if self._tick is not None:
+            self._tick.cancel()
+
+    async def _take_place(self, tenant_id: str) -> float:
+        """Take a place, and return the seconds that it took."""
+        waits = self._places.take(tenant_id)
+        if waits is None:
+            return 0.0
+        begin = monotonic()
+        try:
+            async with asyncio.timeout(self._patience.seconds):
+                await self.unless_left(waits)
+        except TimeoutError:
+            self._places.leave(tenant_id, waits)
+            raise waited_too_long(self._patience) from None
+        except BaseException:
+            self._places.leave(tenant_id, waits)
+            raise
+        return monotonic() - begin
+
+    def _look(self) -> None:
+        """End what is overdue though it does not pause, and let other work begin beside it."""
+        for work, reason in self.slices.find_overdue(self._active):
+            _set_error(self._active[work][1], reason)
+            self._end(work, reason)
+        self.slices.lend()
+        self._tick = None
+        if self._active:
+            self._tick = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._look)
+
+    def _end(self, work: Work, reason: Exception) -> None:
+        if self.slices.end(work, reason):
+            self._forget(self._active[work][0], work)
+
+    def _forget(self, turn: Turn, work: Work, tell: Callable[[], None] | None = None) -> None:
+        del self._active[work]
+        turn.release()
+        if tell is not None:
+            tell()
+
+
+def _set_result(done: asyncio.Future[Result], result: Result) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _set_error(done: asyncio.Future[Any], error: BaseException) -> None:
+    if not done.done():
+        done.set_exception(error)

@@ -1,0 +1,266 @@
+"""Threads that compute in turn: a slice of time each, and the tenant that used least goes first.
+
+Python runs one thread at a time, so each thread that computes delays the event loop. Only a few
+compute at once, and those that wait for their next slice take no time from anybody.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from time import monotonic
+from typing import Final, NamedTuple
+
+from lorewell.errors import OverloadedError
+
+SLICE_SECONDS: Final = 0.02
+# Work that did not pause by then no longer keeps other work from beginning.
+LEND_SECONDS: Final = 0.05
+
+
+class Bound(NamedTuple):
+    """A limit in seconds, and the setting that changes it."""
+
+    seconds: float
+    setting: str
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a request has spent so far, in seconds: computing, and waiting to compute."""
+
+    computing: float = 0.0
+    waiting: float = 0.0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Work:
+    """A piece of work.
+
+    Attributes:
+        tenant_id: on whose behalf it runs.
+        function: does the work; it raises nothing.
+        spent: what its request has spent.
+        limit: how long its request may compute.
+        patience: how long its request may wait to compute.
+        ends_with: why it has to end; raised at its next pause.
+        since: when its current slice, or its current wait, began.
+        has_begun: whether it has a thread.
+    """
+
+    tenant_id: str
+    function: Callable[[], None]
+    spent: Spent
+    limit: Bound
+    patience: Bound
+    ends_with: Exception | None = None
+    since: float = 0.0
+    is_waiting: bool = False
+    has_begun: bool = False
+    gate: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Close the gate: it opens for one slice at a time."""
+        self.gate.acquire()
+
+    def seconds_left(self, now: float) -> float:
+        """Return for how long the work may go on computing; it does not wait now."""
+        return self.limit.seconds - self.spent.computing - (now - self.since)
+
+    def overdue(self, now: float) -> Exception | None:
+        """Return why the time of the work is over, None if it is not."""
+        if self.is_waiting:
+            if self.spent.waiting + now - self.since > self.patience.seconds:
+                return waited_too_long(self.patience)
+        elif self.seconds_left(now) < 0:
+            message = f"The request takes over {self.limit.seconds:g} seconds to compute."
+            return overloaded(message, self.limit.setting, limit=self.limit.seconds)
+        return None
+
+
+def overloaded(message: str, setting: str, limit: float) -> OverloadedError:
+    """Return the error for a limit that a setting changes."""
+    return OverloadedError(f"{message} The limit is {setting}.", setting=setting, limit=limit)
+
+
+def waited_too_long(patience: Bound) -> OverloadedError:
+    """Return the error for a request that waited as long as it may."""
+    seconds, setting = patience
+    message = f"The service is busy: the request waited {seconds:g} seconds for its turn."
+    return overloaded(message, setting, limit=seconds)
+
+
+class _Line:
+    """The work of one tenant: that which waits, and the seconds that all of it has used."""
+
+    __slots__ = ("_begun", "_fresh", "_takes_fresh", "count", "used")
+
+    def __init__(self, used: float) -> None:
+        self.used = used
+        self.count = 0
+        self._fresh: deque[Work] = deque()
+        self._begun: deque[Work] = deque()
+        self._takes_fresh = True
+
+    def __bool__(self) -> bool:
+        return bool(self._fresh or self._begun)
+
+    def add(self, work: Work) -> None:
+        (self._begun if work.has_begun else self._fresh).append(work)
+
+    def remove(self, work: Work) -> None:
+        (self._begun if work.has_begun else self._fresh).remove(work)
+
+    def take(self) -> Work:
+        """Return the next one: short work shall not wait behind all that is long."""
+        takes_fresh = bool(self._fresh) and (self._takes_fresh or not self._begun)
+        self._takes_fresh = not takes_fresh
+        return (self._fresh if takes_fresh else self._begun).popleft()
+
+
+class Slices:
+    """Threads for the work of many tenants, of which only a few compute at a time.
+
+    The next slice goes to the tenant whose work has used the least time. Within a tenant work takes
+    turns; work that has not begun alternates with work that has. Safe to use from all threads.
+    """
+
+    def __init__(self, threads: int) -> None:
+        """Let so many threads compute at a time."""
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._computing: set[Work] = set()
+        self._lines: dict[str, _Line] = {}
+        self._waiting = 0
+        self._todo: SimpleQueue[Work | None] = SimpleQueue()
+        self._idle = 0
+        self._is_closed = False
+
+    def submit(self, work: Work) -> None:
+        """Begin the work as soon as it is its turn."""
+        with self._lock:
+            line = self._lines.get(work.tenant_id)
+            if line is None:
+                used = min((each.used for each in self._lines.values()), default=0.0)
+                line = self._lines[work.tenant_id] = _Line(used)
+            line.count += 1
+            self._wait(work, monotonic())
+            self._dispatch()
+
+    def pause(self, work: Work) -> None:
+        """Let others compute if the slice is over. The work calls it often.
+
+        Raises:
+            Exception: the work has to end.
+        """
+        now = monotonic()
+        reason = work.ends_with or work.overdue(now)
+        if reason is not None:
+            raise reason
+        is_lent = work not in self._computing
+        if not is_lent and (now - work.since < SLICE_SECONDS or not self._waiting):
+            return
+        with self._lock:
+            self._charge(work, now)
+            self._wait(work, now)
+            self._dispatch()
+        work.gate.acquire()
+        if work.ends_with is not None:
+            raise work.ends_with
+
+    def end(self, work: Work, reason: Exception) -> bool:
+        """Make the work end at its next pause; return whether it never begins."""
+        with self._lock:
+            work.ends_with = reason
+            if not work.is_waiting:
+                return False
+            self._lines[work.tenant_id].remove(work)
+            self._stop_waiting(work, monotonic())
+            if work.has_begun:
+                work.gate.release()  # it only ends, and takes nobody's slice for that
+                return False
+            self._forget(work)
+            return True
+
+    def find_overdue(self, works: Iterable[Work]) -> list[tuple[Work, Exception]]:
+        """Return the works whose time is over, and why."""
+        now = monotonic()
+        with self._lock:
+            return [
+                (work, reason)
+                for work in works
+                if work.ends_with is None and (reason := work.overdue(now)) is not None
+            ]
+
+    def lend(self) -> None:
+        """Let work begin beside work that does not pause."""
+        if not self._waiting:
+            return
+        now = monotonic()
+        with self._lock:
+            stuck = [work for work in self._computing if now - work.since > LEND_SECONDS]
+            self._computing.difference_update(stuck)
+            self._dispatch()
+
+    def close(self) -> None:
+        """Let each thread end once its work has."""
+        with self._lock:
+            self._is_closed = True
+            for _ in range(self._idle):
+                self._todo.put(None)
+            self._idle = 0
+
+    def _dispatch(self) -> None:
+        while self._waiting and len(self._computing) < self._threads:
+            line = min((each for each in self._lines.values() if each), key=lambda each: each.used)
+            work = line.take()
+            self._stop_waiting(work, monotonic())
+            self._computing.add(work)
+            if work.has_begun:
+                work.gate.release()
+                continue
+            work.has_begun = True
+            if self._idle:
+                self._idle -= 1
+                self._todo.put(work)
+            else:
+                # A daemon: a native call that never returns must not keep the process from ending.
+                threading.Thread(
+                    target=self._serve, args=(work,), name="lorewell-compute", daemon=True
+                ).start()
+
+    def _serve(self, work: Work | None) -> None:
+        while work is not None:
+            work.function()
+            with self._lock:
+                self._charge(work, monotonic())
+                self._forget(work)
+                goes_on = not self._is_closed and self._idle < self._threads
+                self._idle += goes_on
+                self._dispatch()
+            work = self._todo.get() if goes_on else None
+
+    def _wait(self, work: Work, now: float) -> None:
+        work.since, work.is_waiting = now, True
+        self._waiting += 1
+        self._lines[work.tenant_id].add(work)
+
+    def _stop_waiting(self, work: Work, now: float) -> None:
+        work.spent.waiting += now - work.since
+        work.since, work.is_waiting = now, False
+        self._waiting -= 1
+
+    def _charge(self, work: Work, now: float) -> None:
+        passed = now - work.since
+        work.spent.computing += passed
+        self._lines[work.tenant_id].used += passed
+        self._computing.discard(work)
+
+    def _forget(self, work: Work) -> None:
+        line = self._lines[work.tenant_id]
+        line.count -= 1
+        if not line.count:
+            del self._lines[work.tenant_id]

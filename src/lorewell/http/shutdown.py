@@ -1,0 +1,104 @@
+"""The end of a process: from the first signal on it refuses work, ends work, and ends itself."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from lorewell.app.computing.pool import Computing
+from lorewell.settings import Settings
+
+# Parts of the whole time: until then work may end by itself, and then answers may be sent.
+_WORK_RATIO: Final = 0.4
+ANSWERS_RATIO: Final = 0.7
+# Between the signal that a parent got and the one that it sends to its workers, and a bit more.
+_PARENT_SECONDS: Final = 0.8
+# A worker that is busy is not dead: uvicorn would kill one that is silent for five seconds.
+_WORKER_SILENCE_SECONDS: Final = 60
+_STANDARD_ERROR: Final = 2
+_SIGNALED: Final = 128  # and the number of the signal is the exit code, as shells have it
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def seconds_of_process(settings: Settings) -> float:
+    """Return within how many seconds a process that answers requests ends."""
+    seconds = settings.shutdown_seconds
+    return seconds if settings.workers == 1 else max(seconds / 2, seconds - _PARENT_SECONDS)
+
+
+@contextmanager
+def ending(computing: Computing, settings: Settings) -> Iterator[None]:
+    """Make the first signal end the work of this process in time, and the process with it.
+
+    A second signal ends the process at once; that of a worker is its parent's matter, as both get
+    the signal of a terminal. Called on the event loop, around the life of the application, when
+    the server has taken the signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are another's matter
+        return
+    loop = asyncio.get_running_loop()
+    seconds = seconds_of_process(settings)
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    is_ending = False
+
+    def begin() -> None:
+        computing.refuse()
+        loop.call_later(seconds * _WORK_RATIO, computing.end)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal is_ending
+        if is_ending and settings.workers == 1:
+            os._exit(_SIGNALED + number)
+        if not is_ending:
+            is_ending = True
+            # This thread is none of Python's: it works whoever holds the interpreter.
+            faulthandler.dump_traceback_later(seconds, exit=True, file=_STANDARD_ERROR)
+            loop.call_soon_threadsafe(begin)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    for number in _SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_workers(factory: str, count: int, /, **options: Any) -> None:  # noqa: ANN401  uvicorn's own
+    """Answer requests in so many processes until this one is told to stop."""
+    options["timeout_worker_healthcheck"] = _WORKER_SILENCE_SECONDS
+    config = uvicorn.Config(factory, **options, workers=count)
+    _Workers(config, [config.bind_socket()]).run()
+
+
+class _Workers(Multiprocess):
+    """The processes that answer requests; a second signal ends all of them at once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
+        super().__init__(*args, **kwargs)
+        self._is_ending = False
+        for number in _SIGNALS:
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self._is_ending:
+            for process in self.processes:
+                process.kill()
+            sys.exit(_SIGNALED + number)
+        self._is_ending = True
+        self.signal_queue.append(number)

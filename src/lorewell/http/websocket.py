@@ -1,0 +1,192 @@
+"""The server's side of a WebSocket, with bounds on all that a client may send or leave unread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from http import HTTPStatus
+from typing import Any, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+from websockets.frames import CloseCode, Frame
+from websockets.protocol import State
+
+from lorewell.http.intake import MAX_WAITING_BYTES, intake_of
+from lorewell.http.transport import BoundedTransport
+
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+MAX_FRAGMENTS = 8_192
+MAX_FRAMES, FRAMES_PER_S = 200, 20.0  # at once, and in the long run; large ones do not count
+FRAME_BYTES = 1_024
+SLICE_BYTES = 1_024
+MAX_IGNORED_BYTES = 2 * MAX_MESSAGE_BYTES
+CLOSE_TIMEOUT_S = 1.0
+TOO_MANY_FRAMES = "too_many_frames"
+SOCKET_LOGGER = "lorewell.sockets"
+PACKED = "lorewell.packed"  # an extension of ASGI: messages that are packed already
+_TEXT = 0x81  # whole
+_ONE_BYTE, _TWO_BYTES = 125, 65_536
+
+
+class BoundedSocket(WebSocketsSansIOProtocol):
+    """A WebSocket that ends when it shall, whether or not the other side reads what it was sent.
+
+    What it is sent is taken in slice by slice. Small frames cost as much as large ones, so a client
+    may send only so many of them.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        # Its base logs the address of each socket, with the query, and where somebody debugs every
+        # header, with the keys.
+        self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
+        self.conn.debug = False
+        self._lingers = self._is_due = False
+        self._waiting = bytearray()
+        self._ignored_bytes = 0
+        self._frames_left, self._counted_at = float(MAX_FRAMES), self.loop.time()
+        self._intake = intake_of(server_state, self.loop)
+
+    @property
+    def _bounds(self) -> BoundedTransport:
+        return cast("BoundedTransport", self.transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting, and let go of what was sent: this object may be there for some time yet."""
+        self._lingers = True
+        self._waiting.clear()
+        self._bounds.stop_watching()
+        super().connection_lost(exc)
+        self.frames = []
+        self.conn.events_received()
+        self.conn.parser.close()
+        self.conn.reader.discard()
+        self.conn.parser_exc = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was sent, unless something before it was already too much."""
+        if self._lingers:
+            self._ignored_bytes += len(data)
+            if self._ignored_bytes > MAX_IGNORED_BYTES:
+                self.transport.abort()
+        elif not self.handshake_initiated:
+            super().data_received(data)
+        else:
+            self._waiting += data
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Take in more in turn, if there is more and the application has taken what came before."""
+        if self._lingers:
+            return
+        self._bounds.hold_reading(is_held=len(self._waiting) > MAX_WAITING_BYTES)
+        can_take = self.handshake_complete and not self.read_paused
+        if self._waiting and can_take and not self._is_due:
+            self._is_due = True
+            self._intake.take_later(self._take_more)
+
+    def _take_more(self) -> None:
+        self._is_due = False
+        if self._lingers or self.transport.is_closing():
+            return
+        piece = bytes(self._waiting[:SLICE_BYTES])
+        del self._waiting[:SLICE_BYTES]
+        super().data_received(piece)
+        self._go_on()
+
+    def handle_events(self) -> None:
+        """Take the frames of a slice, unless there were too many small ones."""
+        frames = [each for each in self.conn.events if isinstance(each, Frame)]
+        now = self.loop.time()
+        earned = (now - self._counted_at) * FRAMES_PER_S
+        earned += sum(len(each.data) for each in frames) / FRAME_BYTES
+        self._frames_left = min(self._frames_left + earned, MAX_FRAMES) - len(frames)
+        self._counted_at = now
+        if self._frames_left < 0 or len(self.frames) + len(frames) > MAX_FRAGMENTS:
+            self.conn.fail(CloseCode.POLICY_VIOLATION, TOO_MANY_FRAMES)
+            self.handle_parser_exception()
+            self._bounds.hold_reading(is_held=True)  # so it can't come back at once
+        else:
+            super().handle_events()
+
+    def handle_parser_exception(self) -> None:
+        """Say what can't be taken, and end soon.
+
+        To close at once, while the client still sends, would reset the connection, and with it
+        take away what was said.
+        """
+        self._lingers = True
+        self._waiting.clear()
+        said = self.conn.close_sent
+        if said is None:  # the handshake is not complete yet
+            self.transport.abort()
+            return
+        self.close_sent = True
+        self.queue.put_nowait(
+            {"type": "websocket.disconnect", "code": int(said.code), "reason": said.reason}
+        )
+        self._bounds.hold_reading(is_held=False)
+        self._bounds.resume_reading()
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+
+    def handle_connect(self, event: Any) -> None:  # noqa: ANN401  as its base has it
+        """Begin, and say what this server knows beside what all do."""
+        super().handle_connect(event)
+        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+            cast("dict[str, Any]", self.scope["extensions"])[PACKED] = {}
+
+    def keepalive_timeout(self) -> None:
+        """End the socket since its client does not answer."""
+        super().keepalive_timeout()
+        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+
+    async def receive(self) -> Any:  # noqa: ANN401  as its base has it
+        """Return the next message."""
+        message = await super().receive()
+        self._go_on()
+        return message
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
+        """Send a message; one that closes the socket does not wait behind those nobody reads."""
+        if PACKED in message:
+            await self.writable.wait()
+            if self.disconnected or self.conn.state is not State.OPEN:
+                raise ClientDisconnected
+            self.transport.write(message[PACKED])
+            return
+        if message["type"] == "websocket.close":
+            self.writable.set()
+            self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+        await super().send(message)
+        self._go_on()
+
+    def shutdown(self) -> None:
+        """End the socket since the server does."""
+        super().shutdown()
+        self.writable.set()
+        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+
+
+def pack(text: str) -> bytes:
+    """Return a text message as it is on the wire: that of a server is the same for everybody.
+
+    Source: RFC 6455 §5.2.
+    """
+    data = text.encode()
+    length = len(data)
+    if length <= _ONE_BYTE:
+        return bytes((_TEXT, length)) + data
+    if length < _TWO_BYTES:
+        return struct.pack("!BBH", _TEXT, _ONE_BYTE + 1, length) + data
+    return struct.pack("!BBQ", _TEXT, _ONE_BYTE + 2, length) + data
