@@ -62,6 +62,10 @@ CAMPAIGNS = {
         "ten minutes of coverage-guided fuzzing for each container and format reader",
         ["tests/deep/test_fuzz_files.py"],
     ),
+    "files": (
+        "hostile files of every reader take time in proportion",
+        ["tests/deep/test_import_scaling.py"],
+    ),
     "fields": ("hostile input in every field of every route", ["tests/deep/test_field_fuzz.py"]),
     "conditions": ("100,000 random condition texts", ["tests/deep/test_conditions.py"]),
     "conformance": (

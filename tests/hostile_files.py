@@ -262,7 +262,7 @@ FILES: Final[Mapping[str, Callable[[int], bytes]]] = {
     "zeros.webp": lambda n: _webp(b"a" + b"\0" * n),
     "fields.webp": lambda n: (
         b"RIFF0000WEBP"
-        + struct.pack("<4sL2sHLH", b"EXIF", n + 10, b"II", 42, 8, n // 12)
+        + struct.pack("<4sL2sHLH", b"EXIF", n + 10, b"II", 42, 8, min(n // 12, 65_535))
         + b"\1" * n
     ),
     "members.charx": lambda n: _zip(card=b"{}", members=n // 200),

@@ -32,8 +32,7 @@ MAX_ROW: Final = 100_000  # of them that are neither lists nor objects, as they 
 _SHORT_STRING = r'"(?:[^"\\]++|\\.){0,99}+"'
 _NO_COMMENT = re.compile(rf'(?:[^"/]++|{_SHORT_STRING}|/(?![/*])){{1,500}}+', re.DOTALL)
 _NO_STRAY_COMMA = re.compile(rf'(?:[^",]++|{_SHORT_STRING}|,(?!\s*+[\]}}])){{1,500}}+', re.DOTALL)
-_IN_STRING = re.compile(r'(?:[^"\\]++|\\(?:.|\Z)){0,1000}+', re.DOTALL)
-_LINE = re.compile(r"[^\r\n]*+")
+_IN_STRING = re.compile(r'(?:[^"\\]++|\\(?:.|\Z)){1,1000}+', re.DOTALL)
 _SHORT_COMMENT = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/)){0,99}+\*/"
 _BLANKS = re.compile(rf"(?:\s++|{_SHORT_COMMENT}){{0,500}}+", re.DOTALL)
 _COLLECTION = re.compile(r"[ \t\n\r]*+[\[{]")
@@ -82,19 +81,16 @@ def first_character(text: str, steps: Steps) -> str:
         if end == at:
             if not text.startswith("/*", at):
                 break
-            end = _comment_end(text, at)
+            end = _long_comment_end(text, at)
         steps.spend("repairs", 1 + (end - at) // _CHARS_A_STEP)
         at = end
     return text[at : at + 1]
 
 
-def _comment_end(text: str, at: int) -> int:
-    """Return where the comment ends that begins there; one that is never closed takes the rest."""
-    if text.startswith("/*", at):
-        end = text.find("*/", at + 2)
-        return len(text) if end < 0 else end + 2
-    found = _LINE.match(text, at)
-    return found.end() if found else at
+def _long_comment_end(text: str, at: int) -> int:
+    """Return where the /* ends that begins there; one that is never closed takes the rest."""
+    end = text.find("*/", at + 2)
+    return len(text) if end < 0 else end + 2
 
 
 def read_json(text: str, notes: Notes) -> Document:
@@ -160,8 +156,6 @@ def _string_end(text: str, at: int, steps: Steps) -> int:
     at += 1
     while found := _IN_STRING.match(text, at):
         steps.spend("repairs", 1 + (found.end() - at) // _CHARS_A_STEP)
-        if found.end() == at:
-            break
         at = found.end()
     return min(at + 1, len(text))
 
@@ -169,7 +163,7 @@ def _string_end(text: str, at: int, steps: Steps) -> int:
 def _pass_comment(text: str, at: int) -> tuple[int, str]:
     """Return where comments end, and what keeps tokens apart and lines in their places."""
     found = _BLANKS.match(text, at)
-    end = found.end() if found and found.end() > at else _comment_end(text, at)
+    end = found.end() if found and found.end() > at else _long_comment_end(text, at)
     return end, " " + "\n" * text.count("\n", at, end)
 
 

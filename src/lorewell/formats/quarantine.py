@@ -15,6 +15,7 @@ from ahocorasick_rs import AhoCorasick
 
 from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.sillytavern import Imported, lowered_alike
+from lorewell.engine.sillytavern.dynamic import Texts
 from lorewell.engine.steps import Steps
 from lorewell.jsregex.cost import costly
 from lorewell.model.entry import MAX_CONTENT_CHARS, MAX_KEY_CHARS, MAX_KEYS
@@ -180,12 +181,15 @@ def _costly_keys(imported: Imported, steps: Steps) -> Iterator[Suspect]:
         regex = split_regex(key)
         if regex is None or costly(regex[0]) is None:
             continue
-        for at, text in imported.texts:
-            steps.spend("regex", 1 + len(text) // _TEXTS_A_STEP)
-            start = text.find(key)
-            if start >= 0:
-                yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
-                break
+        yield from islice(_texts_with(key, imported.texts, steps), 1)
+
+
+def _texts_with(key: str, texts: Texts, steps: Steps) -> Iterator[Suspect]:
+    for at, text in texts:
+        steps.spend("regex", 1 + len(text) // _TEXTS_A_STEP)
+        start = text.find(key)
+        if start >= 0:
+            yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
 
 
 def _in_text(text: str) -> Iterator[tuple[Suspicion, Span]]:

@@ -140,14 +140,13 @@ def texts_of(raw: Mapping[str, object], steps: Steps) -> Iterator[tuple[Place, s
             walks.pop()
 
 
-def _members(value: object, steps: Steps) -> Iterator[tuple[str | int, object]]:
-    members: Iterator[tuple[str | int, object]] = iter(())
-    if isinstance(value, dict):
-        members = iter(value.items())
-    elif isinstance(value, list | tuple):
-        members = iter(enumerate(value))
-    is_long = isinstance(value, dict | list | tuple) and len(value) > _VALUES_AT_ONCE
-    return _counted(members, steps) if is_long else members
+def _members(
+    value: Mapping[str, object] | Sequence[object], steps: Steps
+) -> Iterator[tuple[str | int, object]]:
+    members: Iterator[tuple[str | int, object]] = iter(
+        value.items() if isinstance(value, Mapping) else enumerate(value)
+    )
+    return _counted(members, steps) if len(value) > _VALUES_AT_ONCE else members
 
 
 def _counted(
