@@ -58,7 +58,7 @@ def test_24_a_page_gets_the_entries_before_the_first_chunk(
     server: Server, upstream: ChatUpstream, visit: Visit
 ) -> None:
     upstream.reply("灯 亮 了。")
-    page = visit(f"{server.url}/healthz")
+    page = visit(f"{server.url}/demo")
     named = {"worldBookData": {"globalBooks": [{"name": "渡口"}]}}
     frames = chat(page, server, {**named, "mes": "去灯塔"}, {"mes": "灯塔"}, {"mes": 7}, named)
     reply = ["chunk", "chunk", "chunk", "complete"]
@@ -77,7 +77,7 @@ def test_24_a_page_gets_the_entries_before_the_first_chunk(
 
 
 def test_a_page_makes_a_book(server: Server, visit: Visit) -> None:
-    book = visit(f"{server.url}/healthz").evaluate(BOOKS)
+    book = visit(f"{server.url}/demo").evaluate(BOOKS)
     assert book["name"] == "雾 渡"
     (entry,) = book["entries"]
     assert (entry["key"], entry["order"], entry["position"]) == (["灯塔"], 5, 4)

@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from schemathesis import Case
+from schemathesis import Case, Response
 
 from lorewell.bootstrap import build_services
 from lorewell.http.app import create_app
 from lorewell.settings import load_settings
 from process import Server, running
 
+TOO_LONG = 414
 IS_DEEP = os.environ.get("LOREWELL_HYPOTHESIS") == "deep"
 EXAMPLES = settings(
     max_examples=300 if IS_DEEP else 30,
@@ -67,10 +69,17 @@ def server(
         yield server
 
 
+def call(case: Case, url: str) -> None:
+    """Ask, and look at the answer; a target that is too long gets one from the parser alone."""
+    answer = case.call(base_url=url)
+    if answer.status_code != TOO_LONG:
+        case.validate_response(answer)
+
+
 @schema.parametrize()
 @EXAMPLES
 def test_answers_are_as_documented(case: Case, server: Server) -> None:
-    case.call_and_validate(base_url=server.url)
+    call(case, server.url)
 
 
 def test_steps_that_follow_each_other_are_as_documented(server: Server) -> None:
@@ -79,6 +88,10 @@ def test_steps_that_follow_each_other_are_as_documented(server: Server) -> None:
     class Steps(schema.as_state_machine()):  # type: ignore[misc]  # made at run time
         def get_call_kwargs(self, case: Case) -> dict[str, object]:
             return {**super().get_call_kwargs(case), "base_url": server.url}
+
+        def validate_response(self, response: Response, case: Case, **given: Any) -> None:
+            if response.status_code != TOO_LONG:
+                super().validate_response(response, case, **given)
 
     run_state_machine_as_test(
         Steps,

@@ -316,10 +316,11 @@ def test_104_with_the_flag_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 class Outage(NamedTuple):
-    """A database, and what makes it fail."""
+    """A database, what makes it fail, and which part of it is not ready then."""
 
     url: str
     begin: Callable[[], None]
+    part: str
 
 
 @pytest.fixture(params=KINDS)
@@ -332,7 +333,7 @@ def outage(request: pytest.FixtureRequest, tmp_path: Path) -> Outage:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             path.write_bytes(GARBAGE)
 
-        return Outage(f"sqlite:///{path}", spoil)
+        return Outage(f"sqlite:///{path}", spoil, "not_a_database")
     postgres: str = request.getfixturevalue("postgres_server")
     make: Callable[[], str] = request.getfixturevalue("make_database")
     url = make()
@@ -346,7 +347,7 @@ def outage(request: pytest.FixtureRequest, tmp_path: Path) -> Outage:
             f"SELECT pg_terminate_backend(pid) {sessions}",
         )
 
-    return Outage(url, close)
+    return Outage(url, close, "storage")
 
 
 def test_105_with_its_storage_down_the_service_is_healthy_but_not_ready(
@@ -357,7 +358,7 @@ def test_105_with_its_storage_down_the_service_is_healthy_but_not_ready(
         outage.begin()
         ready = server.client.get("/readyz")
         assert (ready.status_code, code(ready)) == (503, "storage_unavailable")
-        assert ready.json()["details"]["part"] == "storage"
+        assert ready.json()["details"]["part"] == outage.part
         asked = server.client.get(NATIVE_DOOR)
         assert (asked.status_code, code(asked)) == (503, "storage_unavailable")
         assert server.client.get("/healthz").status_code == 200
@@ -383,9 +384,9 @@ def test_105_a_service_whose_storage_never_came_is_healthy_but_not_ready(
 ) -> None:
     url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     if kind == "sqlite":
-        path = tmp_path / "lorewell.db"
-        path.write_bytes(GARBAGE)
-        url = f"sqlite:///{path}"
+        folder = tmp_path / "folder"
+        folder.touch()  # a file: no database can be made below it
+        url = f"sqlite:///{folder / 'lorewell.db'}"
     server = WaitingServer(tmp_path / "log", database_url=url)
     try:
         assert server.client.get("/healthz").status_code == 200

@@ -25,6 +25,7 @@ from lorewell.app.services import Services
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
 from lorewell.errors import StorageUnavailableError
 from lorewell.http.guard import Guard
+from lorewell.http.held import held_of
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe
 from lorewell.http.server import check_exposure, serve
@@ -195,7 +196,11 @@ def test_foreign_pages_open_no_socket() -> None:
 
     services = build_services(load_settings())
     guard = Guard(app, allowed_hosts=(), cors_origins=("https://app.example",))
-    given = {"cache": services.cache, "computing": services.computing}
+    given = {
+        "cache": services.cache,
+        "computing": services.computing,
+        "held": held_of(load_settings()),
+    }
     outer = Observe(guard, metrics=Metrics(), **given)
 
     async def connect(*headers: tuple[bytes, bytes]) -> None:
