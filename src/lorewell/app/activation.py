@@ -205,7 +205,10 @@ async def _activate(
         ]
         return _Done(begun, response, books)
 
-    async with services.computing.turn(tenant_id) as turn:
+    computing = services.computing
+    # A preview may bring whole books, which take longer than a turn has.
+    bound = computing.long_turn if isinstance(request, ActivatePreview) else computing.turn
+    async with bound(tenant_id) as turn:
         loaded, beginning, near = await services.store.read(load)
         loaded = await compile_stored(services, turn, loaded)
         return await turn.run(lambda: answer(turn, loaded, beginning, near))

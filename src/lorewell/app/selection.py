@@ -239,7 +239,7 @@ async def preview_context(
         asked = parse_model(SelectRequest, fields)
         return _timed(services, books, asked, turn.steps, vectors)
 
-    async with services.computing.turn(tenant_id) as turn:
+    async with services.computing.long_turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
         named = {
             index: await compiled(services, turn, each)
