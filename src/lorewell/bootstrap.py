@@ -108,6 +108,7 @@ def _compute_limits(settings: Settings) -> ComputeLimits:
         turn_seconds=settings.turn_seconds,
         import_seconds=settings.import_seconds,
         max_steps=settings.max_steps,
+        max_import_steps=settings.max_import_steps,
         max_chars=settings.max_made_chars,
     )
 

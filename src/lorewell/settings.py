@@ -28,6 +28,7 @@ from pydantic_settings import (
 
 from lorewell.engine.steps import MAX_CHARS, MAX_STEPS
 from lorewell.errors import Fault, ValidationFailedError
+from lorewell.formats.notes import MAX_IMPORT_STEPS
 
 PREFIX = "LOREWELL_"
 CONFIG = "LOREWELL_CONFIG"
@@ -159,6 +160,13 @@ class Settings(BaseSettings):
         le=10**12,
         description="Steps of work of one request, about a microsecond each; the same request "
         "takes as many on every machine.",
+    )
+    max_import_steps: int = Field(
+        MAX_IMPORT_STEPS,
+        ge=1_000,
+        le=10**12,
+        description="Steps to read one foreign file; one of 16 MiB as programs write it takes some "
+        "3,000,000.",
     )
     max_made_chars: int = Field(
         MAX_CHARS,

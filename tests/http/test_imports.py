@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from service import BOOK, WORLD_INFO, Api, Json, code, places, serving
@@ -202,3 +204,35 @@ def test_a_file_that_holds_no_book_is_previewed_but_not_stored(api: Api) -> None
     preview = api("POST", "/v1/imports/preview", **sent(("c", card), field="file"))
     assert preview.json()["import_report"]["entry_count"] == 0
     assert code(api("POST", "/v1/imports/files", **sent(("c", card)))) == "import_invalid"
+
+
+COSTLY = b'{"entries": {"0": {"x": [' + b'"<a onx=",' * 90_000 + b'""]}}}'
+DOORS = (
+    ("/v1/imports/preview", "file"),
+    ("/v1/imports/files", "files"),
+    ("/api/worldbooks/a/import", "file"),
+)
+
+
+@pytest.mark.parametrize(("path", "field"), DOORS)
+def test_file_that_takes_too_many_steps_is_refused_with_the_setting(path: str, field: str) -> None:
+    with serving(max_import_steps=1_000, replica_tenant="demo") as api:
+        answer = api("POST", path, **sent((NAME, COSTLY), field=field))
+    assert answer.status_code == 422
+    assert code(answer) == "too_expensive"
+    problem = answer.json()
+    assert problem["details"]["max_steps"] == 1_000
+    assert problem["detail"].endswith("The limit is LOREWELL_MAX_IMPORT_STEPS.")
+
+
+@pytest.mark.parametrize(("path", "field"), DOORS)
+def test_file_that_takes_too_long_is_refused_with_the_setting(path: str, field: str) -> None:
+    with serving(import_seconds=0.05, replica_tenant="demo") as api:
+        begin = time.perf_counter()
+        answer = api("POST", path, **sent((NAME, COSTLY), field=field))
+        taken_s = time.perf_counter() - begin
+    print(f"{path}: refused after {taken_s:.2f} s")
+    assert (answer.status_code, code(answer)) == (503, "overloaded")
+    assert "LOREWELL_IMPORT_SECONDS" in answer.json()["detail"]
+    assert answer.headers["Retry-After"]
+    assert taken_s < 2

@@ -39,6 +39,7 @@ OTHERS = {
     "turn_seconds": 25.5,
     "import_seconds": 29.5,
     "max_steps": 26_000,
+    "max_import_steps": 26_500,
     "max_made_chars": 27_000,
     "shutdown_seconds": 28.5,
     "cache_bytes": 6,

@@ -13,7 +13,6 @@ from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
 from lorewell.errors import ImportInvalidError
 from lorewell.formats import ImportedBook, import_file
-from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.model import CreatedBook, CreateResult, ImportPreview
 
 
@@ -72,8 +71,8 @@ async def import_files(
 
 
 def _read(file: File, turn: Turn) -> ImportedBook:
-    """Return what a file becomes, for as many steps as every file has."""
-    return import_file(file.data, name=file.name, steps=turn.new_steps(MAX_IMPORT_STEPS))
+    """Return what a file becomes."""
+    return turn.read_file(lambda steps: import_file(file.data, name=file.name, steps=steps))
 
 
 def _prepare(file: File, turn: Turn) -> tuple[str, Prepared]:

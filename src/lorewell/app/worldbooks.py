@@ -13,13 +13,13 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from lorewell.app.books import delete_book, get_revision, insert, publish
-from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model, prepare
 from lorewell.app.imports import File
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import Head
 from lorewell.app.services import Services
 from lorewell.engine.replica.values import as_uid
+from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BookNotFoundError,
     ImportInvalidError,
@@ -29,7 +29,6 @@ from lorewell.errors import (
 )
 from lorewell.formats import ImportedBook, import_worldbook
 from lorewell.formats.export import export_book
-from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.formats.replica_entries import change_entry, show_entry, take_book, take_entry
 from lorewell.model import BookCreate, Entry, ImportReport
 from lorewell.model.parse import parse_model
@@ -233,12 +232,11 @@ async def import_into(services: Services, tenant_id: str, name: str, file: File)
         RevisionConflictError: others changed the book all the time.
     """
 
-    def read(turn: Turn) -> ImportedBook:
-        steps = turn.new_steps(MAX_IMPORT_STEPS)
+    def read(steps: Steps) -> ImportedBook:
         return import_worldbook(file.data, name=file.name, new_id=services.new_id, steps=steps)
 
     async with services.computing.long_turn(tenant_id) as turn:
-        found = await turn.run(lambda: read(turn))
+        found = await turn.run(lambda: turn.read_file(read))
     if not found.holds_book:
         message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
         raise ImportInvalidError(message, file=file.name)

@@ -31,7 +31,9 @@ class Steps:
         chars: characters made so far.
         by: steps spent so far, by the kind of work: `compile`, `conditions`, `groups`, `keys`,
             `ledger`, `macros`, `matching`, `output`, `packing`, `recall`, `regex`, `scan`,
-            `tokens` or `turns`.
+            `tokens` or `turns`; in reading a foreign file `bytes`, `chunks`, `entries`,
+            `inflating`, `members`, `objects`, `quarantine`, `regex`, `repairs`, `texts` or
+            `values`.
         chars_by: characters made so far, by what made them: `escaping`, `macros`, `outlets` or
             `queries`.
     """

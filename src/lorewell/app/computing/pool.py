@@ -16,12 +16,14 @@ from lorewell.app.computing.places import PlaceLimits, Places, stopping
 from lorewell.app.computing.slices import Bound, Slices, Spent, Work, waited_too_long
 from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, Steps
 from lorewell.errors import OverloadedError, TooExpensiveError
+from lorewell.formats.notes import MAX_IMPORT_STEPS
 
 Result = TypeVar("Result")
 Leaving = Callable[[], Coroutine[Any, Any, NoReturn]]
 
 _TICK_SECONDS: Final = 0.02
 _STEPS: Final = "LOREWELL_MAX_STEPS"
+_IMPORT_STEPS: Final = "LOREWELL_MAX_IMPORT_STEPS"
 _CHARS: Final = "LOREWELL_MAX_MADE_CHARS"
 _UNBOUND: Final = Bound(inf, "")
 
@@ -40,6 +42,7 @@ class ComputeLimits:
         turn_seconds: how long a turn may compute, without the time that it waits.
         import_seconds: the same of a request that brings or takes whole books.
         max_steps: steps of work of one request.
+        max_import_steps: steps that reading one foreign file takes.
         max_chars: characters that macros and the like make in one request.
     """
 
@@ -49,6 +52,7 @@ class ComputeLimits:
     turn_seconds: float = 2.0
     import_seconds: float = 20.0
     max_steps: int = MAX_STEPS
+    max_import_steps: int = MAX_IMPORT_STEPS
     max_chars: int = MAX_CHARS
 
 
@@ -100,12 +104,10 @@ class Turn:
         """
         try:
             return await self._pool.do(self, function)
-        except TooExpensiveError as error:  # the core knows no settings
-            setting = _STEPS if "max_steps" in error.details else _CHARS
-            message = f"{error} The limit is {setting}."
-            named = TooExpensiveError(message)
-            named.details = {**error.details, "setting": setting}
-            raise named from error
+        except TooExpensiveError as error:
+            if "setting" in error.details:
+                raise
+            raise _naming(error, _STEPS if "max_steps" in error.details else _CHARS) from error
 
     def begin(self, function: Callable[[], Result]) -> asyncio.Task[Result]:
         """Begin work whose result others may wait for too.
@@ -137,6 +139,17 @@ class Turn:
         limits = self._pool.limits
         most = limits.max_steps if max_steps is None else max_steps
         return Steps(most, max_chars=limits.max_chars, watch=self.pause)
+
+    def read_file(self, read: Callable[[Steps], Result]) -> Result:
+        """Return what reading a foreign file gives, for as many steps as each file has.
+
+        Raises:
+            TooExpensiveError: it takes more.
+        """
+        try:
+            return read(self.new_steps(self._pool.limits.max_import_steps))
+        except TooExpensiveError as error:
+            raise _naming(error, _IMPORT_STEPS) from error
 
     def pause(self) -> None:
         """Let others compute if it is their turn. The work calls it every few milliseconds.
@@ -347,6 +360,13 @@ class Computing:
         turn.release()
         if tell is not None:
             tell()
+
+
+def _naming(error: TooExpensiveError, setting: str) -> TooExpensiveError:
+    """Return the error with the setting that is its limit; the core knows no settings."""
+    named = TooExpensiveError(f"{error} The limit is {setting}.")
+    named.details = {**error.details, "setting": setting}
+    return named
 
 
 def _set_result(done: asyncio.Future[Result], result: Result) -> None:
