@@ -165,8 +165,7 @@ class Settings(BaseSettings):
         MAX_IMPORT_STEPS,
         ge=1_000,
         le=10**12,
-        description="Steps to read one foreign file; one of 16 MiB as programs write it takes some "
-        "3,000,000.",
+        description="Steps to read one foreign file; an honest one of 16 MiB takes 3,000,000.",
     )
     max_made_chars: int = Field(
         MAX_CHARS,
