@@ -5,8 +5,11 @@ variable LOREWELL_HYPOTHESIS=deep asks for many more, at random. No deadlines: a
 no failure.
 """
 
+import logging
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from databases import (  # noqa: F401  fixtures
@@ -22,3 +25,14 @@ settings.register_profile(
     "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("LOREWELL_HYPOTHESIS", "ci"))
+
+_LOGGERS = ("", "alembic", "httpcore", "httpx", "lorewell", "lorewell.sockets", "uvicorn.access")
+
+
+@pytest.fixture(autouse=True)
+def _own_log_levels() -> Iterator[None]:
+    """Undo what a test set up for a whole process: the next one looks at logs too."""
+    before = [(logger, logger.level) for logger in map(logging.getLogger, _LOGGERS)]
+    yield
+    for logger, level in before:
+        logger.setLevel(level)

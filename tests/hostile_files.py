@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from deep.fuzzing.documents import DOCUMENTS
-from hostile import TEXTS as FIELD_TEXTS, VALUES as FIELD_VALUES
+from hostile_fields import TEXTS as FIELD_TEXTS, VALUES as FIELD_VALUES
 from lorewell import import_file
 from lorewell.engine.sillytavern.table import TABLE, form_of
 from lorewell.engine.steps import Steps

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from contract.harness import Harness, opened
 from contract.rows import START, add_book, uuid
@@ -57,7 +57,7 @@ def cosine(one: list[float], other: list[float]) -> float:
 
 
 @given(searches())
-@settings(max_examples=30)  # each one is a build
+@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])  # builds
 def test_similarities_are_cosines(
     db: Harness, search: tuple[list[list[float]], list[int], list[float]]
 ) -> None:
