@@ -308,7 +308,13 @@ def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
         key = asyncio.run(work())
     finally:
         structlog.reset_defaults()
-        logging.config.dictConfig({"version": 1, "root": {"handlers": [], "level": "WARNING"}})
+        logging.config.dictConfig(
+            {
+                "version": 1,
+                "disable_existing_loggers": False,
+                "root": {"handlers": [], "level": "WARNING"},
+            }
+        )
     told = capsys.readouterr().err
     lines = [json.loads(line) for line in told.splitlines() if '"event": "socket"' in line]
     assert [(line["route"], line["code"]) for line in lines] == [
