@@ -1,14 +1,17 @@
 """Long campaigns: `python3 dev.py deep` runs them; a plain run of all tests does not come here.
 
-What they measure is printed below the dots, when all are done.
+What they measure is printed below the dots, when all are done, and meanwhile added to
+`build/figures.txt`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+_KEPT_IN = Path(__file__).resolve().parents[2] / "build" / "figures.txt"
 _FIGURES = pytest.StashKey[list[str]]()
 
 
@@ -19,6 +22,9 @@ def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
     def keep(text: str) -> None:
         lines.append(f"{request.node.name}: {text}")
+        _KEPT_IN.parent.mkdir(exist_ok=True)
+        with _KEPT_IN.open("a", encoding="utf-8") as kept:
+            kept.write(f"{lines[-1]}\n")
 
     return keep
 
