@@ -18,7 +18,7 @@ from typing import Any, Final
 from deep.fuzzing.documents import DOCUMENTS
 from hostile_fields import TEXTS as FIELD_TEXTS, VALUES as FIELD_VALUES
 from lorewell import import_file
-from lorewell.engine.sillytavern.table import TABLE, form_of
+from lorewell.engine.sillytavern.entry.table import TABLE, form_of
 from lorewell.engine.steps import Steps
 from lorewell.errors import LorewellError
 from lorewell.formats.detect import Kind

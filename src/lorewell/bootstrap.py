@@ -19,11 +19,11 @@ from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.live.hub import LiveHub
+from lorewell.app.native.recent import Recent
 from lorewell.app.one_by_one import OneByOne
 from lorewell.app.ports import ChatModel
-from lorewell.app.query_vectors import QueryVectors
-from lorewell.app.recent import Recent
 from lorewell.app.services import Services
+from lorewell.app.vectors.queries import QueryVectors
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter, counter

@@ -11,7 +11,7 @@ from lorewell import BookCreate, SelectRequest, compile_book, select
 from lorewell.app import kept
 from lorewell.app.computing.pool import ComputeLimits, Computing
 from lorewell.app.kept import Keeper
-from lorewell.app.selection import KeptSelection
+from lorewell.app.native.selection import KeptSelection
 from lorewell.bootstrap import SystemClock
 
 

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from lorewell.app.computing.pool import Turn
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.replica import World as ReplicaWorld
 from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.sillytavern.world import World

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lorewell.app.rows import RevisionRow
-from lorewell.engine.compile import check_requires
+from lorewell.engine.native.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
 from lorewell.model.binding import written_for
 from lorewell.model.text import canonical_json

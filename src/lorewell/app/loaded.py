@@ -12,9 +12,9 @@ from lorewell.app.documents import load_model
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
 from lorewell.app.services import Services
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import SnapshotLimits
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.errors import SnapshotTooLargeError
 from lorewell.model import BookRef, SnapshotItem
 

@@ -12,10 +12,10 @@ from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
 from lorewell.app.kept import Keeper
 from lorewell.app.live.hub import LiveHub
+from lorewell.app.native.recent import Recent
 from lorewell.app.one_by_one import OneByOne
 from lorewell.app.ports import ChatModel, Clock, Embedder, Store
-from lorewell.app.query_vectors import QueryVectors
-from lorewell.app.recent import Recent
+from lorewell.app.vectors.queries import QueryVectors
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 

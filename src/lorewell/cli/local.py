@@ -8,10 +8,11 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from lorewell.app import access, bindings as prompts, books as shelf, indexing
+from lorewell.app import access, bindings as prompts, books as shelf
+from lorewell.app.native.search import search
 from lorewell.app.pages import Page
-from lorewell.app.search import search
 from lorewell.app.services import Services
+from lorewell.app.vectors import indexing
 from lorewell.bootstrap import build_services, start, stop
 from lorewell.errors import EmbeddingUnavailableError, Fault, ValidationFailedError
 from lorewell.model import (

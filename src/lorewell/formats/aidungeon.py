@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorewell.engine.sillytavern import Imported
+from lorewell.engine.sillytavern.entry import Imported
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook, list_book

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
-from lorewell.engine.sillytavern import Imported, form_of, import_entry
+from lorewell.engine.sillytavern.entry import Imported, form_of, import_entry
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import Kind, type_name

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.entry import Imported, values as v
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook

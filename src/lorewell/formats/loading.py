@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import (

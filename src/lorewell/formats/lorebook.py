@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Form, Imported
+from lorewell.engine.sillytavern.entry import Form, Imported
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
-from lorewell.engine.sillytavern.dynamic import (
+from lorewell.engine.sillytavern.entry import Imported, values as v
+from lorewell.engine.sillytavern.entry.dynamic import (
     Sign,
     find_signs,
     in_table_order,
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.fields import LACKING, group_of, member, unread, with_ways
-from lorewell.engine.sillytavern.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
+from lorewell.engine.sillytavern.entry.fields import LACKING, group_of, member, unread, with_ways
+from lorewell.engine.sillytavern.entry.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
 from lorewell.engine.steps import Steps
 from lorewell.model.entry import MAX_KEYS
 from lorewell.model.sillytavern import MAX_GROUP_CHARS

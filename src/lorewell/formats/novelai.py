@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported
+from lorewell.engine.sillytavern.entry import Imported
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind, find_object
 from lorewell.formats.lorebook import Lorebook

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from ahocorasick_rs import AhoCorasick
 
 from lorewell.engine.matching.keys import split_regex
-from lorewell.engine.sillytavern import Imported, lowered_alike
-from lorewell.engine.sillytavern.dynamic import Texts
+from lorewell.engine.sillytavern.entry import Imported, lowered_alike
+from lorewell.engine.sillytavern.entry.dynamic import Texts
 from lorewell.engine.steps import Steps
 from lorewell.jsregex.cost import costly
 from lorewell.model.entry import MAX_CONTENT_CHARS, MAX_KEY_CHARS, MAX_KEYS

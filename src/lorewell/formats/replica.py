@@ -27,10 +27,10 @@ from lorewell.engine.replica.triggers import (
     read_triggers,
 )
 from lorewell.engine.replica.values import as_flag, as_integer, as_labels, as_number
-from lorewell.engine.sillytavern import Imported, values as v
-from lorewell.engine.sillytavern.dynamic import UNCOUNTED
-from lorewell.engine.sillytavern.fields import member
-from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_OUTLET_CHARS, ROLES
+from lorewell.engine.sillytavern.entry import Imported, values as v
+from lorewell.engine.sillytavern.entry.dynamic import UNCOUNTED
+from lorewell.engine.sillytavern.entry.fields import member
+from lorewell.engine.sillytavern.entry.table import MAX_DEPTH, MAX_OUTLET_CHARS, ROLES
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.entry import Imported, values as v
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import Kind
 from lorewell.formats.lorebook import Lorebook

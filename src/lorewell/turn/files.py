@@ -10,9 +10,9 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import select
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.replica import World, activate as activate_replica, compile_world
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern.table import TABLE
+from lorewell.engine.sillytavern.entry.table import TABLE
 from lorewell.formats.detect import CARDS, Kind
 from lorewell.model import Entry
 from lorewell.model.sillytavern import SillyTavernBlock

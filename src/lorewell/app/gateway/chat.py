@@ -9,16 +9,16 @@ from functools import partial
 from typing import TypeVar, assert_never
 
 from lorewell.app.access import Entered
-from lorewell.app.activation import activate_kept
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
 from lorewell.app.gateway.bound import Bound
 from lorewell.app.gateway.options import Gateway, Sent
 from lorewell.app.ledgers import ledger_path
+from lorewell.app.native.selection import select_context
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.activation import activate_replica
-from lorewell.app.selection import select_context
 from lorewell.app.services import Services
+from lorewell.app.sillytavern.activation import activate_kept
 from lorewell.engine.steps import Steps
 from lorewell.errors import ForbiddenError
 from lorewell.host import (

@@ -13,9 +13,9 @@ from lorewell.app.cache import BookCache, CacheKey
 from lorewell.app.computing.pool import Turn
 from lorewell.app.documents import load_model
 from lorewell.app.loaded import find_rows
+from lorewell.app.native.selection import changed
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
-from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.replica import World, compile_world
 from lorewell.errors import Fault, ValidationFailedError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, Gate
 from lorewell.engine.native.eligibility import Filters, Refusal
 from lorewell.engine.native.keywords import Asked, Found, KeywordScan, Texts, search_regexes
 from lorewell.engine.native.recall import Recall

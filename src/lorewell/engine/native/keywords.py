@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, assert_never
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.conditions import Leaf, Word, holds
 from lorewell.engine.matching.fold import fold_case, keep_case, keep_text
 from lorewell.engine.matching.hits import Hits
 from lorewell.engine.matching.keys import Key, RegexKey, count_regexes
 from lorewell.engine.matching.window import Haystack, Place
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.steps import Steps
 from lorewell.jsregex import Look, Outcome, Parts, RegexGuard, Seen
 from lorewell.model import Reason

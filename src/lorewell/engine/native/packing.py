@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
-from lorewell.engine.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import Activated, Activation
+from lorewell.engine.native.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BudgetExceededError,

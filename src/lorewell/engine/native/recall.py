@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Refusal
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError

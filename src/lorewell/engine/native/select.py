@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lorewell.engine.compile import cost_of
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.activation import NO_TRACE, Activation, activate
+from lorewell.engine.native.compile import cost_of
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Filters
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import NO_FIGURES, Chosen, Figures, Packing, Verdict, pack

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lorewell.engine.sillytavern.decorators import ACTIVATE, DONT_ACTIVATE
-from lorewell.engine.sillytavern.fields import group_names
+from lorewell.engine.sillytavern.entry.fields import group_names
 from lorewell.engine.sillytavern.javascript import MISSING, as_text, is_true, to_number
 from lorewell.engine.sillytavern.keys import Key, read_key
 from lorewell.engine.steps import weigh

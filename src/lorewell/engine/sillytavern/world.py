@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.sillytavern.decorators import split_decorators
-from lorewell.engine.sillytavern.fields import group_of
+from lorewell.engine.sillytavern.entry.fields import group_of
+from lorewell.engine.sillytavern.entry.table import TABLE
+from lorewell.engine.sillytavern.entry.view import file_view, sillytavern_view
 from lorewell.engine.sillytavern.hashing import hash_all
 from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
 from lorewell.engine.sillytavern.lore import Lore, Object, read_lore, work_of
-from lorewell.engine.sillytavern.table import TABLE
-from lorewell.engine.sillytavern.view import file_view, sillytavern_view
 from lorewell.engine.steps import Steps
 from lorewell.model import BookCreate, Entry
 

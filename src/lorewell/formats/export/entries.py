@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lorewell.engine.matching.keys import split_regex
-from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
-from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
-from lorewell.engine.sillytavern.table import TABLE, Field
+from lorewell.engine.sillytavern.entry import Form, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, join
+from lorewell.engine.sillytavern.entry.table import TABLE, Field
 from lorewell.formats.build import is_imported_id, own_id
 from lorewell.formats.detect import CARD_SPEC, Kind
 from lorewell.formats.losses import Losses

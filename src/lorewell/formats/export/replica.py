@@ -24,8 +24,8 @@ from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.replica.positions import AT_DEPTH, NOTE, SYSTEM_MESSAGE
 from lorewell.engine.replica.triggers import KINDS, MAX_CONDITIONS, derive_config, read_triggers
 from lorewell.engine.replica.values import as_flag, as_labels, as_uid
-from lorewell.engine.sillytavern.fields import LACKING, group_of, member
-from lorewell.engine.sillytavern.table import ROLES
+from lorewell.engine.sillytavern.entry.fields import LACKING, group_of, member
+from lorewell.engine.sillytavern.entry.table import ROLES
 from lorewell.formats.build import is_imported_id, own_id
 from lorewell.formats.detect import Kind
 from lorewell.formats.losses import Losses

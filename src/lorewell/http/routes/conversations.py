@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from lorewell.app.conversations import (
+from lorewell.app.pages import Page
+from lorewell.app.sillytavern.conversations import (
     delete_conversation as delete,
     get_conversation as get,
     list_conversations as list_page,
 )
-from lorewell.app.pages import Page
 from lorewell.errors import NotFoundError
 from lorewell.http.calls import NO_CONTENT, OK, Reading, Writing, answer
 from lorewell.http.openapi import told

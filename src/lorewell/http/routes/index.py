@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
 
-from lorewell.app.indexing import claim_index, index_state, list_indexes as list_page
 from lorewell.app.pages import Page
+from lorewell.app.vectors.indexing import claim_index, index_state, list_indexes as list_page
 from lorewell.errors import (
     BookNotFoundError,
     EmbeddingUnavailableError,

@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.dynamic import kind_of
-from lorewell.engine.sillytavern.fields import (
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.dynamic import kind_of
+from lorewell.engine.sillytavern.entry.fields import (
     DEFAULT_BLOCK,
     LACKING,
     find_value,
@@ -23,9 +23,9 @@ from lorewell.engine.sillytavern.fields import (
     read_values,
     split,
 )
-from lorewell.engine.sillytavern.reading import requirements_of
-from lorewell.engine.sillytavern.table import TABLE, Field, Form, form_of
-from lorewell.engine.sillytavern.values import MisfitError, Notes
+from lorewell.engine.sillytavern.entry.reading import requirements_of
+from lorewell.engine.sillytavern.entry.table import TABLE, Field, Form, form_of
+from lorewell.engine.sillytavern.entry.values import MisfitError, Notes
 from lorewell.model import Entry
 
 _IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
@@ -283,7 +283,7 @@ def sillytavern_view(entry: Entry) -> dict[str, Any]:
     else the id, as a number if it is digits. So are `key` and `content`.
 
     >>> raw = {"key": ["lamp"], "content": "An oil lamp.", "order": "90"}
-    >>> from lorewell.engine.sillytavern import import_entry
+    >>> from lorewell.engine.sillytavern.entry import import_entry
     >>> lore = import_entry(raw, form="world_info", entry_id="7", source_format="st_world")
     >>> entry = Entry(**lore.entry)
     >>> sillytavern_view(entry.model_copy(update={"enabled": False}))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.engine.sillytavern.dynamic import (
+from lorewell.engine.sillytavern.entry.dynamic import (
     UNCOUNTED,
     Sign,
     Texts,
@@ -15,9 +15,9 @@ from lorewell.engine.sillytavern.dynamic import (
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.fields import Unread, needs_of, read_entry, unread, with_ways
-from lorewell.engine.sillytavern.table import TABLE, ByName, Form
-from lorewell.engine.sillytavern.values import Repair
+from lorewell.engine.sillytavern.entry.fields import Unread, needs_of, read_entry, unread, with_ways
+from lorewell.engine.sillytavern.entry.table import TABLE, ByName, Form
+from lorewell.engine.sillytavern.entry.values import Repair
 from lorewell.engine.steps import Steps
 
 __all__ = ["Form", "Imported", "Repair", "import_entry", "requirements_of"]

@@ -6,15 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from lorewell.engine.compiled import (
-    Closure,
-    CompiledBook,
-    CompiledEntry,
-    ConditionText,
-    Diagnostic,
-    Gate,
-    KeyExpression,
-)
 from lorewell.engine.conditions import (
     Flaw,
     parse_expression,
@@ -23,6 +14,15 @@ from lorewell.engine.conditions import (
 )
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
+from lorewell.engine.native.compiled import (
+    Closure,
+    CompiledBook,
+    CompiledEntry,
+    ConditionText,
+    Diagnostic,
+    Gate,
+    KeyExpression,
+)
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, counter as token_counter

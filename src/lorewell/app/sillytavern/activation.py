@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 from lorewell.app.computing.pool import Turn
-from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import Named, of_activation
 from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
-from lorewell.app.vectorized import Near, embed_chat, find_near, force
-from lorewell.app.worlds import (
+from lorewell.app.sillytavern.conversations import Beginning, find_beginning, hash_beginnings, keep
+from lorewell.app.sillytavern.vectorized import Near, embed_chat, find_near, force
+from lorewell.app.sillytavern.worlds import (
     LoadedWorld,
     attach_worlds,
     compile_stored,

@@ -16,20 +16,20 @@ from lorewell.app.documents import load_model
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_selection
 from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
-from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
-from lorewell.app.recent import (
+from lorewell.app.native.recent import (
     SHORT_IN_THREAD_MS,
     SHORT_MS,
     NotShortError,
     may_be_short,
     short_steps,
 )
+from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
-from lorewell.app.vectors import embed_query, not_ready, scores_of, without
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import embed_query, not_ready, scores_of, without
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
 from lorewell.errors import Fault, NotFoundError, ValidationFailedError

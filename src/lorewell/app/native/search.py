@@ -8,20 +8,20 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lorewell.app.indexing import embedder_of, embedding_version
 from lorewell.app.loaded import Loaded, compiled, load_books
 from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
 from lorewell.app.rows import ChunkScores, NearChunk
 from lorewell.app.services import Services
-from lorewell.app.vectors import (
+from lorewell.app.vectors.indexing import embedder_of, embedding_version
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import (
     EMBEDDING_UNAVAILABLE,
     best_of_entries,
     embed_query,
     not_ready,
     read_near,
 )
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.errors import EmbeddingUnavailableError, IndexNotReadyError, SnapshotTooLargeError
 from lorewell.model import BookRef, SearchRequest, SearchResponse, SearchResult
 from lorewell.retrieval.bm25 import Ranking

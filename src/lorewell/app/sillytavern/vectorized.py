@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lorewell.app.indexing import embedding_version
 from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors import (
+from lorewell.app.sillytavern.worlds import LoadedWorld, find_worlds
+from lorewell.app.vectors.indexing import embedding_version
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
@@ -18,7 +19,6 @@ from lorewell.app.vectors import (
     not_ready,
     vector_of,
 )
-from lorewell.app.worlds import LoadedWorld, find_worlds
 from lorewell.engine.sillytavern.vectorized import find_entries, may_be_found, query_of
 from lorewell.engine.sillytavern.world import World
 from lorewell.model import ActivateRequest

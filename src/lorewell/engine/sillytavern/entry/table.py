@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field as attribute
 from typing import Any, Literal, NamedTuple
 
-from lorewell.engine.sillytavern import values as v
+from lorewell.engine.sillytavern.entry import values as v
 from lorewell.model.sillytavern import (
     MAX_AUTOMATION_CHARS,
     MAX_GROUP_CHARS,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, get_args
 
-from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.dynamic import Sign
-from lorewell.engine.sillytavern.table import TABLE, ByName, Field, Form, Name
-from lorewell.engine.sillytavern.values import MisfitError, Notes, Repair, shown
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.dynamic import Sign
+from lorewell.engine.sillytavern.entry.table import TABLE, ByName, Field, Form, Name
+from lorewell.engine.sillytavern.entry.values import MisfitError, Notes, Repair, shown
 from lorewell.engine.steps import Steps
 from lorewell.model.text import pointer
 

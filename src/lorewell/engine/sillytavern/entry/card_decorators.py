@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_SCAN_DEPTH, ROLES, ByName
+from lorewell.engine.sillytavern.entry.table import MAX_DEPTH, MAX_SCAN_DEPTH, ROLES, ByName
 from lorewell.model.entry import MAX_CONTENT_CHARS
 
 MAX_LINES: Final = 1_000  # of a block; one with more means nothing here
