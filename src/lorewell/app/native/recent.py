@@ -55,7 +55,7 @@ class _Turn:
     is_short: bool = False
 
 
-class Recent:
+class RecentTurns:
     """The last turns by whose books they used. Belongs to one event loop."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lorewell.app.loaded import Loaded, compiled, load_books
+from lorewell.app.loaded import LoadedRevision, compiled, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ChunkScores, NearChunk
 from lorewell.app.services import Services
@@ -61,7 +61,7 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
     if request.mode == "vector":
         await _refuse(services, query, request.query)
 
-    def load(tx: Transaction) -> tuple[list[Loaded], QueryVector, list[ChunkScores]]:
+    def load(tx: Transaction) -> tuple[list[LoadedRevision], QueryVector, list[ChunkScores]]:
         loaded = load_books(tx, services.cache, tenant_id, refs)
         used, near = read_near(tx, tenant_id, [each.row for each in loaded], query)
         return loaded, used, near
@@ -251,7 +251,9 @@ async def _search_tenant(
     vector = await services.queries.get(request.query)
     limit = request.limit * _CHUNKS_PER_RESULT
 
-    def load(tx: Transaction) -> tuple[dict[tuple[str, int], Loaded], list[NearChunk], list[str]]:
+    def load(
+        tx: Transaction,
+    ) -> tuple[dict[tuple[str, int], LoadedRevision], list[NearChunk], list[str]]:
         near = tx.near_chunks(tenant_id, version, vector, limit=limit)
         best: dict[tuple[str, int, int], NearChunk] = {}
         for chunk in near:

@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
     facts: Facts = NO_FACTS
 
 
-class Filters:
+class EligibilityFilters:
     """The filters for one request."""
 
     def __init__(self, request: SelectRequest, steps: Steps) -> None:

@@ -24,8 +24,8 @@ from lorewell.engine.sillytavern.entry.fields import (
     split,
 )
 from lorewell.engine.sillytavern.entry.reading import requirements_of
-from lorewell.engine.sillytavern.entry.table import TABLE, Field, Form, form_of
-from lorewell.engine.sillytavern.entry.values import MisfitError, Notes
+from lorewell.engine.sillytavern.entry.table import TABLE, EntryField, Form, form_of
+from lorewell.engine.sillytavern.entry.values import MisfitError, RepairNotes
 from lorewell.model import Entry
 
 _IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
@@ -67,7 +67,7 @@ def _put(result: dict[str, Any], path: str, value: object) -> None:
     result[last] = value
 
 
-def _write(result: dict[str, Any], field: Field, form: Form, value: object) -> None:
+def _write(result: dict[str, Any], field: EntryField, form: Form, value: object) -> None:
     """Write a field under each name that the entry has for it, else under the form's own."""
     names = field.names[form]
     chosen = [
@@ -128,7 +128,7 @@ class _Meant(NamedTuple):
 
 
 def _meant(raw: Mapping[str, Any], form: Form) -> _Meant:
-    written = read_values(raw, form, Notes()).found
+    written = read_values(raw, form, RepairNotes()).found
     return _Meant(written, join(*split(written)))
 
 
@@ -217,7 +217,7 @@ def overlaid(entry: Entry) -> dict[str, Any]:
     return _overlay(entry).own
 
 
-def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  # noqa: ANN401
+def _in_world_names(own: Mapping[str, Any], field: EntryField, form: Form) -> Any:  # noqa: ANN401
     """Return the field's value as world info writes it: untouched where both write it alike."""
     written = find_value(own, field, form)
     if written is None:
@@ -225,7 +225,7 @@ def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  #
     name, value = written
     default = field.default_in(form)
     try:
-        meant = (name.codec or field.codec).read(value, Notes())
+        meant = (name.codec or field.codec).read(value, RepairNotes())
     except MisfitError:
         meant = default
         if default != field.default:  # here the odd value would mean something else
