@@ -27,7 +27,7 @@ from lorewell.app.ports import Store, Transaction
 from lorewell.app.rows import (
     Chunk,
     ChunkScores,
-    Head,
+    HeadRow,
     IndexRow,
     NearChunk,
     RevisionRow,
@@ -217,7 +217,7 @@ def _book(number: int, entries: int) -> Callable[[Transaction], IndexRow]:
         ready_version=VERSION,
         ready_build_id=f"build-{number}",
     )
-    head = Head(
+    head = HeadRow(
         tenant_id=TENANT,
         book_id=book_id,
         name=f"Book {number}",

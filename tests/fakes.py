@@ -17,17 +17,17 @@ from lorewell.app.rows import (
     Chunk,
     ChunkScores,
     ConversationRow,
-    Head,
+    HeadRow,
     IndexRow,
     KeptRequest,
     KeyRow,
     LiveEvent,
     LiveMost,
     NearChunk,
-    Remembered,
     RevisionRow,
     StateMark,
     StoredBindings,
+    StoredResult,
 )
 from lorewell.errors import LorewellError, StorageUnavailableError
 
@@ -39,11 +39,11 @@ Result = TypeVar("Result")
 class State:
     """All rows, by their keys; every key but that of an API key begins with the tenant."""
 
-    books: dict[tuple[str, str], Head] = field(default_factory=dict)
+    books: dict[tuple[str, str], HeadRow] = field(default_factory=dict)
     revisions: dict[tuple[str, str, int], RevisionRow] = field(default_factory=dict)
     contents: dict[tuple[str, str], bytes] = field(default_factory=dict)
     files: dict[tuple[str, str], str] = field(default_factory=dict)
-    claims: dict[tuple[str, str], tuple[str, Remembered | None]] = field(default_factory=dict)
+    claims: dict[tuple[str, str], tuple[str, StoredResult | None]] = field(default_factory=dict)
     bindings: dict[tuple[str, str], StoredBindings] = field(default_factory=dict)
     keys: dict[str, KeyRow] = field(default_factory=dict)
     requests: dict[tuple[str, str], KeptRequest] = field(default_factory=dict)
@@ -76,16 +76,16 @@ class MemoryTransaction:
         return self._state
 
     # Books
-    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> Head | None:
+    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow | None:
         del lock  # nobody else is here
         return self._state.books.get((tenant_id, book_id))
 
-    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
+    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, HeadRow]:
         found = {book_id: self.find_head(tenant_id, book_id) for book_id in book_ids}
         return {book_id: head for book_id, head in found.items() if head is not None}
 
-    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
-        found: dict[str, Head] = {}
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, HeadRow]:
+        found: dict[str, HeadRow] = {}
         every = {"limit": len(self._state.books), "after": None, "name_contains": None}
         for head in self.list_heads(tenant_id, **every, include_deleted=False):
             if head.name in names:
@@ -103,8 +103,8 @@ class MemoryTransaction:
         after: tuple[datetime, str, str] | None,
         name_contains: str | None,
         include_deleted: bool,
-    ) -> Sequence[Head]:
-        def is_asked(head: Head) -> bool:
+    ) -> Sequence[HeadRow]:
+        def is_asked(head: HeadRow) -> bool:
             return (
                 tenant_id in (None, head.tenant_id)
                 and (after is None or place(head) > place_after(after))
@@ -112,7 +112,7 @@ class MemoryTransaction:
                 and (include_deleted or head.deleted_at is None)
             )
 
-        def place(head: Head) -> tuple[float, str, str]:
+        def place(head: HeadRow) -> tuple[float, str, str]:
             return place_after((head.updated_at, head.book_id, head.tenant_id))
 
         def place_after(key: tuple[datetime, str, str]) -> tuple[float, str, str]:
@@ -123,7 +123,7 @@ class MemoryTransaction:
     def list_tenants(self) -> Sequence[str]:
         return sorted({tenant_id for tenant_id, _ in self._state.books})
 
-    def insert_book(self, head: Head) -> None:
+    def insert_book(self, head: HeadRow) -> None:
         key = (head.tenant_id, head.book_id)
         if key in self._state.books:
             raise LorewellError("The book is there already.")
@@ -148,7 +148,7 @@ class MemoryTransaction:
             head, deleted_at=deleted_at, updated_at=updated_at
         )
 
-    def _get_book(self, tenant_id: str, book_id: str) -> Head:
+    def _get_book(self, tenant_id: str, book_id: str) -> HeadRow:
         head = self.find_head(tenant_id, book_id)
         if head is None:
             raise LorewellError("The book is not there.")
@@ -195,7 +195,7 @@ class MemoryTransaction:
         self._writable.files[tenant_id, sha256] = book_id
 
     # Idempotency
-    def claim(self, tenant_id: str, key: str, request_hash: str) -> Remembered | None:
+    def claim(self, tenant_id: str, key: str, request_hash: str) -> StoredResult | None:
         if (tenant_id, key) not in self._state.claims:
             self._writable.claims[tenant_id, key] = (request_hash, None)
             return None
@@ -208,7 +208,7 @@ class MemoryTransaction:
         request_hash, remembered = self._state.claims.get((tenant_id, key), ("", None))
         if not request_hash or remembered is not None:
             raise LorewellError("A key was settled that this transaction did not claim.")
-        settled = Remembered(request_hash=request_hash, status=status, response=response)
+        settled = StoredResult(request_hash=request_hash, status=status, response=response)
         self._writable.claims[tenant_id, key] = (request_hash, settled)
 
     def check_settled(self) -> None:

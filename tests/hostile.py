@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from lorewell.cli import main as program
 from lorewell.client import LorewellClient
-from lorewell.client.calls import Call
+from lorewell.client.calls import ClientCall
 from lorewell.model.plain import plain
 from program import Done, Lorewell
 
@@ -123,7 +123,7 @@ def _is_in(leaf: Leaf, loc: tuple[str | int, ...]) -> bool:
     return all(step in rest for step in leaf)
 
 
-def send(_client: LorewellClient, call: Call[Any]) -> Any:
+def send(_client: LorewellClient, call: ClientCall[Any]) -> Any:
     """Answer a call as a hostile service would; stands in for `LorewellClient.send`."""
     kind = inspect.getclosurevars(call.read).nonlocals.get("kind")
     if kind is None:

@@ -18,11 +18,11 @@ from typing import Any, Final
 from deep.fuzzing.documents import DOCUMENTS
 from hostile_fields import TEXTS as FIELD_TEXTS, VALUES as FIELD_VALUES
 from lorewell import import_file
-from lorewell.engine.sillytavern.table import TABLE, form_of
+from lorewell.engine.sillytavern.entry.table import TABLE, form_of
 from lorewell.engine.steps import Steps
 from lorewell.errors import LorewellError
-from lorewell.formats.detect import Kind
-from lorewell.formats.notes import Notes
+from lorewell.formats.detect import FileKind
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.registry import READERS
 from pictures import SIGNATURE, chunk, png, raw_text, text, ztxt
 
@@ -83,23 +83,23 @@ class _Asked(dict[str, Any]):
         return super().__contains__(name)
 
 
-def _document(kind: Kind) -> Document:
+def _document(kind: FileKind) -> Document:
     """Return a new document of a kind, with entries if any has them."""
     documents = [json.loads(json.dumps(document)) for document in DOCUMENTS[kind]]
     return next((document for document in documents if _entries(kind, document)), documents[0])
 
 
-def _entries(kind: Kind, document: Document) -> list[dict[str, Any]]:
+def _entries(kind: FileKind, document: Document) -> list[dict[str, Any]]:
     """Return the entries of a document, to be changed in place."""
-    lorebook = READERS[kind](document, Notes())
+    lorebook = READERS[kind](document, ImportNotes())
     found = (lorebook.book or {}).get(lorebook.entries_name, [])
     return [raw for raw in (found.values() if isinstance(found, dict) else found) if raw]
 
 
-def fields_of(kind: Kind) -> list[str]:
+def fields_of(kind: FileKind) -> list[str]:
     """Return the members of an entry that the reader of a kind asks for, and unknown ones."""
     document = _document(kind)
-    lorebook = READERS[kind](document, Notes())
+    lorebook = READERS[kind](document, ImportNotes())
     names: set[str] = set()
     for raw in _entries(kind, document):
         for asked in (_Asked(raw), _Asked({})):  # what is found keeps other names from being asked
@@ -112,18 +112,18 @@ def fields_of(kind: Kind) -> list[str]:
     return sorted(names | {"unknown"}) if names else []
 
 
-def different_readers() -> list[Kind]:
+def different_readers() -> list[FileKind]:
     """Return a kind for each way of reading entries: several kinds may share one."""
-    found: dict[object, Kind] = {}
+    found: dict[object, FileKind] = {}
     for kind, read in READERS.items():
-        lorebook = read(_document(kind), Notes())
+        lorebook = read(_document(kind), ImportNotes())
         way = getattr(lorebook.read_entry, "func", lorebook.read_entry) or lorebook.form
         if fields_of(kind):
             found.setdefault(way, kind)
     return list(found.values())
 
 
-def hostile_entry(kind: Kind, made: Document, *names: str) -> Document:
+def hostile_entry(kind: FileKind, made: Document, *names: str) -> Document:
     """Return a document of a kind whose entries have the value in members of these names."""
     document = _document(kind)
     for raw in _entries(kind, document)[:1]:
@@ -131,11 +131,11 @@ def hostile_entry(kind: Kind, made: Document, *names: str) -> Document:
     return document
 
 
-def hostile_leaves(kind: Kind, made: Document) -> Document:
+def hostile_leaves(kind: FileKind, made: Document) -> Document:
     """Return a document of a kind with the value in place of each text of its first entry."""
     document = _document(kind)
     for raw in _entries(kind, document)[:1]:
-        if READERS[kind](document, Notes()).read_entry is None:
+        if READERS[kind](document, ImportNotes()).read_entry is None:
             raw["extensions"] = {row.name: "" for row in TABLE}
         raw.update(_flooded(raw, made))
     return document
@@ -149,10 +149,10 @@ def _flooded(value: Document, made: Document) -> Document:
     return made if isinstance(value, str) else value
 
 
-def many_entries(kind: Kind, n: int) -> Document:
+def many_entries(kind: FileKind, n: int) -> Document:
     """Return a document of a kind with the first entry over and over."""
     document = _document(kind)
-    lorebook = READERS[kind](document, Notes())
+    lorebook = READERS[kind](document, ImportNotes())
     found = (lorebook.book or {}).get(lorebook.entries_name, [])
     if isinstance(found, dict):
         found.update((f"k{i}", raw) for raw in list(found.values())[:1] for i in range(n))
@@ -161,7 +161,7 @@ def many_entries(kind: Kind, n: int) -> Document:
     return document
 
 
-def many_members(kind: Kind, n: int) -> Document:
+def many_members(kind: FileKind, n: int) -> Document:
     """Return a document of a kind with members that nobody knows, beside those that are read."""
     document = _document(kind)
     for place in (document, *_entries(kind, document)[:1]):
@@ -298,7 +298,9 @@ def grows_too_fast(small: bytes, large: bytes, name: str) -> str | None:
     return f"{name}: {costs[0] * 1000:.0f} ms, then {costs[1] * 1000:.0f} ms"
 
 
-def hostile_documents(kind: Kind, make: Make, n: int) -> Iterator[tuple[str, Document, Document]]:
+def hostile_documents(
+    kind: FileKind, make: Make, n: int
+) -> Iterator[tuple[str, Document, Document]]:
     """Yield by name documents of a kind with a value of size n, and with one of size 4n."""
     small, large = make(n), make(4 * n)
     names = fields_of(kind)

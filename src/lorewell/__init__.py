@@ -8,9 +8,9 @@
 ('灯塔由哑女看守。', 'keyword')
 """
 
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook, Diagnostic
 from lorewell.engine.native import SnapshotLimits, VectorScores, select
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook, Diagnostic
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.steps import Steps

@@ -17,13 +17,13 @@ from lorewell.app.computing.places import PlaceLimits
 from lorewell.app.computing.pool import ComputeLimits, Computing
 from lorewell.app.gateway.options import Gateway, KnownCounts
 from lorewell.app.jobs import Jobs
-from lorewell.app.kept import Keeper
+from lorewell.app.kept import TurnKeeper
 from lorewell.app.live.hub import LiveHub
+from lorewell.app.native.recent import RecentTurns
 from lorewell.app.one_by_one import OneByOne
-from lorewell.app.ports import ChatModel
-from lorewell.app.query_vectors import QueryVectors
-from lorewell.app.recent import Recent
+from lorewell.app.ports import ReplyModel
 from lorewell.app.services import Services
+from lorewell.app.vectors.queries import QueryVectors
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter, counter
@@ -76,8 +76,8 @@ def build_services(settings: Settings) -> Services:
         new_id=new_uuid,
         computing=computing,
         cache=BookCache(limit_bytes=settings.cache_bytes),
-        recent=Recent(),
-        keeper=Keeper(store, clock, computing, keep_s=settings.ledger_keep_s),
+        recent=RecentTurns(),
+        keeper=TurnKeeper(store, clock, computing, keep_s=settings.ledger_keep_s),
         counter=counted,
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
@@ -136,7 +136,7 @@ def _gateway(settings: Settings, counted: TokenCounter) -> Gateway | None:
     )
 
 
-def _model(settings: Settings) -> ChatModel | None:
+def _model(settings: Settings) -> ReplyModel | None:
     """Return what replies where a client brings no model of its own: the gateway's upstream."""
     if not settings.replica_tenant or not settings.gateway_upstream_url:
         return None

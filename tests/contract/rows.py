@@ -9,7 +9,7 @@ from typing import Any
 
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import (
-    Head,
+    HeadRow,
     KeptRequest,
     KeyRow,
     RevisionRow,
@@ -28,7 +28,7 @@ def uuid(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012d}"
 
 
-def head(number: int = 1, tenant_id: str = "a", **fields: Any) -> Head:
+def head(number: int = 1, tenant_id: str = "a", **fields: Any) -> HeadRow:
     values: dict[str, Any] = {
         "tenant_id": tenant_id,
         "book_id": uuid(number),
@@ -37,7 +37,7 @@ def head(number: int = 1, tenant_id: str = "a", **fields: Any) -> Head:
         "created_at": START,
         "updated_at": START,
     }
-    return Head(**(values | fields))
+    return HeadRow(**(values | fields))
 
 
 def digest(content: bytes) -> str:

@@ -12,14 +12,14 @@ import pytest
 from contract.harness import Harness, opened
 from contract.rows import START, add_book, at, head, revision, uuid
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Head
+from lorewell.app.rows import HeadRow
 from lorewell.errors import LorewellError
 from lorewell.store import open_store
 
 ALL = {"limit": 100, "after": None, "name_contains": None, "include_deleted": True}
 
 
-def listed(db: Harness, tenant_id: str | None = "a", **fields: object) -> list[Head]:
+def listed(db: Harness, tenant_id: str | None = "a", **fields: object) -> list[HeadRow]:
     return list(db.read(lambda tx: tx.list_heads(tenant_id, **(ALL | fields))))
 
 
@@ -124,7 +124,7 @@ def test_pages_are_whole_though_times_are_equal(db: Harness, size: int) -> None:
 
     db.write(fill)
     for tenant_id in (None, "b"):
-        seen: list[Head] = []
+        seen: list[HeadRow] = []
         after = None
         while page := listed(db, tenant_id, limit=size, after=after):
             assert len(page) <= size

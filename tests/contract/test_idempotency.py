@@ -9,17 +9,17 @@ import pytest
 from contract.harness import Harness, opened
 from contract.rows import add_book, head, uuid
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Remembered
+from lorewell.app.rows import StoredResult
 from lorewell.errors import LorewellError
 from lorewell.store import open_store
 
-DONE = Remembered(request_hash="h", status=201, response=b'{"books":[]}\x00')
+DONE = StoredResult(request_hash="h", status=201, response=b'{"books":[]}\x00')
 
 
-def run_once(number: int) -> Callable[[Transaction], Remembered | None]:
+def run_once(number: int) -> Callable[[Transaction], StoredResult | None]:
     """Return the work of a request that adds a book unless its key is known."""
 
-    def work(tx: Transaction) -> Remembered | None:
+    def work(tx: Transaction) -> StoredResult | None:
         remembered = tx.claim("a", "key", "h")
         if remembered is None:
             add_book(number)(tx)
@@ -65,7 +65,7 @@ def test_of_parallel_twins_one_runs(db: Harness) -> None:
 @pytest.mark.parametrize("first_fails", [True, False])
 def test_twin_waits_for_the_end_of_the_first(url: str, *, first_fails: bool) -> None:
     """It takes over if the first one failed, else it sees what the first one answered."""
-    seen: list[Remembered | None] = []
+    seen: list[StoredResult | None] = []
     order: list[str] = []
 
     def twin() -> None:

@@ -3,7 +3,7 @@
 from contract.harness import Harness
 from contract.rows import START, at, binding, digest, head, kept, revision, uuid
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Remembered, StoredBindings
+from lorewell.app.rows import StoredBindings, StoredResult
 
 BODIES = {"a": b"of a", "b": b"of b"}
 
@@ -73,7 +73,7 @@ def test_writes_touch_one_tenant(db: Harness) -> None:
         tx.put_file("a", "f", uuid(1))
         tx.put_bindings("a", "p", StoredBindings(policy="native", bindings=()))
         tx.keep_request(kept("s", "a", body=b"new"))
-        assert tx.claim("a", "key", "?") == Remembered(
+        assert tx.claim("a", "key", "?") == StoredResult(
             request_hash="a", status=200, response=b"of a"
         )
 
@@ -90,4 +90,4 @@ def test_writes_touch_one_tenant(db: Harness) -> None:
 
     db.read(look)
     remembered = db.write(lambda tx: tx.claim("b", "key", "?"))
-    assert remembered == Remembered(request_hash="b", status=200, response=b"of b")
+    assert remembered == StoredResult(request_hash="b", status=200, response=b"of b")

@@ -9,7 +9,7 @@ import pytest
 from contract.harness import Harness, opened
 from contract.rows import add_book, at, head, revision, uuid
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Head
+from lorewell.app.rows import HeadRow
 from lorewell.errors import BookNotFoundError, StorageUnavailableError
 from lorewell.store import open_store
 
@@ -69,7 +69,7 @@ def test_read_sees_one_moment(url: str) -> None:
             other.write(add_book(2))
             other.write(publish(1))
 
-    def look(tx: Transaction) -> tuple[Head | None, Head | None, object, Head | None]:
+    def look(tx: Transaction) -> tuple[HeadRow | None, HeadRow | None, object, HeadRow | None]:
         before = tx.find_head("a", uuid(1))
         thread = threading.Thread(target=write_elsewhere)
         thread.start()

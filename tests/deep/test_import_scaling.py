@@ -18,7 +18,7 @@ from hostile_files import (
     many_entries,
     many_members,
 )
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.registry import READERS
 
 TEXT_CHARS: Final = 50_000
@@ -26,7 +26,7 @@ ITEMS: Final = 2_500
 FILE_BYTES: Final = 1_000_000
 
 
-def slow(kind: Kind, make: Callable[[int], object], n: int) -> list[str]:
+def slow(kind: FileKind, make: Callable[[int], object], n: int) -> list[str]:
     small, large = make(n), make(4 * n)
     found = [
         grows_too_fast(
@@ -39,19 +39,19 @@ def slow(kind: Kind, make: Callable[[int], object], n: int) -> list[str]:
 
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("shape", TEXTS)
-def test_text_in_a_field(kind: Kind, shape: str) -> None:
+def test_text_in_a_field(kind: FileKind, shape: str) -> None:
     assert slow(kind, TEXTS[shape], TEXT_CHARS) == []
 
 
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("shape", VALUES)
-def test_value_in_a_field(kind: Kind, shape: str) -> None:
+def test_value_in_a_field(kind: FileKind, shape: str) -> None:
     assert slow(kind, VALUES[shape], ITEMS) == []
 
 
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("many", [many_entries, many_members])
-def test_many_entries_and_members(kind: Kind, many: Callable[[Kind, int], object]) -> None:
+def test_many_entries_and_members(kind: FileKind, many: Callable[[FileKind, int], object]) -> None:
     small, large = dumped(many(kind, 1_000)), dumped(many(kind, 4_000))
     assert grows_too_fast(small, large, kind) is None
 

@@ -20,7 +20,7 @@ from lorewell import (
     compile_book,
     select,
 )
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compiled import CompiledBook
 
 
 def book_of(*entries: Entry) -> CompiledBook:

@@ -13,9 +13,9 @@ import pytest
 
 from lorewell.engine.chance import roll
 from lorewell.engine.replica import (
-    Draft,
-    Message,
     RagScores,
+    ReplicaDraft,
+    ReplicaMessage,
     activate,
     assemble,
     compile_world,
@@ -488,7 +488,7 @@ def test_33_logic_expressions(operator: str, true: object, false: object) -> Non
     assert not holds("tb.缺")
 
 
-HISTORY = (Message("user", "一"), Message("assistant", "二"))
+HISTORY = (ReplicaMessage("user", "一"), ReplicaMessage("assistant", "二"))
 
 
 def test_34_depths_count_history_alone() -> None:
@@ -499,7 +499,7 @@ def test_34_depths_count_history_alone() -> None:
         constant("beyond", position=6, depth=9, role=2),
         constant("note", position=4),
     ]
-    messages, _ = assemble(Draft(history=HISTORY, mes="三"), turn(entries).entries)
+    messages, _ = assemble(ReplicaDraft(history=HISTORY, mes="三"), turn(entries).entries)
     assert messages == (
         ("assistant", "C-beyond"),
         ("user", "一"),
@@ -514,7 +514,7 @@ def test_34_depths_count_history_alone() -> None:
 
 def test_34_places_in_the_prompt() -> None:
     entries = [constant(f"p{number}", position=number) for number in range(6)]
-    draft = Draft(character="角色", examples="示例", history=HISTORY, mes="三")
+    draft = ReplicaDraft(character="角色", examples="示例", history=HISTORY, mes="三")
     messages, unplaced = assemble(draft, turn(entries).entries)
     assert [text for _, text in messages] == [
         "C-p5",
@@ -525,7 +525,7 @@ def test_34_places_in_the_prompt() -> None:
         "三",
     ]
     assert unplaced == ()
-    assert assemble(Draft(mes="三"), ()).messages == (("user", "三"),)
+    assert assemble(ReplicaDraft(mes="三"), ()).messages == (("user", "三"),)
 
 
 def test_35_markers_are_filled_where_the_host_wrote_them() -> None:
@@ -535,10 +535,10 @@ def test_35_markers_are_filled_where_the_host_wrote_them() -> None:
     ]
     response = turn(entries, char="{{outlet::rest}}")
     assert response.unplaced == ("灯", "rest")
-    draft = Draft(
+    draft = ReplicaDraft(
         character="{{outlet::灯}} {{outlet::nobody}}.",
         examples="{{outlet:: 灯 }}",
-        history=(Message("user", "{{outlet::rest}}"),),
+        history=(ReplicaMessage("user", "{{outlet::rest}}"),),
         mes="{{outlet::灯}}",
     )
     messages, unplaced = assemble(draft, response.entries)

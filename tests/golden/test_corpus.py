@@ -21,7 +21,7 @@ from lorewell import BookCreate, ImportedBook, compile_book, import_file
 from lorewell.cli import main as program
 from lorewell.errors import LorewellError
 from lorewell.formats import open_book
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.export import EXPORTS, export_book
 from lorewell.formats.registry import READERS
 from lorewell.insight import lint
@@ -280,5 +280,5 @@ def test_module_is_refused_with_advice() -> None:
 
 
 def test_every_kind_of_the_corpus_has_a_word() -> None:
-    words = {kind.value for kind in Kind} | {"card_png", "card_webp", "charx"}
+    words = {kind.value for kind in FileKind} | {"card_png", "card_webp", "charx"}
     assert {item["format"] for _, item in items() if "format" in item} <= words

@@ -17,7 +17,7 @@ from lorewell.errors import LorewellError
 from lorewell.formats.containers import png
 from lorewell.formats.decode import CCV3, CHARA, decode_text
 from lorewell.formats.export import export_book, put_into_card
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.registry import read_lorebook
 
 BOOKS = ("st_world", "character_book")
@@ -25,13 +25,15 @@ CARDS = ("card_v1_json", "card_v2_json", "card_v3_json")
 
 
 def document(data: bytes) -> Any:
-    return decode_text(data, Notes()).value
+    return decode_text(data, ImportNotes()).value
 
 
 def cards(picture: bytes) -> dict[str, Any]:
     """Return the documents of a picture by keyword, the first of each."""
-    chunks = png.read_texts(picture, frozenset([CHARA, CCV3]), Notes()).chunks
-    return {chunk.keyword: document(png.payload(chunk, Notes())) for chunk in reversed(chunks)}
+    chunks = png.read_texts(picture, frozenset([CHARA, CCV3]), ImportNotes()).chunks
+    return {
+        chunk.keyword: document(png.payload(chunk, ImportNotes())) for chunk in reversed(chunks)
+    }
 
 
 def without_cards(picture: bytes) -> list[bytes]:
@@ -48,7 +50,7 @@ def without_cards(picture: bytes) -> list[bytes]:
 
 
 def book_of(card: Any) -> Any:
-    return read_lorebook(card, Notes()).book
+    return read_lorebook(card, ImportNotes()).book
 
 
 def without_book(card: Any) -> Any:

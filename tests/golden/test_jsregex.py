@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from golden.cases import HERE
-from lorewell.jsregex import Look, Outcome, Parts, Pattern, RegexGuard
+from lorewell.jsregex import Look, Parts, Pattern, PatternOutcome, RegexGuard
 
 TABLE = json.loads((HERE / "jsregex" / "node.json").read_text(encoding="utf-8"))
 CASES = TABLE["cases"]
@@ -29,15 +29,17 @@ def points(text: str, unit: int, *, up: bool) -> int:
     return len(text)
 
 
-def expected(text: str, answer: Any) -> Outcome:
+def expected(text: str, answer: Any) -> PatternOutcome:
     """Translate Node's answer; an empty match inside a pair widens to it as others do."""
     match answer:
         case None:
-            return Outcome("miss")
+            return PatternOutcome("miss")
         case "invalid":
-            return Outcome("invalid")
+            return PatternOutcome("invalid")
         case [start, end]:
-            return Outcome("hit", (points(text, start, up=False), points(text, end, up=True)))
+            return PatternOutcome(
+                "hit", (points(text, start, up=False), points(text, end, up=True))
+            )
     raise AssertionError(answer)
 
 

@@ -144,7 +144,7 @@ def test_vectors_of_an_earlier_model_go_when_nothing_names_them(
 
 
 def _known(api: Api, tenant: str, version: str) -> int:
-    from lorewell.app.indexing import _cut  # noqa: PLC0415
+    from lorewell.app.vectors.indexing import _cut  # noqa: PLC0415
     from lorewell.model import BookCreate  # noqa: PLC0415
     from lorewell.model.parse import parse_model  # noqa: PLC0415
     from lorewell.retrieval.chunks import CHUNKER  # noqa: PLC0415

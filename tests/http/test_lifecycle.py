@@ -19,8 +19,8 @@ import structlog
 from embedding import TinyEmbedder
 from fakes import MemoryStore
 from lorewell import bootstrap, compile_book, select
+from lorewell.app.native.selection import KeptSelection
 from lorewell.app.ports import Part
-from lorewell.app.selection import KeptSelection
 from lorewell.app.services import Services
 from lorewell.bootstrap import SystemClock, build_services, new_uuid, running
 from lorewell.errors import StorageUnavailableError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lorewell.app.live.events import of_replica
-from lorewell.model.live import PREVIEW_CHARS, LiveSelection, Occasion, Told
+from lorewell.model.live import PREVIEW_CHARS, LiveSelection, Occasion, SelectionContext
 from replica_books import constant, keyed, turn
 from service import Api, Json, serving
 
@@ -271,7 +271,9 @@ def test_the_gateway_and_turns_tell_of_replicas_too(live: Api) -> None:
 
 def test_of_very_many_entries_some_are_only_counted() -> None:
     answer = turn([constant(f"e{number}", position=number % 2) for number in range(510)], "钟")
-    told = Told(tenant_id="demo", occasion=Occasion(prompt_id="p", source="replica"), at="")
+    told = SelectionContext(
+        tenant_id="demo", occasion=Occasion(prompt_id="p", source="replica"), at=""
+    )
     event = json.loads(of_replica(answer, {"b": "book 1"}, None, told).to_json())
     assert sum(len(group["entries"]) for group in event["groups"]) == 300
     stats = event["stats"]
@@ -291,7 +293,7 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
         "钟",
     )
     occasion = Occasion(prompt_id="p", source="replica", conversation_id="c")
-    told = Told(tenant_id="demo", occasion=occasion, at="2026-03-01T12:00:00.000000Z")
+    told = SelectionContext(tenant_id="demo", occasion=occasion, at="2026-03-01T12:00:00.000000Z")
     event = json.loads(of_replica(answer, {"b": "book 1"}, None, told).to_json())
     assert places(event) == [
         (5, ["c"]),

@@ -19,7 +19,7 @@ from lorewell.client import connect
 from lorewell.errors import UpstreamUnavailableError
 from lorewell.host import DraftMessage
 from lorewell.model.worldbook import WorldbookConfig
-from lorewell.turn import Lore, PreparedTurn, TurnError, TurnHost, TurnInput
+from lorewell.turn import LoreSource, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.upstreams import OpenAiChat, UpstreamOptions
 from process import Server, free_port, running
 from service import Api
@@ -86,7 +86,7 @@ def on_service(
 
     async def in_loop() -> Result:
         async with connect(config, transport=transport) as lore:
-            port: Lore = lore
+            port: LoreSource = lore
             return await work(TurnHost(config, port))
 
     return asyncio.run(in_loop())

@@ -499,7 +499,7 @@ def test_who_is_overtaken_for_ever_is_told(books: Books, monkeypatch: pytest.Mon
     async def overtaken(*_: object, **__: object) -> None:
         raise RevisionConflictError("The book has moved on.", expected=1, actual=2)
 
-    monkeypatch.setattr("lorewell.app.worldbooks.publish", overtaken)
+    monkeypatch.setattr("lorewell.app.replica.worldbooks.publish", overtaken)
     answer = books("PUT", "/渡口", json={"description": "x"})
     assert (answer.status_code, code(answer)) == (409, "revision_conflict")
 

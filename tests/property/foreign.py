@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lorewell.engine.sillytavern.table import TABLE
+from lorewell.engine.sillytavern.entry.table import TABLE
 from property.strategies import ANY_TEXT, POSITIONS, SENTENCES, WORDS
 from support import Document
 

@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from lorewell.retrieval.bm25 import K1, B, Document
+from lorewell.retrieval.bm25 import K1, B, EntryTexts
 from lorewell.retrieval.text import tokens
 
 LONGEST = 100
 USUAL = 30
 
 
-def counts_of(document: Document) -> Counter[str]:
+def counts_of(document: EntryTexts) -> Counter[str]:
     keys = [word for key in document.keys for word in tokens(key)]
     return Counter(tokens(document.content) + 3 * tokens(document.title) + 2 * keys)
 
 
-def scores_of(documents: Sequence[Document], query: str) -> dict[int, float]:
+def scores_of(documents: Sequence[EntryTexts], query: str) -> dict[int, float]:
     """Return the score by words of each document that has one, by its place."""
     counted = [counts_of(document) for document in documents]
     total = sum(counts.total() for counts in counted)
@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
     """An entry of any book: its name, its text, what vectors say, and whether it may rank."""
 
     full_id: str
-    document: Document
+    document: EntryTexts
     similarity: float | None
     eligible: bool
     gated: bool

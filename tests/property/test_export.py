@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import assume, given, strategies as st
 
 from lorewell import BookCreate, import_file
-from lorewell.engine.sillytavern import import_entry
+from lorewell.engine.sillytavern.entry import import_entry
 from lorewell.errors import LorewellError
 from lorewell.formats.build import own_id
 from lorewell.formats.export import EXPORTS, export_book, put_into_card

@@ -18,7 +18,7 @@ from hostile_files import (
     many_entries,
     many_members,
 )
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.registry import READERS
 
 TEXT_CHARS = 1_000
@@ -29,10 +29,10 @@ FILE_BYTES = 20_000
 
 
 def test_fields_are_those_that_readers_ask_for() -> None:
-    assert [kind for kind in READERS if not fields_of(kind)] == [Kind.PYGMALION]
+    assert [kind for kind in READERS if not fields_of(kind)] == [FileKind.PYGMALION]
     assert len(different_readers()) >= 9
-    assert {"keysecondary", "comment", "group", "extensions"} <= {*fields_of(Kind.ST_WORLD)}
-    assert {"keyanti", "manual_text"} <= {*fields_of(Kind.KOBOLD)}
+    assert {"keysecondary", "comment", "group", "extensions"} <= {*fields_of(FileKind.ST_WORLD)}
+    assert {"keyanti", "manual_text"} <= {*fields_of(FileKind.KOBOLD)}
 
 
 @pytest.mark.parametrize("shape", TEXTS)
@@ -55,7 +55,7 @@ def slow(make: Callable[[int], object], n: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_many_entries_and_members(kind: Kind) -> None:
+def test_many_entries_and_members(kind: FileKind) -> None:
     for many, n in ((many_entries, ENTRIES), (many_members, MEMBERS)):
         small, large = dumped(many(kind, n)), dumped(many(kind, 4 * n))
         assert grows_too_fast(small, large, kind) is None

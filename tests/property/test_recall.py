@@ -19,10 +19,10 @@ from lorewell import (
     compile_book,
     select,
 )
-from lorewell.retrieval.bm25 import Document
+from lorewell.retrieval.bm25 import EntryTexts
 from property.ranking_oracle import Candidate, Gates, holds, recall
 from property.strategies import BOOK_ID, LOGICS, OTHER_BOOK_ID
-from support import Document as Fields
+from support import EntryTexts as Fields
 
 TEXTS = st.sampled_from(
     ["灯塔", "灯塔 灯塔", "雾里的灯", "lamp oil", "oil oil lamp", "ปลา 🐟", "тень"]
@@ -69,7 +69,7 @@ def candidates_of(
         found.append(
             Candidate(
                 full_id=entry.full_id,
-                document=Document(spec.title, spec.keys, spec.content),
+                document=EntryTexts(spec.title, spec.keys, spec.content),
                 similarity=near if usable and spec.recall and not math.isnan(near) else None,
                 eligible=spec.enabled,
                 gated=strict and has_logic and not holds(spec.logic, spec.secondary_keys, window),

@@ -10,13 +10,13 @@ from hypothesis import given, strategies as st
 
 from growth import MOST, growth
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.engine.sillytavern.budget import Charged, Tally
+from lorewell.engine.sillytavern.budget import LoopContents, TextCounter
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.javascript import json_text
-from lorewell.engine.sillytavern.keys import Key
+from lorewell.engine.sillytavern.keys import SillyTavernKey
 from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.scan import Scan
-from lorewell.engine.sillytavern.sources import Attached, Library, Spot
+from lorewell.engine.sillytavern.sources import Attached, EntryLocation, Library
 from lorewell.engine.sillytavern.world import compile_world
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import BUNDLED, count_tokens, counter
@@ -41,7 +41,7 @@ def test_pieces_add_up_to_the_whole(encoding: str, contents: list[str]) -> None:
     plain = [content.encode("utf-8", "replace").decode() for content in contents]
     tokens = counter(encoding)
     whole = "".join(content + "\n" for content in plain)
-    assert Tally(tokens, 0, Steps()).begin(plain).tokens == tokens.count(whole)
+    assert TextCounter(tokens, 0, Steps()).begin(plain).tokens == tokens.count(whole)
 
 
 @pytest.mark.parametrize("encoding", BUNDLED)
@@ -49,8 +49,8 @@ def test_pieces_add_up_to_the_whole(encoding: str, contents: list[str]) -> None:
 def test_text_that_grows_at_its_front_costs_what_the_whole_costs(
     encoding: str, loops: list[list[str]]
 ) -> None:
-    tally = Tally(counter(encoding), 7, Steps())
-    charged, whole = Charged(tally), list[str]()
+    tally = TextCounter(counter(encoding), 7, Steps())
+    charged, whole = LoopContents(tally), list[str]()
     for contents in loops:
         plain = [content.encode("utf-8", "replace").decode() for content in contents]
         if any(plain):
@@ -192,12 +192,14 @@ def test_entries_that_are_passed_over_change_nothing(
     request = parse_model(SillyTavernRequest, document)
     short = answer(library, request, "none")
     assert answer(library, request, "full") == short
-    every_spot = set(map(Spot, range(len(listed)), [0] * len(listed)))
+    every_spot = set(map(EntryLocation, range(len(listed)), [0] * len(listed)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Scan, "_find_special", lambda _: every_spot)
         assert answer(library, request, "full") == short
         # A key that no automaton knows is looked for in the joined text.
-        patch.setattr("lorewell.engine.sillytavern.lore.read_key", lambda text: Key(text, None))
+        patch.setattr(
+            "lorewell.engine.sillytavern.lore.read_key", lambda text: SillyTavernKey(text, None)
+        )
         plain = Library([Attached("global", compile_world("b", listed))])
         long = answer(plain, request, "none")
         assert [entry.id for entry in long[0]] == [entry.id for entry in short[0]]

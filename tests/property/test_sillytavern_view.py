@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import assume, given, strategies as st
 
-from lorewell.engine.sillytavern import (
+from lorewell.engine.sillytavern.entry import (
     Form,
     form_of,
     import_entry,
@@ -15,9 +15,9 @@ from lorewell.engine.sillytavern import (
     read_entry,
     sillytavern_view,
 )
-from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, find_value
-from lorewell.engine.sillytavern.table import TABLE
-from lorewell.engine.sillytavern.view import file_view
+from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, find_value
+from lorewell.engine.sillytavern.entry.table import TABLE
+from lorewell.engine.sillytavern.entry.view import file_view
 from lorewell.model import Entry, SillyTavernBlock
 from lorewell.model.parse import parse_model
 from property.foreign import FORMS, block_changes, core_changes, raw_entries

@@ -1,9 +1,11 @@
 """What the code's shape promises: small modules, layers, documented names, a lock without hosts."""
 
+import ast
 import inspect
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,16 @@ def test_modules_are_short() -> None:
         if name not in TABLES_OF_DATA and (lines := line_count(path)) > MAX_LINES
     }
     assert too_long == {}
+
+
+def test_public_class_names_are_unique() -> None:
+    found = defaultdict(list)
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(path.relative_to(SOURCES).as_posix())
+    assert len(found) > 100
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_imports_point_down() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lorewell import BookCreate, SelectRequest, Steps, compile_book, select
 from lorewell.engine.replica import (
-    Draft,
+    ReplicaDraft,
     activate as activate_replica,
     assemble as assemble_replica,
     compile_world,
@@ -70,7 +70,7 @@ def queries() -> Work:
 def outlets() -> Work:
     world, asked = replica(constant("o", content="x" * 10_000, position=7))
     active = activate_replica({"b": world}, asked).entries
-    draft = Draft(character="{{outlet::o}}" * 1_000)
+    draft = ReplicaDraft(character="{{outlet::o}}" * 1_000)
     return lambda steps: assemble_replica(draft, active, steps=steps)
 
 

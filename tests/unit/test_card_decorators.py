@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lorewell.engine.sillytavern import Form, import_entry, overlaid, sillytavern_view
-from lorewell.engine.sillytavern.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry import Form, import_entry, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
 from lorewell.model import Entry
 from lorewell.model.parse import parse_model
 

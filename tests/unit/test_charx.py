@@ -20,7 +20,7 @@ from lorewell import ImportedBook, import_file
 from lorewell.errors import ImportInvalidError, LorewellError
 from lorewell.formats.containers.charx import MAX_CARD_BYTES, MAX_MEMBERS
 from lorewell.formats.decode import decode
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 ENTRY = {"id": 3, "keys": ["lamp"], "content": "灯。", "enabled": True, "insertion_order": 1}
 DATA = {"name": "Oda", "character_book": {"name": "Harbour", "entries": [ENTRY]}}
@@ -140,7 +140,7 @@ def test_card_is_found_however_it_is_packed(data: bytes) -> None:
     found = read(data)
     assert contents(found) == ["灯。"]
     assert found.report.warnings == ()
-    assert decode(data, name="card.charx", notes=Notes()).container == "charx"
+    assert decode(data, name="card.charx", notes=ImportNotes()).container == "charx"
 
 
 @pytest.mark.parametrize("other", [b"", b"\7\0\2\0xx"])

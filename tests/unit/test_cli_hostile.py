@@ -22,7 +22,7 @@ from chat_upstream import ChatUpstream, chat_upstream_fixture  # noqa: F401  a f
 from hostile import HOSTILE, MILD, Terminal, check_shown, hostile, send
 from lorewell.cli.main import app
 from lorewell.client import LorewellClient
-from lorewell.client.calls import Call
+from lorewell.client.calls import ClientCall
 from lorewell.client.problems import rebuild
 from lorewell.http import server
 from lorewell.http.problems import Problem
@@ -289,7 +289,7 @@ def live(*_: Any, **__: Any) -> Iterator[LiveFrame]:
         yield TypeAdapter(kind).validate_python(hostile(kind))
 
 
-def refuse(_client: LorewellClient, _call: Call[Any]) -> NoReturn:
+def refuse(_client: LorewellClient, _call: ClientCall[Any]) -> NoReturn:
     """Answer every call with a problem; stands in for `LorewellClient.send`."""
     problem = {**hostile(Problem), "status": 422}
     raise rebuild(httpx.Response(422, json=problem, headers={"X-Request-ID": "[/]"}))

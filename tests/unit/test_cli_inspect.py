@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from lorewell.cli.inspections import CONTAINERS, KINDS
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.files import MAX_FILE_BYTES
 from lorewell.formats.inspection import MAX_PARTS, Container
 from pictures import png, raw_text, text
@@ -151,4 +151,4 @@ def test_lines_keep_to_the_width(lorewell: Lorewell, columns: int) -> None:
 
 def test_every_container_and_kind_has_its_words() -> None:
     assert set(CONTAINERS) == set(Container)
-    assert set(KINDS) == {"native", *Kind}
+    assert set(KINDS) == {"native", *FileKind}

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from lorewell.app.computing.places import PlaceLimits
-from lorewell.app.computing.pool import ComputeLimits, Computing, Turn, caller_leaves
+from lorewell.app.computing.pool import ComputeLimits, ComputeTurn, Computing, caller_leaves
 from lorewell.errors import OverloadedError, TooExpensiveError
 
 LIMITS = ComputeLimits(queue_seconds=30, turn_seconds=30, import_seconds=30)
@@ -53,7 +53,7 @@ class Busy:
     def __init__(self) -> None:
         self.begun, self.ended, self.may_end = (threading.Event() for _ in range(3))
 
-    def run(self, turn: Turn) -> None:
+    def run(self, turn: ComputeTurn) -> None:
         self.begun.set()
         try:
             while not self.may_end.is_set():

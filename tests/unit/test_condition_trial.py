@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
 from lorewell.cli.main import app
-from lorewell.engine.compile import compile_book
 from lorewell.engine.conditions.trial import try_condition
 from lorewell.engine.native import select
+from lorewell.engine.native.compile import compile_book
 from lorewell.errors import ValidationFailedError
 from lorewell.model import BookCreate, ConditionTrial, SelectRequest
 

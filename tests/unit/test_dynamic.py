@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lorewell.engine.sillytavern.dynamic import (
+from lorewell.engine.sillytavern.entry.dynamic import (
     REQUIREMENTS,
     find_signs,
     in_table_order,

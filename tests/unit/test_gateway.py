@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from lorewell.app.gateway.options import KnownCounts, Sent, SentPrompts
+from lorewell.app.gateway.options import KnownCounts, SentPrompt, SentPrompts
 from lorewell.engine.tokens import counter
 from lorewell.errors import MalformedJsonError, ValidationFailedError
 from lorewell.host.completions import character_text, find_name, read_completion, spoken
@@ -144,14 +144,14 @@ def test_odd_members_are_not_taken_for_what_they_are_not() -> None:
 def test_the_last_prompts_are_held_within_bounds() -> None:
     held = SentPrompts()
     for number in range(600):
-        held.keep("t", str(number), Sent(messages=({"n": number},), chars=100))
+        held.keep("t", str(number), SentPrompt(messages=({"n": number},), chars=100))
     assert held.find("t", "99") is None
     assert held.find("t", "100") == ({"n": 100},)
     assert held.find("other", "100") is None
-    held.keep("t", "599", Sent(messages=(), chars=1_000_001))
+    held.keep("t", "599", SentPrompt(messages=(), chars=1_000_001))
     assert held.find("t", "599") is None
     for number in range(30):
-        held.keep("t", f"long {number}", Sent(messages=(), chars=1_000_000))
+        held.keep("t", f"long {number}", SentPrompt(messages=(), chars=1_000_000))
     kept = [number for number in range(30) if held.find("t", f"long {number}") is not None]
     assert kept == list(range(14, 30))
     assert held.find("t", "598") is None

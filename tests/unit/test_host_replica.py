@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lorewell.engine.replica.assemble import Draft, Message, assemble as as_there
+from lorewell.engine.replica.assemble import ReplicaDraft, ReplicaMessage, assemble as as_there
 from lorewell.engine.tokens import counter
 from lorewell.host import AssembleOptions, DraftMessage, assemble, from_replica
 from replica_books import constant, keyed, turn
 
 CHARACTER, EXAMPLES = "哑女。", "样例。"
-HISTORY = [Message("user", "一"), Message("assistant", "二")]
+HISTORY = [ReplicaMessage("user", "一"), ReplicaMessage("assistant", "二")]
 DRAFT = [
     DraftMessage(kind="character", message={"role": "system", "content": CHARACTER}),
     DraftMessage(kind="examples", message={"role": "system", "content": EXAMPLES}),
@@ -30,7 +30,7 @@ def test_texts_stand_in_the_order_of_that_program() -> None:
         constant("front", position=5, order=1),
     ]
     active = turn(entries, "三").entries
-    draft = Draft(character=CHARACTER, examples=EXAMPLES, history=HISTORY, mes="三")
+    draft = ReplicaDraft(character=CHARACTER, examples=EXAMPLES, history=HISTORY, mes="三")
     there = "\n".join(message.content for message in as_there(draft, active).messages)
     blocks = from_replica(active)
     options = AssembleOptions(merge_adjacent=False)

@@ -402,7 +402,7 @@ def test_fault_of_a_book_is_told_of_the_whole_of_it(monkeypatch: pytest.MonkeyPa
     )
     monkeypatch.setattr(build, "UNTITLED", "")
     with pytest.raises(ValidationFailedError) as caught:
-        build.build_book(lorebook, file_name="", depth=1, notes=build.Notes())
+        build.build_book(lorebook, file_name="", depth=1, notes=build.ImportNotes())
     assert [fault.pointer for fault in caught.value.faults] == ["/data/book"]
 
 

@@ -27,7 +27,7 @@ from lorewell.formats.export import put_into_card
 from lorewell.formats.files import load_json
 from lorewell.formats.inspection import inspect_bytes
 from lorewell.formats.json_text import MAX_ROW, MAX_VALUES
-from lorewell.formats.notes import MAX_IMPORT_STEPS, MAX_NOTICES_A_CODE, Notes
+from lorewell.formats.notes import MAX_IMPORT_STEPS, MAX_NOTICES_A_CODE, ImportNotes
 from pictures import SIGNATURE, charx, chunk, png, raw_text, text, webp, ztxt
 from support import Document
 
@@ -422,4 +422,4 @@ def test_ids_that_end_alike_are_numbered_quickly() -> None:
 
 
 def test_notes_begin_with_a_budget() -> None:
-    assert Notes().steps.limit == MAX_IMPORT_STEPS
+    assert ImportNotes().steps.limit == MAX_IMPORT_STEPS

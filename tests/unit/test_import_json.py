@@ -19,7 +19,7 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.formats.json_text import read_json
-from lorewell.formats.notes import MAX_NOTICES_A_CODE, Notes
+from lorewell.formats.notes import MAX_NOTICES_A_CODE, ImportNotes
 from lorewell.model.parse import nesting, parse_json
 
 WORLD = {"entries": {"0": {"uid": 0, "key": ["灯"], "content": "A lamp.", "order": 7}}}
@@ -35,7 +35,7 @@ def codes(found: ImportedBook) -> list[str]:
 
 
 def mended(text: str) -> tuple[object, list[str]]:
-    notes = Notes()
+    notes = ImportNotes()
     value = read_json(text, notes).value
     return value, [f"{notice.code} {notice.message}" for notice in notes.warnings()]
 
@@ -221,7 +221,7 @@ LIMIT_S = 10  # measured: under 0.5 s each; what is not linear takes hours
 def test_hostile_text_takes_time_in_proportion(hostile: str) -> None:
     start = perf_counter()
     with suppress(InvalidInputError):
-        read_json(hostile, Notes())
+        read_json(hostile, ImportNotes())
     with pytest.raises(InvalidInputError):
         read(hostile.encode())
     elapsed_s = perf_counter() - start

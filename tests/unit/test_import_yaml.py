@@ -14,7 +14,7 @@ from lorewell import BookCreate, ImportedBook, import_file, load_book
 from lorewell.errors import ImportInvalidError, UnsupportedMediaTypeError
 from lorewell.formats import yaml_text
 from lorewell.formats.export import put_into_card
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.yaml_text import read_yaml
 from other_programs import told
 
@@ -50,7 +50,7 @@ def read(text: str | bytes, name: str = "oda.yaml") -> ImportedBook:
 
 
 def value_of(text: str) -> object:
-    return read_yaml(text, Notes()).value
+    return read_yaml(text, ImportNotes()).value
 
 
 @pytest.mark.parametrize("name", ["oda.yaml", "Oda.YML", "灯.yml"])
@@ -181,10 +181,10 @@ def test_what_json_could_not_say_is_refused(text: str, says: str) -> None:
 
 
 def test_nesting_of_100_is_read() -> None:
-    document = read_yaml("- " * 100 + "灯", Notes())
+    document = read_yaml("- " * 100 + "灯", ImportNotes())
     assert document.nesting == 100
     assert value_of("a: [1, {b: [2]}]") == {"a": [1, {"b": [2]}]}
-    assert read_yaml("a: [1, {b: [2]}]\nc: []", Notes()).nesting == 4
+    assert read_yaml("a: [1, {b: [2]}]\nc: []", ImportNotes()).nesting == 4
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_nesting_of_100_is_read() -> None:
     ],
 )
 def test_document_is_mended_as_json_is(text: str, value: object, notices: list[str]) -> None:
-    notes = Notes()
+    notes = ImportNotes()
     assert read_yaml(text, notes).value == value
     assert [notice.code for notice in notes.warnings()] == notices
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from lorewell import import_file
 from lorewell.errors import ImportInvalidError, LorewellError
 from lorewell.formats.decode import decode
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 ENTRY = {"id": 3, "keys": ["lamp"], "content": "灯。", "enabled": True, "insertion_order": 1}
 CARD = {"spec": "chara_card_v3", "data": {"name": "Oda", "character_book": {"entries": [ENTRY]}}}
@@ -41,7 +41,7 @@ def test_archive_behind_a_picture_is_read(data: bytes) -> None:
     found = import_file(data, name="card.jpeg")
     assert [entry.content for entry in found.book.entries] == ["灯。"]
     assert found.report.warnings == ()
-    assert decode(data, name="card.jpeg", notes=Notes()).container == "charx"
+    assert decode(data, name="card.jpeg", notes=ImportNotes()).container == "charx"
 
 
 @pytest.mark.parametrize(

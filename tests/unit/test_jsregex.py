@@ -14,23 +14,27 @@ from lorewell.jsregex import (
     MAX_SPENT_MS,
     MAX_TIMEOUTS,
     Look,
-    Outcome,
+    LookResult,
     Parts,
     Pattern,
+    PatternOutcome,
     RegexGuard,
-    Seen,
     engine as engine_module,
     job as job_module,
     switch_engine,
     walk as walk_module,
 )
-from lorewell.jsregex.engine import Engine
+from lorewell.jsregex.engine import V8Engine
 from lorewell.jsregex.job import Job
 from lorewell.jsregex.spans import Ruler
 from lorewell.jsregex.walk import Walk
 
-HIT_FIRST = Outcome("hit", (0, 1))
-MISS, INVALID, TIMEOUT = Outcome("miss"), Outcome("invalid"), Outcome("timeout")
+HIT_FIRST = PatternOutcome("hit", (0, 1))
+MISS, INVALID, TIMEOUT = (
+    PatternOutcome("miss"),
+    PatternOutcome("invalid"),
+    PatternOutcome("timeout"),
+)
 ONE: Parts = ((0, 1),)
 RUNAWAY = Pattern("(a+)+$", "")
 QUADRATIC = Pattern(r"\s+$", "")
@@ -72,16 +76,16 @@ def laid(texts: Sequence[str]) -> tuple[str, list[Parts]]:
     return "".join(texts), parts
 
 
-def ask(guard: RegexGuard, text: str, *patterns: Pattern) -> list[Outcome]:
+def ask(guard: RegexGuard, text: str, *patterns: Pattern) -> list[PatternOutcome]:
     """Return the outcome of each pattern on its own."""
     seen = guard.search(text, [look(pattern, parts=((0, len(text)),)) for pattern in patterns])
     return [each.primary[0] for each in seen]
 
 
-def run_here(text: str, *patterns: Pattern, left_ms: float = MAX_SPENT_MS) -> list[Outcome]:
+def run_here(text: str, *patterns: Pattern, left_ms: float = MAX_SPENT_MS) -> list[PatternOutcome]:
     """Do the same in an engine of this process."""
     job = Job(text, [look(pattern, parts=((0, len(text)),)) for pattern in patterns])
-    engine = Engine()
+    engine = V8Engine()
     try:
         dumped = job.dump((), MAX_TIMEOUTS, ruler=Ruler(text), loaded="")
         seen, _ = job.read(Walk(engine, left_ms).run(dumped.decode()).encode())
@@ -90,7 +94,7 @@ def run_here(text: str, *patterns: Pattern, left_ms: float = MAX_SPENT_MS) -> li
     return [each.primary[0] for each in seen]
 
 
-def ask_one(text: str, source: str, flags: str = "") -> Outcome:
+def ask_one(text: str, source: str, flags: str = "") -> PatternOutcome:
     return ask(RegexGuard(), text, Pattern(source, flags))[0]
 
 
@@ -100,7 +104,7 @@ def ask_one(text: str, source: str, flags: str = "") -> Outcome:
 def test_first_primary_hit_ends_the_primary_ones() -> None:
     a, b, broken = Pattern("a", ""), Pattern("b", ""), Pattern("(", "")
     (seen,) = RegexGuard().search("a", [look(broken, b, a, b)])
-    assert seen == Seen((INVALID, MISS, HIT_FIRST), ())
+    assert seen == LookResult((INVALID, MISS, HIT_FIRST), ())
 
 
 def test_secondary_ones_wait_for_a_primary_hit_or_the_fallback() -> None:
@@ -113,11 +117,11 @@ def test_secondary_ones_wait_for_a_primary_hit_or_the_fallback() -> None:
         Look(ONE, primary=(), fallback=False, secondary=(b,)),
     ]
     assert RegexGuard().search("a", looks) == [
-        Seen((HIT_FIRST,), (MISS, HIT_FIRST)),
-        Seen((MISS,), ()),
-        Seen((MISS,), (HIT_FIRST,)),
-        Seen((), (MISS,)),
-        Seen((), ()),
+        LookResult((HIT_FIRST,), (MISS, HIT_FIRST)),
+        LookResult((MISS,), ()),
+        LookResult((MISS,), (HIT_FIRST,)),
+        LookResult((), (MISS,)),
+        LookResult((), ()),
     ]
 
 
@@ -137,7 +141,7 @@ def test_secondary_ones_wait_for_a_primary_hit_or_the_fallback() -> None:
 def test_span_is_in_code_points_and_takes_in_whole_characters(
     source: str, flags: str, text: str, span: tuple[int, int]
 ) -> None:
-    assert ask_one(text, source, flags) == Outcome("hit", span)
+    assert ask_one(text, source, flags) == PatternOutcome("hit", span)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +149,9 @@ def test_span_is_in_code_points_and_takes_in_whole_characters(
 )
 def test_texts_and_patterns_are_data(text: str) -> None:
     source = "".join(f"\\u{ord(each):04x}" for each in text)
-    assert ask_one(f"a{text}b", f"a{source}b") == Outcome("hit", (0, len(text) + 2))
+    assert ask_one(f"a{text}b", f"a{source}b") == PatternOutcome("hit", (0, len(text) + 2))
     if text != "\\" and not text.startswith("$"):
-        assert ask_one(f"a{text}", f"a{text}") == Outcome("hit", (0, len(text) + 1))
+        assert ask_one(f"a{text}", f"a{text}") == PatternOutcome("hit", (0, len(text) + 1))
 
 
 @pytest.mark.parametrize("flags", ["gg", "gig", "d", "v", "x", "I", " "])
@@ -162,10 +166,10 @@ def test_global_flag_leaves_no_last_index_behind() -> None:
 
 
 def test_octal_escape_is_no_reference_to_a_group_of_ours() -> None:
-    assert ask_one("a\2", r"(a)\2") == Outcome("hit", (0, 2))
+    assert ask_one("a\2", r"(a)\2") == PatternOutcome("hit", (0, 2))
     assert ask_one("a", r"(a)\2") == MISS
     assert ask_one("b", r"(a|)\2") == MISS
-    assert ask_one("b", r"(a|)(?:\2|)") == Outcome("hit", (0, 0))
+    assert ask_one("b", r"(a|)(?:\2|)") == PatternOutcome("hit", (0, 0))
 
 
 def test_empty_text_is_not_searched() -> None:
@@ -175,13 +179,17 @@ def test_empty_text_is_not_searched() -> None:
         Look(ONE, primary=(Pattern("(", ""),), fallback=False, secondary=()),
     ]
     seen = RegexGuard().search("a", looks)
-    assert seen == [Seen((MISS, MISS), ()), Seen((MISS,), ()), Seen((INVALID,), ())]
+    assert seen == [
+        LookResult((MISS, MISS), ()),
+        LookResult((MISS,), ()),
+        LookResult((INVALID,), ()),
+    ]
     assert ask(RegexGuard(), "", Pattern("(", ""), Pattern("", "")) == [MISS, MISS]
 
 
 def test_nothing_asked_is_nothing_seen() -> None:
     assert RegexGuard().search("", []) == []
-    assert RegexGuard().search("a", [look()]) == [Seen((), ())]
+    assert RegexGuard().search("a", [look()]) == [LookResult((), ())]
 
 
 def test_same_pattern_and_text_are_run_once() -> None:
@@ -241,7 +249,7 @@ def test_others_go_on_after_a_time_out() -> None:
     outcomes = ask(RegexGuard(), text, Pattern("a", ""), QUADRATIC, RUNAWAY, Pattern("!", ""))
     assert outcomes[0] == HIT_FIRST
     assert outcomes[1] == TIMEOUT
-    assert outcomes[3] == Outcome("hit", (len(text) - 1, len(text)))
+    assert outcomes[3] == PatternOutcome("hit", (len(text) - 1, len(text)))
 
 
 def test_pattern_that_timed_out_is_not_tried_again() -> None:
@@ -313,7 +321,7 @@ def test_busy_machine_is_no_time_out() -> None:
             text, places = laid([f"{LINE * 10}{part} {i}" for i in range(500)])
             dragon = Pattern(r"\bdragon\b.*fire", "i")
             looks = [look(dragon, parts=parts) for parts in places]
-            assert guard.search(text, looks) == [Seen((MISS,), ())] * 500
+            assert guard.search(text, looks) == [LookResult((MISS,), ())] * 500
             assert (guard.timeouts, guard.closed) == (0, False)
     finally:
         done.set()
@@ -358,7 +366,7 @@ class Scripted:
 def test_walk_gives_more_time_only_to_a_machine_that_has_none() -> None:
     """Time that grew with each innocent suspect let a later one run for hours."""
     engine = Scripted(["pause", *["halt"] * 100, None, None, "pause", "done"])
-    assert Walk(cast("Engine", engine), 1e9).run("") == "done"
+    assert Walk(cast("V8Engine", engine), 1e9).run("") == "done"
     assert engine.walls_ms == [25] * 102 + [50, 100, 25]
 
 
@@ -397,7 +405,11 @@ def test_pattern_over_the_limit_times_out_alone(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(job_module, "MAX_PATTERN_CHARS", 3)
     monkeypatch.setattr(job_module, "MAX_PATTERNS_CHARS", 4)
     patterns = [Pattern(source, "") for source in ("aaaa", "aaa", "a")]
-    assert ask(RegexGuard(), "aaaa", *patterns) == [TIMEOUT, Outcome("hit", (0, 3)), HIT_FIRST]
+    assert ask(RegexGuard(), "aaaa", *patterns) == [
+        TIMEOUT,
+        PatternOutcome("hit", (0, 3)),
+        HIT_FIRST,
+    ]
 
 
 @pytest.mark.parametrize("alphabet", ["a", "a灯", "a😀\ud83d\ude00", "😀"])
@@ -427,7 +439,7 @@ def test_text_is_handed_over_once() -> None:
     for number in range(5):
         text += f" 塔{number}\ud83d"
         assert ask(guard, text, Pattern(f"塔{number}", "")) == [
-            Outcome("hit", (len(text) - 3, len(text) - 1))
+            PatternOutcome("hit", (len(text) - 3, len(text) - 1))
         ]
     assert ask(guard, "塔", Pattern("塔", "")) == [HIT_FIRST]
 
@@ -439,7 +451,7 @@ def test_backtrack_stack_that_overflows_is_a_time_out() -> None:
     bomb = Pattern("((((((((((a))))))))))*b", "")
     guard = RegexGuard()
     assert ask(guard, "a" * HISTORY_CHARS, bomb) == [TIMEOUT]
-    assert ask_one("ab", "((((((((((a))))))))))*b") == Outcome("hit", (0, 2))
+    assert ask_one("ab", "((((((((((a))))))))))*b") == PatternOutcome("hit", (0, 2))
 
 
 @pytest.mark.parametrize("source", ["(" * 10_000, "(?<a>b)" * 1_400])

@@ -17,10 +17,10 @@ import pytest
 
 from lorewell.jsregex import (
     Look,
-    Outcome,
+    LookResult,
     Pattern,
+    PatternOutcome,
     RegexGuard,
-    Seen,
     guard as guard_module,
     pool,
     process as process_module,
@@ -31,7 +31,7 @@ from lorewell.jsregex.pool import Pool
 from lorewell.jsregex.process import EngineProcess
 
 A = Pattern("a", "")
-HIT, UNSUPPORTED = Outcome("hit", (0, 1)), Outcome("unsupported")
+HIT, UNSUPPORTED = PatternOutcome("hit", (0, 1)), PatternOutcome("unsupported")
 ASK_A = Look(((0, 1),), (A,), fallback=False, secondary=())
 on_posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals and forks of POSIX")
 on_linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
@@ -58,7 +58,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     engines.close()
 
 
-def ask(guard: RegexGuard, text: str = "a") -> Outcome:
+def ask(guard: RegexGuard, text: str = "a") -> PatternOutcome:
     return guard.search(text, [ASK_A])[0].primary[0]
 
 
@@ -108,9 +108,9 @@ def test_switched_off_nothing_is_supported(engines: Pool) -> None:
         Look((), (A,), fallback=False, secondary=()),
     ]
     assert RegexGuard().search("a", looks) == [
-        Seen((UNSUPPORTED, UNSUPPORTED), ()),
-        Seen((UNSUPPORTED,), (UNSUPPORTED,)),
-        Seen((Outcome("miss"),), ()),
+        LookResult((UNSUPPORTED, UNSUPPORTED), ()),
+        LookResult((UNSUPPORTED,), (UNSUPPORTED,)),
+        LookResult((PatternOutcome("miss"),), ()),
     ]
     assert not engines._running
 
@@ -291,7 +291,7 @@ def test_wait_for_an_engine_has_an_end(engines: Pool, monkeypatch: pytest.Monkey
 
 
 def test_threads_search_at_once() -> None:
-    def work(number: int) -> list[Outcome]:
+    def work(number: int) -> list[PatternOutcome]:
         guard = RegexGuard()
         return [
             guard.search(f"a{number}-{i}b", [Look(((0, 9),), (key,), False, ())])[0].primary[0]  # noqa: FBT003
@@ -302,7 +302,7 @@ def test_threads_search_at_once() -> None:
     with ThreadPoolExecutor(8) as executor:
         answers = list(executor.map(work, range(8)))
     for number, outcomes in enumerate(answers):
-        assert outcomes == [Outcome("hit", (0, len(f"a{number}-{i}"))) for i in range(20)]
+        assert outcomes == [PatternOutcome("hit", (0, len(f"a{number}-{i}"))) for i in range(20)]
 
 
 def test_search_works_inside_a_running_event_loop() -> None:

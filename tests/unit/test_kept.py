@@ -10,16 +10,16 @@ from fakes import MemoryStore
 from lorewell import BookCreate, SelectRequest, compile_book, select
 from lorewell.app import kept
 from lorewell.app.computing.pool import ComputeLimits, Computing
-from lorewell.app.kept import Keeper
-from lorewell.app.selection import KeptSelection
+from lorewell.app.kept import TurnKeeper
+from lorewell.app.native.selection import KeptSelection
 from lorewell.bootstrap import SystemClock
 
 
 @pytest.fixture
-def keeper() -> Keeper:
+def keeper() -> TurnKeeper:
     store = MemoryStore()
     asyncio.run(store.migrate())
-    return Keeper(store, SystemClock(), Computing(ComputeLimits()), keep_s=60)
+    return TurnKeeper(store, SystemClock(), Computing(ComputeLimits()), keep_s=60)
 
 
 def turn_of(chars: int) -> KeptSelection:
@@ -28,7 +28,7 @@ def turn_of(chars: int) -> KeptSelection:
     return KeptSelection(request, select([book], request).snapshot, None)
 
 
-async def waiting(keeper: Keeper, turns: tuple[int, ...]) -> str:
+async def waiting(keeper: TurnKeeper, turns: tuple[int, ...]) -> str:
     """Keep turns of so many characters, named a, b, …; return which of them are there."""
     names = "abcdef"[: len(turns)]
     for name, chars in zip(names, turns, strict=True):
@@ -41,13 +41,13 @@ async def waiting(keeper: Keeper, turns: tuple[int, ...]) -> str:
     [((40, 40), "ab"), ((40, 40, 40), "bc"), ((10, 90, 20), "c"), ((101,), "")],
 )
 def test_the_oldest_go_where_too_many_characters_wait(
-    monkeypatch: pytest.MonkeyPatch, keeper: Keeper, turns: tuple[int, ...], left: str
+    monkeypatch: pytest.MonkeyPatch, keeper: TurnKeeper, turns: tuple[int, ...], left: str
 ) -> None:
     monkeypatch.setattr(kept, "MAX_WAITING_CHARS", 100)
     assert asyncio.run(waiting(keeper, turns)) == left
 
 
-def test_a_turn_kept_again_counts_once(monkeypatch: pytest.MonkeyPatch, keeper: Keeper) -> None:
+def test_a_turn_kept_again_counts_once(monkeypatch: pytest.MonkeyPatch, keeper: TurnKeeper) -> None:
     monkeypatch.setattr(kept, "MAX_WAITING_CHARS", 100)
 
     async def run() -> str:
@@ -58,7 +58,7 @@ def test_a_turn_kept_again_counts_once(monkeypatch: pytest.MonkeyPatch, keeper: 
     assert asyncio.run(run()) == "ab"
 
 
-def test_a_turn_is_read_again_as_it_was(keeper: Keeper) -> None:
+def test_a_turn_is_read_again_as_it_was(keeper: TurnKeeper) -> None:
     async def run() -> KeptSelection | None:
         keeper.keep("demo", "a", turn_of(60))
         await keeper.flush()

@@ -14,7 +14,7 @@ from lorewell import import_file
 from lorewell.errors import ImportInvalidError
 from lorewell.formats.containers.png import MAX_CHUNKS, payload, read_texts, replace_card
 from lorewell.formats.decode import decode
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from pictures import SIGNATURE, chunk, encoded, itxt, png, raw_text, text, ztxt
 
 KEYWORDS = frozenset(["chara", "ccv3"])
@@ -73,7 +73,7 @@ def test_new_cards_are_read_and_the_newer_one_wins() -> None:
     assert [entry.content for entry in import_file(one, name="card.png").book.entries] == ["Two."]
     assert both.report.warnings == import_file(one, name="card.png").report.warnings == ()
     assert b"ccv3" not in one
-    assert decode(one, name="card.png", notes=Notes()).container == "card_png"
+    assert decode(one, name="card.png", notes=ImportNotes()).container == "card_png"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_all_but_the_card_stays_byte_for_byte(
     new = replace_card(picture, chara=chara, ccv3=ccv3)
     assert new == kept + b"".join(cards) + end + without_cards(behind) + b"\0" + tail
     assert replace_card(new, chara=chara, ccv3=ccv3) == new
-    found = read_texts(new, KEYWORDS, Notes())
+    found = read_texts(new, KEYWORDS, ImportNotes())
     assert [each.keyword for each in found.chunks] == ["chara", "ccv3"][: len(cards)]
     if chara:
-        assert payload(found.chunks[0], Notes()) == chara
+        assert payload(found.chunks[0], ImportNotes()) == chara
 
 
 @given(st.binary(max_size=80))
@@ -159,7 +159,7 @@ def test_too_many_chunks_are_refused() -> None:
 @pytest.mark.parametrize("keyword", ["naidata", "NaiData"])
 def test_lorebook_of_novelai_is_handed_on(keyword: str) -> None:
     book = {"lorebookVersion": 5, "entries": []}
-    decoded = decode(png(text(book, keyword)), name="book.png", notes=Notes())
+    decoded = decode(png(text(book, keyword)), name="book.png", notes=ImportNotes())
     assert decoded.document.value == book
     assert decoded.container is None
 
@@ -167,4 +167,4 @@ def test_lorebook_of_novelai_is_handed_on(keyword: str) -> None:
 @pytest.mark.parametrize("other", [{"entries": {}}, OLD, 7])
 def test_other_json_is_no_lorebook_of_novelai(other: object) -> None:
     with pytest.raises(ImportInvalidError, match="naidata chunk holds no NovelAI lorebook"):
-        decode(png(text(other, "naidata")), name="book.png", notes=Notes())
+        decode(png(text(other, "naidata")), name="book.png", notes=ImportNotes())

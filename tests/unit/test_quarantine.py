@@ -9,7 +9,7 @@ import time
 import pytest
 
 from lorewell import ImportReport, import_file
-from lorewell.engine.sillytavern import dynamic
+from lorewell.engine.sillytavern.entry import dynamic
 from lorewell.formats import quarantine
 from lorewell.jsregex import cost
 from lorewell.jsregex.cost import costly

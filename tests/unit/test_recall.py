@@ -21,7 +21,7 @@ from lorewell import (
     compile_book,
     select,
 )
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.errors import ValidationFailedError
 
 SECOND = "22222222-2222-4222-8222-222222222222"

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from lorewell import BookCreate, Entry, SelectRequest, SelectResponse, VectorScores, select
 from lorewell.cli.tables import selection_tables
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 
 ROOMY = {"strategy": "hybrid", "token_budget": 32_000, "max_entries": 200}
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lorewell.engine.replica import activate, compile_world, log_lines, rag_queries
-from lorewell.engine.replica.world import World
+from lorewell.engine.replica.world import ReplicaWorld
 from lorewell.engine.steps import Steps
 from lorewell.errors import ValidationFailedError
 from lorewell.model.parse import parse_model
@@ -204,7 +204,7 @@ def test_whoever_lost_to_one_that_goes_stays() -> None:
     assert decision(response, "proud").reason == "dependency_unavailable"
 
 
-def big_world(entries: int) -> World:
+def big_world(entries: int) -> ReplicaWorld:
     source = random.Random(5)
     return compile_world(
         {

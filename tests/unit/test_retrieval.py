@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lorewell import BookCreate, Entry, SelectRequest, VectorScores, compile_book, select
-from lorewell.retrieval.bm25 import Document, Ranking, build_index
+from lorewell.retrieval.bm25 import EntryTexts, Ranking, build_index
 from lorewell.retrieval.chunks import chunks_of
 from lorewell.retrieval.fusion import fuse
 from lorewell.retrieval.text import tokens
@@ -91,9 +91,9 @@ def test_words_of_every_script(text: str, expected: list[str]) -> None:
 
 
 def test_many_alike_in_one_book_rank_after_what_the_other_book_has_alone() -> None:
-    alike = [Document("", [], "ปลา lamp")] * 20
+    alike = [EntryTexts("", [], "ปลา lamp")] * 20
     ranking = Ranking(
-        [build_index(alike), build_index([*alike, Document("", [], "雾 雾")])], "ปลา 雾"
+        [build_index(alike), build_index([*alike, EntryTexts("", [], "雾 雾")])], "ปลา 雾"
     )
     found = list(ranking.best_first(lambda number, place: f"{number}{place:02}"))
     assert found == [(1, 20), *((number, place) for number in (0, 1) for place in range(20))]

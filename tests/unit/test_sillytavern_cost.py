@@ -6,7 +6,7 @@ import pytest
 
 from lorewell.engine.sillytavern import budget
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.engine.sillytavern.checks import Checks
+from lorewell.engine.sillytavern.checks import EntryChecks
 from lorewell.engine.tokens import counter
 from world_info import library, names, request, scan
 
@@ -28,13 +28,13 @@ class Words:
 def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the ids of the entries that are checked, as they are."""
     seen: list[str] = []
-    check = Checks.check
+    check = EntryChecks.check
 
     def watched(self, lore, state, *, forced):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         seen.append(lore.id)
         return check(self, lore, state, forced=forced)
 
-    monkeypatch.setattr(Checks, "check", watched)
+    monkeypatch.setattr(EntryChecks, "check", watched)
     return seen
 
 

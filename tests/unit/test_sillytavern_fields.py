@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lorewell import BookCreate
-from lorewell.engine.sillytavern import Form, ReadEntry, Repair, import_entry, read_entry
-from lorewell.engine.sillytavern.dynamic import in_table_order
-from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, LACKING, MAX_GROUP_NAME, member
-from lorewell.engine.sillytavern.table import (
+from lorewell.engine.sillytavern.entry import Form, ReadEntry, Repair, import_entry, read_entry
+from lorewell.engine.sillytavern.entry.dynamic import in_table_order
+from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, LACKING, MAX_GROUP_NAME, member
+from lorewell.engine.sillytavern.entry.table import (
     MAX_DEPTH,
     MAX_LEVEL,
     MAX_OUTLET_CHARS,
@@ -22,7 +22,7 @@ from lorewell.engine.sillytavern.table import (
     MAX_TITLE_CHARS,
     TABLE,
 )
-from lorewell.engine.sillytavern.values import split_keys
+from lorewell.engine.sillytavern.entry.values import split_keys
 from lorewell.errors import ValidationFailedError
 from lorewell.model import Entry, SillyTavernBlock
 from lorewell.model.parse import parse_model

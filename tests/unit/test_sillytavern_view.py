@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lorewell.engine.sillytavern import Form, import_entry, overlaid, sillytavern_view
-from lorewell.engine.sillytavern.view import file_view
+from lorewell.engine.sillytavern.entry import Form, import_entry, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.entry.view import file_view
 from lorewell.model import Entry, SillyTavernBlock
 from lorewell.model.parse import parse_model
 

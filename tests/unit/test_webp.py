@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from lorewell import ImportedBook, import_file
 from lorewell.errors import ImportInvalidError, LorewellError
 from lorewell.formats.decode import decode
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 ENTRY = {"id": 3, "keys": ["lamp"], "content": "灯。", "enabled": True, "insertion_order": 1}
 CARD = {"name": "Oda", "first_mes": "?", "character_book": {"entries": [ENTRY]}}
@@ -115,7 +115,7 @@ def test_card_is_found_wherever_it_may_stand(data: bytes) -> None:
     found = read(data)
     assert [entry.content for entry in found.book.entries] == ["灯。"]
     assert found.report.warnings == ()
-    assert decode(data, name="card.webp", notes=Notes()).container == "card_webp"
+    assert decode(data, name="card.webp", notes=ImportNotes()).container == "card_webp"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ _SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class AccessNeed:
     """What a request needs.
 
     Attributes:
@@ -66,7 +66,7 @@ class Rights:
 ALL_RIGHTS: Final = Rights(frozenset({ALL_TENANTS}), frozenset(get_args(Scope)))
 
 
-async def authorise(services: Services, authorization: str | None, need: Need) -> Rights:
+async def authorise(services: Services, authorization: str | None, need: AccessNeed) -> Rights:
     """Let a request pass, or say why not; nothing is looked up for it before.
 
     Args:
@@ -95,7 +95,7 @@ async def _rights_of(services: Services, authorization: str | None) -> Rights:
     return Rights(frozenset(row.tenants), frozenset(row.scopes))
 
 
-def _check_scope(rights: Rights, need: Need) -> None:
+def _check_scope(rights: Rights, need: AccessNeed) -> None:
     held = rights.scopes & {need.scope, need.instead}
     if not held:
         raise ForbiddenError(f"This API key has no scope {need.scope!r}.", scope=need.scope)
@@ -109,7 +109,7 @@ def _check_scope(rights: Rights, need: Need) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class Caller:
     """Where a caller that names no tenant is, and what it may do there."""
 
     tenant_id: str
@@ -118,7 +118,7 @@ class Entered:
 
 async def enter(
     services: Services, authorization: str | None, scope: Scope, *, usual_tenant: str
-) -> Entered:
+) -> Caller:
     """Return the tenant of a caller that can't name one: the one that its key opens, or the usual.
 
     Args:
@@ -132,13 +132,13 @@ async def enter(
         ForbiddenError: the key does not open this, or nothing says which tenant is meant.
     """
     rights = await _rights_of(services, authorization)
-    _check_scope(rights, Need(scope=scope))
+    _check_scope(rights, AccessNeed(scope=scope))
     if len(rights.tenants) == 1 and ALL_TENANTS not in rights.tenants:
-        return Entered(next(iter(rights.tenants)), rights.scopes)
+        return Caller(next(iter(rights.tenants)), rights.scopes)
     if not usual_tenant or not rights.opens(usual_tenant):
         message = "Nothing says which tenant is meant; see LOREWELL_GATEWAY_TENANT."
         raise ForbiddenError(message)
-    return Entered(usual_tenant, rights.scopes)
+    return Caller(usual_tenant, rights.scopes)
 
 
 async def _find(services: Services, authorization: str | None) -> KeyRow:

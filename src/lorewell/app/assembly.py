@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lorewell.app.selection import choose_counter
+from lorewell.app.native.selection import choose_counter
 from lorewell.app.services import Services
 from lorewell.host import assemble_request
 from lorewell.model import AssembleRequest, AssembleResponse

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lorewell.app.books import no_book
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Head, RevisionRow, StoredBindings
+from lorewell.app.rows import HeadRow, RevisionRow, StoredBindings
 from lorewell.app.services import Services
 from lorewell.errors import (
     BindingInvalidError,
@@ -44,7 +44,7 @@ async def put_bindings(
 
 
 def _check(
-    tx: Transaction, tenant_id: str, heads: Mapping[str, Head], binding: Binding, index: int
+    tx: Transaction, tenant_id: str, heads: Mapping[str, HeadRow], binding: Binding, index: int
 ) -> None:
     head = heads.get(binding.book_id)
     if head is None or head.deleted_at is not None:
@@ -124,7 +124,7 @@ def find_bound_under(
     return rows
 
 
-def _find(tx: Transaction, head: Head | None, binding: Binding) -> RevisionRow | None:
+def _find(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:
     if head is None or head.deleted_at is not None:
         return None
     revision = head.latest_revision if binding.revision is None else binding.revision

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from lorewell.app.documents import Prepared, load_document, prepare
+from lorewell.app.documents import PreparedBook, load_document, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
-from lorewell.app.pages import Page, cursor_of, parse_cursor, parse_number
+from lorewell.app.pages import PageRequest, cursor_of, parse_cursor, parse_number
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Head, RevisionRow
+from lorewell.app.rows import HeadRow, RevisionRow
 from lorewell.app.services import Services
 from lorewell.app.times import stamp
 from lorewell.errors import (
@@ -43,7 +43,7 @@ from lorewell.model.select import is_uuid
 _BOOK_FIELDS = ("name", "description", "metadata")
 
 
-def head_of(head: Head) -> BookHead:
+def head_of(head: HeadRow) -> BookHead:
     """Return a book's head as the contract has it."""
     return BookHead(
         book_id=head.book_id,
@@ -68,7 +68,7 @@ def info_of(row: RevisionRow) -> RevisionInfo:
     )
 
 
-def get_head(tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False) -> Head:
+def get_head(tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow:
     """Return the head of a book that is there.
 
     Raises:
@@ -86,7 +86,7 @@ def no_book(book_id: str) -> BookNotFoundError:
     return BookNotFoundError(f"There is no book {book_id}.", book_id=book_id)
 
 
-def get_revision(tx: Transaction, head: Head, revision: int | None) -> RevisionRow:
+def get_revision(tx: Transaction, head: HeadRow, revision: int | None) -> RevisionRow:
     """Return a revision of a book, its latest one for None.
 
     Raises:
@@ -103,12 +103,12 @@ def get_revision(tx: Transaction, head: Head, revision: int | None) -> RevisionR
 
 
 def insert(
-    tx: Transaction, services: Services, tenant_id: str, book_id: str, prepared: Prepared
+    tx: Transaction, services: Services, tenant_id: str, book_id: str, prepared: PreparedBook
 ) -> CreatedBook:
     """Add a new book with its first revision."""
     now = services.clock.now()
     tx.insert_book(
-        Head(
+        HeadRow(
             tenant_id=tenant_id,
             book_id=book_id,
             name=prepared.name,
@@ -206,19 +206,19 @@ async def restore_revision(
         head = get_head(tx, tenant_id, book_id, lock=True)
         old = get_revision(tx, head, revision)
         content = tx.get_content(tenant_id, old.content_hash)
-        return _advance(tx, services, head, expected_revision, Prepared.again(old, content))
+        return _advance(tx, services, head, expected_revision, PreparedBook.again(old, content))
 
     return await services.store.write(lambda tx: once(tx, claim, Published, work))
 
 
-def _check_head(head: Head, expected: int) -> None:
+def _check_head(head: HeadRow, expected: int) -> None:
     if expected != head.latest_revision:
         message = f"The book has moved on: its head is revision {head.latest_revision}."
         raise RevisionConflictError(message, expected=expected, actual=head.latest_revision)
 
 
 def _advance(
-    tx: Transaction, services: Services, head: Head, expected: int, prepared: Prepared
+    tx: Transaction, services: Services, head: HeadRow, expected: int, prepared: PreparedBook
 ) -> Published:
     _check_head(head, expected)
     now = services.clock.now()
@@ -247,7 +247,7 @@ async def read_book(
         BookNotFoundError, RevisionNotFoundError: it is not there.
     """
 
-    def load(tx: Transaction) -> tuple[Head, RevisionRow, bytes]:
+    def load(tx: Transaction) -> tuple[HeadRow, RevisionRow, bytes]:
         head = _any_head(tx, book_id) if tenant_id is None else get_head(tx, tenant_id, book_id)
         row = get_revision(tx, head, revision)
         return head, row, tx.get_content(head.tenant_id, row.content_hash)
@@ -257,7 +257,7 @@ async def read_book(
         return await turn.run(lambda: _stored_book(*found))
 
 
-def _any_head(tx: Transaction, book_id: str) -> Head:
+def _any_head(tx: Transaction, book_id: str) -> HeadRow:
     for tenant_id in tx.list_tenants():
         head = tx.find_head(tenant_id, book_id.lower()) if is_uuid(book_id) else None
         if head is not None:
@@ -265,7 +265,7 @@ def _any_head(tx: Transaction, book_id: str) -> Head:
     raise no_book(book_id)
 
 
-def _stored_book(head: Head, row: RevisionRow, content: bytes) -> bytes:
+def _stored_book(head: HeadRow, row: RevisionRow, content: bytes) -> bytes:
     info = info_of(row).model_dump_json(exclude={"name"}).encode()
     # The content is an object with the members name, description, metadata and entries.
     revision = b'%b,"import_report":%b,%b' % (info[:-1], row.import_report, content[1:])
@@ -299,7 +299,7 @@ async def export(
 async def list_books(
     services: Services,
     tenant_id: str | None,
-    page: Page,
+    page: PageRequest,
     *,
     name_contains: str | None = None,
     include_deleted: bool = False,
@@ -327,7 +327,7 @@ async def list_books(
     )
 
 
-def _cursor(head: Head) -> str:
+def _cursor(head: HeadRow) -> str:
     return cursor_of(head.updated_at, head.book_id, head.tenant_id)
 
 
@@ -343,7 +343,7 @@ async def list_tenants(services: Services) -> TenantList:
 
 
 async def list_revisions(
-    services: Services, tenant_id: str, book_id: str, page: Page
+    services: Services, tenant_id: str, book_id: str, page: PageRequest
 ) -> RevisionPage:
     """Return a page of a book's revisions, newest first.
 
@@ -450,7 +450,7 @@ async def restore_book(services: Services, tenant_id: str, book_id: str) -> Book
         BookNotFoundError: there never was such a book.
     """
 
-    def work(tx: Transaction) -> Head:
+    def work(tx: Transaction) -> HeadRow:
         name = book_id.lower()
         head = tx.find_head(tenant_id, name, lock=True) if is_uuid(book_id) else None
         if head is None:

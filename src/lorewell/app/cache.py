@@ -11,13 +11,13 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from lorewell.app.computing.pool import Turn
-from lorewell.engine.compiled import CompiledBook
-from lorewell.engine.replica import World as ReplicaWorld
+from lorewell.app.computing.pool import ComputeTurn
+from lorewell.engine.native.compiled import CompiledBook
+from lorewell.engine.replica import ReplicaWorld
 from lorewell.engine.sillytavern.sources import Library
-from lorewell.engine.sillytavern.world import World
+from lorewell.engine.sillytavern.world import SillyTavernWorld
 
-Held = TypeVar("Held", CompiledBook, World, Library, ReplicaWorld)
+Held = TypeVar("Held", CompiledBook, SillyTavernWorld, Library, ReplicaWorld)
 
 # What an entry costs compiled beside its texts, measured: keys, automaton, decision, containers.
 _BYTES_PER_ENTRY = 8_000
@@ -80,7 +80,9 @@ class BookCache:
             self.counts.hits += 1
             return cast("Held", held[0])
 
-    async def get(self, key: CacheKey[Held], turn: Turn, compiled: Callable[[], Held]) -> Held:
+    async def get(
+        self, key: CacheKey[Held], turn: ComputeTurn, compiled: Callable[[], Held]
+    ) -> Held:
         """Return the book, compiled once however many ask for it at the same time.
 
         A compilation that was begun goes on for the cache when its turn ends.
@@ -131,7 +133,7 @@ class BookCache:
             self.counts.evictions += 1
 
 
-def size_of(book: CompiledBook | World | Library | ReplicaWorld) -> int:
+def size_of(book: CompiledBook | SillyTavernWorld | Library | ReplicaWorld) -> int:
     """Return about how many bytes a compiled book takes, with its lexical index.
 
     A library is its order alone: its worlds are held under names of their own.
@@ -141,7 +143,7 @@ def size_of(book: CompiledBook | World | Library | ReplicaWorld) -> int:
             keys = sum(len(key) for entry in book.entries for key in entry.spec.keys)
             texts = book.content_chars + keys
             return book.entry_count * _BYTES_PER_ENTRY + texts * _BYTES_PER_CHARACTER
-        case World():
+        case SillyTavernWorld():
             texts = sum(len(entry.content) for entry in book.entries)
             return len(book.entries) * _BYTES_PER_LORE + texts * _BYTES_PER_CHARACTER
         case ReplicaWorld():

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lorewell.app.rows import RevisionRow
-from lorewell.engine.compile import check_requires
+from lorewell.engine.native.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
 from lorewell.model.binding import written_for
 from lorewell.model.text import canonical_json
@@ -18,7 +18,7 @@ Report = ImportReport | NativeReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedBook:
     """A book ready to be written: everything that takes time is done.
 
     Attributes:
@@ -35,7 +35,7 @@ class Prepared:
     report: Report
 
     @classmethod
-    def again(cls, row: RevisionRow, content: bytes) -> Prepared:
+    def again(cls, row: RevisionRow, content: bytes) -> PreparedBook:
         """Return a stored revision, to be written once more."""
         return cls(
             name=row.name,
@@ -61,7 +61,7 @@ class Prepared:
         )
 
 
-def prepare(book: BookCreate, report: ImportReport | None = None) -> Prepared:
+def prepare(book: BookCreate, report: ImportReport | None = None) -> PreparedBook:
     """Return the book ready to be written.
 
     Raises:
@@ -74,7 +74,7 @@ def prepare(book: BookCreate, report: ImportReport | None = None) -> Prepared:
         "metadata": book.metadata,
         "entries": [entry.model_dump(mode="json") for entry in book.entries],
     }
-    return Prepared(
+    return PreparedBook(
         name=book.name,
         entry_count=len(book.entries),
         content_hash=content_hash(book),

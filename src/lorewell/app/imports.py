@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lorewell.app.books import insert
-from lorewell.app.computing.pool import Turn
-from lorewell.app.documents import Prepared, prepare
+from lorewell.app.computing.pool import ComputeTurn
+from lorewell.app.documents import PreparedBook, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
@@ -17,14 +17,14 @@ from lorewell.model import CreatedBook, CreateResult, ImportPreview
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class UploadedFile:
     """A file as it was sent: its name is only ever shown, never opened."""
 
     name: str
     data: bytes
 
 
-async def preview(services: Services, tenant_id: str, file: File) -> ImportPreview:
+async def preview(services: Services, tenant_id: str, file: UploadedFile) -> ImportPreview:
     """Return what a file would become; nothing is stored.
 
     Raises:
@@ -37,7 +37,7 @@ async def preview(services: Services, tenant_id: str, file: File) -> ImportPrevi
 
 
 async def import_files(
-    services: Services, tenant_id: str, files: Sequence[File], *, key: str | None
+    services: Services, tenant_id: str, files: Sequence[UploadedFile], *, key: str | None
 ) -> CreateResult:
     """Store the books of foreign files, all or none; a file known already gives its first book.
 
@@ -70,12 +70,12 @@ async def import_files(
     return await services.store.write(lambda tx: once(tx, claim, CreateResult, work))
 
 
-def _read(file: File, turn: Turn) -> ImportedBook:
+def _read(file: UploadedFile, turn: ComputeTurn) -> ImportedBook:
     """Return what a file becomes."""
     return turn.read_file(lambda steps: import_file(file.data, name=file.name, steps=steps))
 
 
-def _prepare(file: File, turn: Turn) -> tuple[str, Prepared]:
+def _prepare(file: UploadedFile, turn: ComputeTurn) -> tuple[str, PreparedBook]:
     """Return the file's hash and its book, ready to be written."""
     found = _read(file, turn)
     if not found.holds_book:
@@ -90,7 +90,7 @@ def _insert_once(
     tenant_id: str,
     book_id: str,
     sha256: str,
-    prepared: Prepared,
+    prepared: PreparedBook,
 ) -> CreatedBook:
     known = tx.claim_file(tenant_id, sha256)
     while known is not None:

@@ -55,7 +55,7 @@ class _Held(NamedTuple):
     expires_at: datetime
 
 
-class Keeper:
+class TurnKeeper:
     """Keeps turns for `keep_s` seconds; 0 keeps none. Belongs to one event loop."""
 
     def __init__(self, store: Store, clock: Clock, computing: Computing, *, keep_s: int) -> None:

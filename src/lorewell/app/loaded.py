@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from lorewell.app.books import get_revision, no_book
 from lorewell.app.cache import BookCache, CacheKey
-from lorewell.app.computing.pool import Turn
+from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
 from lorewell.app.services import Services
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import SnapshotLimits
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.errors import SnapshotTooLargeError
 from lorewell.model import BookRef, SnapshotItem
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedRevision:
     """A revision that was asked for: compiled already, or the content to compile it from."""
 
     row: RevisionRow
@@ -30,7 +30,7 @@ class Loaded:
 
 def load_books(
     tx: Transaction, cache: BookCache, tenant_id: str, refs: Sequence[BookRef]
-) -> list[Loaded]:
+) -> list[LoadedRevision]:
     """Return the requested revisions, in order, in one snapshot.
 
     Raises:
@@ -72,11 +72,11 @@ def check_size(limits: SnapshotLimits, *, entries: int, chars: int) -> None:
         )
 
 
-def load_book(tx: Transaction, cache: BookCache, row: RevisionRow) -> Loaded:
+def load_book(tx: Transaction, cache: BookCache, row: RevisionRow) -> LoadedRevision:
     """Return a revision, with its content if it is still to be compiled."""
     book = cache.find(key_of(row))
     content = None if book else tx.get_content(row.tenant_id, row.content_hash)
-    return Loaded(row, book, content)
+    return LoadedRevision(row, book, content)
 
 
 def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:
@@ -84,7 +84,7 @@ def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:
     return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
 
 
-async def compiled(services: Services, turn: Turn, loaded: Loaded) -> CompiledBook:
+async def compiled(services: Services, turn: ComputeTurn, loaded: LoadedRevision) -> CompiledBook:
     """Return the revision compiled; it is compiled once, however many ask for it."""
     if loaded.book is not None:
         return loaded.book

@@ -12,7 +12,7 @@ from lorewell.errors import Fault, ValidationFailedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class PageRequest:
     """Which part of a list: at most `limit`, from where `cursor` says."""
 
     limit: int

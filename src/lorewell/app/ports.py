@@ -14,17 +14,17 @@ from lorewell.app.rows import (
     Chunk,
     ChunkScores,
     ConversationRow,
-    Head,
+    HeadRow,
     IndexRow,
     KeptRequest,
     KeyRow,
     LiveEvent,
     LiveMost,
     NearChunk,
-    Remembered,
     RevisionRow,
     StateMark,
     StoredBindings,
+    StoredResult,
 )
 
 if TYPE_CHECKING:  # who has no vectors loads no numpy for them
@@ -45,13 +45,13 @@ class Transaction(Protocol):
     """
 
     # Books
-    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> Head | None:
+    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow | None:
         """Return a book's head; with `lock` nobody else changes it before this transaction ends."""
 
-    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
+    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, HeadRow]:
         """Return the heads that exist, by book id."""
 
-    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, HeadRow]:
         """Return the books with exactly these names that are not deleted, by name.
 
         Of several with one name it is the one that was changed last, then the first book id.
@@ -71,7 +71,7 @@ class Transaction(Protocol):
         after: tuple[datetime, str, str] | None,
         name_contains: str | None,
         include_deleted: bool,
-    ) -> Sequence[Head]:
+    ) -> Sequence[HeadRow]:
         """Return heads by `updated_at` descending, then book id, then tenant id ascending.
 
         Without a tenant those of all tenants. `after` is (updated_at, book_id, tenant_id) of the
@@ -82,7 +82,7 @@ class Transaction(Protocol):
     def list_tenants(self) -> Sequence[str]:
         """Return all tenants that have a book, deleted ones included, in alphabetical order."""
 
-    def insert_book(self, head: Head) -> None:
+    def insert_book(self, head: HeadRow) -> None:
         """Add a book."""
 
     def advance_book(
@@ -125,7 +125,7 @@ class Transaction(Protocol):
         """Remember which book a file made; a later book replaces an earlier one."""
 
     # Idempotency
-    def claim(self, tenant_id: str, key: str, request_hash: str) -> Remembered | None:
+    def claim(self, tenant_id: str, key: str, request_hash: str) -> StoredResult | None:
         """Take a key for this transaction, or return what it was taken for before.
 
         A twin that runs at the same time waits until this transaction has ended.
@@ -393,7 +393,7 @@ class Embedder(Protocol):
         """Let go of all connections."""
 
 
-class Said(Protocol):
+class ReplyPiece(Protocol):
     """A piece of a model's reply."""
 
     @property
@@ -401,10 +401,10 @@ class Said(Protocol):
         """Its text; it may be empty."""
 
 
-class ChatModel(Protocol):
+class ReplyModel(Protocol):
     """A model that replies."""
 
-    def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncGenerator[Said]:
+    def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncGenerator[ReplyPiece]:
         """Yield the reply in pieces, as they come; closing it early ends the call.
 
         Raises:

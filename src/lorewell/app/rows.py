@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # who has no vectors loads no numpy for them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class HeadRow:
     """A book by its newest revision. All times are aware and in UTC."""
 
     tenant_id: str
@@ -71,7 +71,7 @@ class KeyRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class StoredResult:
     """What a key of an idempotent request stands for: its content and what it answered."""
 
     request_hash: str

@@ -10,12 +10,12 @@ from lorewell.app.cache import BookCache
 from lorewell.app.computing.pool import Computing
 from lorewell.app.gateway.options import Gateway
 from lorewell.app.jobs import Jobs
-from lorewell.app.kept import Keeper
+from lorewell.app.kept import TurnKeeper
 from lorewell.app.live.hub import LiveHub
+from lorewell.app.native.recent import RecentTurns
 from lorewell.app.one_by_one import OneByOne
-from lorewell.app.ports import ChatModel, Clock, Embedder, Store
-from lorewell.app.query_vectors import QueryVectors
-from lorewell.app.recent import Recent
+from lorewell.app.ports import Clock, Embedder, ReplyModel, Store
+from lorewell.app.vectors.queries import QueryVectors
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 
@@ -51,8 +51,8 @@ class Services:
     new_id: Callable[[], str]
     computing: Computing
     cache: BookCache
-    recent: Recent
-    keeper: Keeper
+    recent: RecentTurns
+    keeper: TurnKeeper
     counter: TokenCounter
     limits: SnapshotLimits
     auth: bool
@@ -61,7 +61,7 @@ class Services:
     queries: QueryVectors | None
     index_lease: timedelta
     gateway: Gateway | None
-    model: ChatModel | None
+    model: ReplyModel | None
     one_by_one: OneByOne
     jobs: Jobs
     live: LiveHub | None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lorewell.app.activation import activate_turn
 from lorewell.app.bindings import resolve
 from lorewell.app.computing.pool import caller_leaves
+from lorewell.app.native.selection import select_context
 from lorewell.app.replica.activation import activate_replica
-from lorewell.app.selection import select_context
 from lorewell.app.services import Services
+from lorewell.app.sillytavern.activation import activate_turn
 from lorewell.model import (
     ActivateRequest,
     ReplicaRequest,

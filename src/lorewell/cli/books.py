@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.library import Library, Place, reaching
+from lorewell.cli.library import BookLibrary, CommandContext, reaching
 from lorewell.cli.listings import (
     bindings_parts,
     created_table,
@@ -50,7 +50,7 @@ app = typer.Typer(no_args_is_help=True, help="Store, read and publish books.")
 @app.command("create")
 @reaching
 def create_command(
-    place: Place,
+    place: CommandContext,
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="Lorebooks, or cards with one.")
     ],
@@ -70,7 +70,7 @@ def create_command(
 @app.command("list")
 @reaching
 def list_command(
-    place: Place,
+    place: CommandContext,
     *,
     deleted: Annotated[bool, typer.Option("--deleted", help="List deleted books too.")] = False,
 ) -> None:
@@ -85,7 +85,7 @@ def list_command(
 
 @app.command("show")
 @reaching
-def show_command(place: Place, book: BookId, *, revision: _Revision = None) -> None:
+def show_command(place: CommandContext, book: BookId, *, revision: _Revision = None) -> None:
     """Show a book: its head, and the entries of a revision."""
     with place.open() as library:
         stored = library.get_book(book, revision=revision)
@@ -98,7 +98,7 @@ def show_command(place: Place, book: BookId, *, revision: _Revision = None) -> N
 @app.command("publish")
 @reaching
 def publish_command(
-    place: Place,
+    place: CommandContext,
     book: BookId,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The whole next revision.")],
     *,
@@ -113,7 +113,7 @@ def publish_command(
 
 @app.command("history")
 @reaching
-def history_command(place: Place, book: BookId) -> None:
+def history_command(place: CommandContext, book: BookId) -> None:
     """List the revisions of a book, newest first."""
     with place.open() as library:
         revisions = tuple(_revisions(library, book))
@@ -126,7 +126,7 @@ def history_command(place: Place, book: BookId) -> None:
 @app.command("diff")
 @reaching
 def diff_command(
-    place: Place,
+    place: CommandContext,
     book: BookId,
     first: Annotated[int, typer.Argument(metavar="FROM", help="A revision.")],
     second: Annotated[int, typer.Argument(metavar="TO", help="Another one.")],
@@ -145,7 +145,7 @@ def diff_command(
 @app.command("export")
 @reaching
 def export_command(
-    place: Place,
+    place: CommandContext,
     book: BookId,
     *,
     revision: _Revision = None,
@@ -167,7 +167,7 @@ def export_command(
 @app.command("delete")
 @reaching
 def delete_command(
-    place: Place,
+    place: CommandContext,
     book: BookId,
     *,
     force: Annotated[
@@ -184,7 +184,7 @@ def delete_command(
 @app.command("restore")
 @reaching
 def restore_command(
-    place: Place,
+    place: CommandContext,
     book: BookId,
     *,
     revision: Annotated[
@@ -208,7 +208,7 @@ def restore_command(
 
 @reaching
 def bind_command(
-    place: Place,
+    place: CommandContext,
     prompt: Prompt,
     books: Annotated[
         list[str] | None,
@@ -234,7 +234,7 @@ def bind_command(
 
 
 @reaching
-def bindings_command(place: Place, prompt: Prompt) -> None:
+def bindings_command(place: CommandContext, prompt: Prompt) -> None:
     """Show which books a prompt uses."""
     with place.open() as library:
         bound = library.get_bindings(prompt)
@@ -257,7 +257,7 @@ def _load(path: Path) -> BookCreate:
     return found.book
 
 
-def heads(library: Library, *, include_deleted: bool = False) -> Iterator[BookHead]:
+def heads(library: BookLibrary, *, include_deleted: bool = False) -> Iterator[BookHead]:
     """Yield all books of a tenant, last changed first."""
     cursor = None
     while True:
@@ -268,7 +268,7 @@ def heads(library: Library, *, include_deleted: bool = False) -> Iterator[BookHe
             return
 
 
-def _revisions(library: Library, book_id: str) -> Iterator[RevisionInfo]:
+def _revisions(library: BookLibrary, book_id: str) -> Iterator[RevisionInfo]:
     cursor = None
     while True:
         page = library.list_revisions(book_id, cursor=cursor)
@@ -280,7 +280,7 @@ def _revisions(library: Library, book_id: str) -> Iterator[RevisionInfo]:
 
 def _restorer(
     book_id: str, revision: int | None, expected: int | None
-) -> Callable[[Library], BookHead | Published]:
+) -> Callable[[BookLibrary], BookHead | Published]:
     """Return what restores a book, or one of its revisions."""
     if revision is None and expected is None:
         return lambda library: library.restore_book(book_id)
@@ -304,7 +304,7 @@ def named_book(name: str) -> dict[str, object]:
     return {"book_id": book_id, "revision": int(revision)}
 
 
-def _print_published(place: Place, published: Published) -> None:
+def _print_published(place: CommandContext, published: Published) -> None:
     if place.as_json:
         print_json(published)
         return

@@ -24,7 +24,7 @@ from lorewell.model.assemble import DraftMessage
 from lorewell.model.binding import PolicyChoice
 from lorewell.model.parse import parse_model
 from lorewell.model.plain import unfinished
-from lorewell.turn import FileLore, Lore, PreparedTurn, TurnError, TurnHost, TurnInput
+from lorewell.turn import FileLore, LoreSource, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.turn.config import BLOCK, read_config
 
 if TYPE_CHECKING:  # asking servers needs packages that the other commands do without
@@ -158,7 +158,7 @@ def talk(options: ChatOptions, tokens: TokenCounter) -> None:
             runner.run(opened.__aexit__(None, None, None))
 
 
-def _answer_all(chat: Chat, runner: asyncio.Runner) -> None:
+def _answer_all(chat: TerminalChat, runner: asyncio.Runner) -> None:
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         say(f"{chat.introduction} {_COMMANDS}")
@@ -177,7 +177,7 @@ def _answer_all(chat: Chat, runner: asyncio.Runner) -> None:
             say("")
 
 
-def _do(chat: Chat, runner: asyncio.Runner, line: str) -> None:
+def _do(chat: TerminalChat, runner: asyncio.Runner, line: str) -> None:
     if line == "/why":
         for told in decision_lines(chat.last):
             say(told)
@@ -200,7 +200,7 @@ def _lines(*, is_terminal: bool) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[Chat]:
+async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[TerminalChat]:
     document = {
         "tenantId": options.tenant,
         "serviceUrl": options.url,
@@ -211,13 +211,13 @@ async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[Cha
     model = _model(options)
     try:
         if config is None or options.url is None:
-            lore: Lore = FileLore(options.books, policy=options.policy, counter=tokens)
-            yield Chat(options, TurnHost(config, lore, counter=tokens), model)
+            lore: LoreSource = FileLore(options.books, policy=options.policy, counter=tokens)
+            yield TerminalChat(options, TurnHost(config, lore, counter=tokens), model)
             return
         from lorewell.client import connect  # noqa: PLC0415  see above
 
         async with connect(config) as lore:
-            yield Chat(options, TurnHost(config, lore, counter=tokens), model)
+            yield TerminalChat(options, TurnHost(config, lore, counter=tokens), model)
     finally:
         await model.close()
 
@@ -235,7 +235,7 @@ def _model(options: ChatOptions) -> ChatModel:
 
 
 @dataclass(slots=True)
-class Chat:
+class TerminalChat:
     """A chat in a terminal: its messages so far, and how the next one is answered."""
 
     options: ChatOptions

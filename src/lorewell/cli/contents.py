@@ -13,8 +13,8 @@ from rich.text import Text
 
 from lorewell.cli.reports import notice_tables, summary
 from lorewell.cli.tables import new_table, placed
-from lorewell.engine.compile import compile_book, cost_of
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.compile import compile_book, cost_of
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import InvalidDependencyError
 from lorewell.formats import ImportedBook, open_book
@@ -28,7 +28,7 @@ MAX_KEYS = 12  # of one entry in a table; the JSON has all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class BookContents:
     """A book as `show` tells it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Contents:
         )
 
 
-def load_contents(path: Path, counter: TokenCounter) -> Contents:
+def load_contents(path: Path, counter: TokenCounter) -> BookContents:
     """Return what a file holds.
 
     Raises:
@@ -77,7 +77,7 @@ def load_contents(path: Path, counter: TokenCounter) -> Contents:
         what = f"{path.name} has entries whose requires can't be met"
         raise naming(error, what, file=path.name) from error
     tokens = tuple(_tokens(entry, counter) for entry in compiled.entries)
-    return Contents(found=found, compiled=compiled, tokens=tokens)
+    return BookContents(found=found, compiled=compiled, tokens=tokens)
 
 
 def _tokens(entry: CompiledEntry, counter: TokenCounter) -> int:
@@ -114,7 +114,7 @@ def import_json(found: ImportedBook) -> str:
     return f'{{"book":{book},"import_report":{report}}}'
 
 
-def contents_tables(contents: Contents) -> list[RenderableType]:
+def contents_tables(contents: BookContents) -> list[RenderableType]:
     """Return what to print of a book: a summary, its entries, and what is odd."""
     about = f"{sum(contents.tokens)} tokens ({plain(contents.compiled.counter.name)})"
     if any(entry.cost is None for entry in contents.compiled.entries):
@@ -131,7 +131,7 @@ def contents_tables(contents: Contents) -> list[RenderableType]:
     return parts
 
 
-def _entry_table(contents: Contents) -> Table:
+def _entry_table(contents: BookContents) -> Table:
     table = new_table("Entries")
     table.add_column("Entry", overflow="fold", ratio=3)
     table.add_column("State", overflow="fold", min_width=8)

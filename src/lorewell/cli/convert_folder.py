@@ -15,7 +15,7 @@ from lorewell.cli.failures import exit_code
 from lorewell.cli.many import (
     FAILED,
     NO_BOOK,
-    Row,
+    FileRow,
     answer_each,
     ending,
     failed_row,
@@ -79,7 +79,7 @@ class _Conversion:
         self._as_json = as_json
         self._taken: set[str] = set()
 
-    def __call__(self, file: Path) -> Row:
+    def __call__(self, file: Path) -> FileRow:
         try:
             found = open_book(file)
         except (LorewellError, OSError) as error:
@@ -88,9 +88,9 @@ class _Conversion:
             return self._convert(file, found)
         if self._as_json:
             print_line(file, orjson.dumps({"outcome": NO_BOOK, "output": None}))
-        return Row(file=file, outcome=NO_BOOK, format=found.report.format, figures=(0, 0))
+        return FileRow(file=file, outcome=NO_BOOK, format=found.report.format, figures=(0, 0))
 
-    def _convert(self, file: Path, found: ImportedBook) -> Row:
+    def _convert(self, file: Path, found: ImportedBook) -> FileRow:
         exported = export_book(found.book, self._target)
         wanted, path = self._place(file)
         outcome = self._outcome(path)
@@ -100,7 +100,7 @@ class _Conversion:
                 write_below(self._output, name, dumped(exported), replace=self._replace)
             except OSError as error:
                 why = f"{path} can't be written: {error.strerror}"
-                row = Row(file=file, outcome=FAILED, why=why, exit_code=exit_code(error))
+                row = FileRow(file=file, outcome=FAILED, why=why, exit_code=exit_code(error))
                 return self._failed(row, error)
         if self._as_json:
             about = {
@@ -112,7 +112,7 @@ class _Conversion:
             print_line(file, orjson.dumps(about))
         shown = str(path.relative_to(self._output))
         is_kept = outcome == _KEPT
-        return Row(
+        return FileRow(
             file=file,
             outcome=outcome,
             format=found.report.format,
@@ -122,7 +122,7 @@ class _Conversion:
             exit_code=exit_code(ConflictError("")) if is_kept else 0,
         )
 
-    def _failed(self, row: Row, error: LorewellError | OSError) -> Row:
+    def _failed(self, row: FileRow, error: LorewellError | OSError) -> FileRow:
         if self._as_json:
             print_failure(row.file, error)
         return row

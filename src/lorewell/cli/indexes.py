@@ -19,7 +19,7 @@ from rich.progress import (
 
 from lorewell.cli.books import heads
 from lorewell.cli.failures import exit_code
-from lorewell.cli.library import Library, Place, reaching
+from lorewell.cli.library import BookLibrary, CommandContext, reaching
 from lorewell.cli.listings import index_notes, indexes_table
 from lorewell.cli.printing import new_console, print_json, print_parts, say
 from lorewell.errors import EmbeddingUnavailableError, LorewellError, ValidationFailedError
@@ -47,7 +47,7 @@ class _Outcome(NamedTuple):
 
 @reaching
 def index_command(
-    place: Place,
+    place: CommandContext,
     book: Annotated[str | None, typer.Argument(metavar="[BOOK]", help="A book's id.")] = None,
     *,
     revision: Annotated[
@@ -86,7 +86,7 @@ def _check_options(
 
 
 @contextmanager
-def _interruptible(place: Place) -> Iterator[None]:
+def _interruptible(place: CommandContext) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -98,7 +98,7 @@ def _interruptible(place: Place) -> Iterator[None]:
         raise
 
 
-def _show_all(place: Place, library: Library) -> None:
+def _show_all(place: CommandContext, library: BookLibrary) -> None:
     states = tuple(_states(library, stale=False))
     if place.as_json:
         print_json(IndexPage(indexes=states, next_cursor=None))
@@ -109,7 +109,7 @@ def _show_all(place: Place, library: Library) -> None:
 
 
 def _build_one(
-    place: Place, library: Library, book_id: str, revision: int | None, *, force: bool
+    place: CommandContext, library: BookLibrary, book_id: str, revision: int | None, *, force: bool
 ) -> None:
     newest = library.list_revisions(book_id).revisions[0]
     wanted = _Wanted(book_id, newest.revision if revision is None else revision, newest.name)
@@ -125,7 +125,7 @@ def _build_one(
         say(f"{about}, {built.chunk_count} chunks, {built.embedding_version}")
 
 
-def _build_all(place: Place, library: Library, *, force: bool) -> None:
+def _build_all(place: CommandContext, library: BookLibrary, *, force: bool) -> None:
     states = tuple(_states(library, stale=not force))
     names = _names(library) if states else {}
     outcomes: list[_Outcome] = []
@@ -151,7 +151,7 @@ def _build_all(place: Place, library: Library, *, force: bool) -> None:
         raise typer.Exit(code)
 
 
-def _build(library: Library, wanted: _Wanted, *, force: bool, tell: Tell) -> IndexBuilt:
+def _build(library: BookLibrary, wanted: _Wanted, *, force: bool, tell: Tell) -> IndexBuilt:
     """Build an index, and return what came of it: `ready`, or `failed` and why."""
     book_id, revision, name = wanted
     built = library.build_index(book_id, revision, force=force, background=True)
@@ -173,7 +173,7 @@ def _why(state: IndexState) -> str:
     return state.error or f"The index is {state.status}."
 
 
-def _states(library: Library, *, stale: bool) -> Iterator[IndexState]:
+def _states(library: BookLibrary, *, stale: bool) -> Iterator[IndexState]:
     cursor = None
     while True:
         page = library.list_indexes(cursor=cursor, stale=stale)
@@ -183,7 +183,7 @@ def _states(library: Library, *, stale: bool) -> Iterator[IndexState]:
             return
 
 
-def _names(library: Library) -> dict[str, str]:
+def _names(library: BookLibrary) -> dict[str, str]:
     return {head.book_id: head.name for head in heads(library)}
 
 

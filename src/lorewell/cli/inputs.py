@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnOptions:
     """What the options say about a turn; None where an option was not given.
 
     Not both and not neither of `query` and `request`, or it raises ValidationFailedError.
@@ -49,7 +49,7 @@ class Turn:
             raise ValidationFailedError("Give either --query or --request, and not both.")
 
 
-def load_request(turn: Turn, books: Sequence[BookRef]) -> SelectRequest:
+def load_request(turn: TurnOptions, books: Sequence[BookRef]) -> SelectRequest:
     """Return the request; options win over the request file.
 
     Args:
@@ -73,7 +73,7 @@ def load_request(turn: Turn, books: Sequence[BookRef]) -> SelectRequest:
         raise naming(error, f"{what} is not valid") from error
 
 
-def _overrides(turn: Turn, template_vars: object) -> dict[str, object]:
+def _overrides(turn: TurnOptions, template_vars: object) -> dict[str, object]:
     """Return the members of the request that options were given for."""
     options = {
         "query": turn.query,

@@ -11,7 +11,7 @@ from rich.text import Text
 from lorewell.cli.failures import code_of, error_members
 from lorewell.errors import LorewellError
 from lorewell.formats import ImportedBook
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.inspection import Container, Inspection
 from lorewell.formats.native import FORMAT as NATIVE
 from lorewell.model.imports import ImportReport
@@ -31,23 +31,23 @@ CONTAINERS: Mapping[Container, str] = {
 }
 KINDS: Mapping[str, str] = {
     NATIVE: "a book in our own format",
-    Kind.ST_WORLD: "SillyTavern world info",
-    Kind.CHARACTER_BOOK: "the book of a character card",
-    Kind.LOREBOOK_V3: "a lorebook V3",
-    Kind.CARD_V1: "a character card V1",
-    Kind.CARD_V2: "a character card V2",
-    Kind.CARD_V3: "a character card V3",
-    Kind.NAI_LOREBOOK: "a NovelAI lorebook",
-    Kind.NAI_STORY: "a NovelAI story or scenario",
-    Kind.AGNAI_MEMORY: "an Agnai memory book",
-    Kind.AGNAI_CHARACTER: "an Agnai character",
-    Kind.RISU: "a RisuAI lorebook",
-    Kind.RISU_MODULE: "a RisuAI module",
-    Kind.KOBOLD: "a KoboldAI story or its world info",
-    Kind.AIDUNGEON_WI: "AI Dungeon world info",
-    Kind.JANITOR: "a JanitorAI lorebook",
-    Kind.PYGMALION: "a Pygmalion or TextGen character",
-    Kind.REPLICA: "a replica world book",
+    FileKind.ST_WORLD: "SillyTavern world info",
+    FileKind.CHARACTER_BOOK: "the book of a character card",
+    FileKind.LOREBOOK_V3: "a lorebook V3",
+    FileKind.CARD_V1: "a character card V1",
+    FileKind.CARD_V2: "a character card V2",
+    FileKind.CARD_V3: "a character card V3",
+    FileKind.NAI_LOREBOOK: "a NovelAI lorebook",
+    FileKind.NAI_STORY: "a NovelAI story or scenario",
+    FileKind.AGNAI_MEMORY: "an Agnai memory book",
+    FileKind.AGNAI_CHARACTER: "an Agnai character",
+    FileKind.RISU: "a RisuAI lorebook",
+    FileKind.RISU_MODULE: "a RisuAI module",
+    FileKind.KOBOLD: "a KoboldAI story or its world info",
+    FileKind.AIDUNGEON_WI: "AI Dungeon world info",
+    FileKind.JANITOR: "a JanitorAI lorebook",
+    FileKind.PYGMALION: "a Pygmalion or TextGen character",
+    FileKind.REPLICA: "a replica world book",
 }
 _PICTURES = frozenset([Container.PNG])
 

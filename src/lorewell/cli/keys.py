@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.library import Place, reaching_all_tenants
+from lorewell.cli.library import CommandContext, reaching_all_tenants
 from lorewell.cli.listings import keys_table
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import KeyRequest
@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
 @app.command("create")
 @reaching_all_tenants
 def create_command(
-    place: Place,
+    place: CommandContext,
     *,
     tenant: Annotated[
         list[str], typer.Option(help="Whose books it opens, * for all; may be repeated.")
@@ -45,7 +45,7 @@ def create_command(
 
 @app.command("list")
 @reaching_all_tenants
-def list_command(place: Place) -> None:
+def list_command(place: CommandContext) -> None:
     """List all API keys, oldest first, revoked ones too; never their secrets."""
     with place.open() as library:
         keys = library.list_keys()
@@ -58,7 +58,7 @@ def list_command(place: Place) -> None:
 @app.command("revoke")
 @reaching_all_tenants
 def revoke_command(
-    place: Place, key: Annotated[str, typer.Argument(metavar="KEY", help="The key's id.")]
+    place: CommandContext, key: Annotated[str, typer.Argument(metavar="KEY", help="The key's id.")]
 ) -> None:
     """Close an API key for good."""
     with place.open() as library:

@@ -42,7 +42,7 @@ DEFAULT_TENANT = "default"
 Given = ParamSpec("Given")
 
 
-class Library(Protocol):
+class BookLibrary(Protocol):
     """What the commands need. Each call raises what its use case raises (`lorewell.errors`)."""
 
     def import_books(self, books: Sequence[BookCreate]) -> CreateResult:
@@ -108,7 +108,7 @@ class Library(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CommandContext:
     """Where a command works, and how it answers.
 
     Attributes:
@@ -126,7 +126,7 @@ class Place:
     as_json: bool = False
 
     @classmethod
-    def named(cls, url: str | None, database: str | None = None, **others: Any) -> Place:  # noqa: ANN401  the other fields
+    def named(cls, url: str | None, database: str | None = None, **others: Any) -> CommandContext:  # noqa: ANN401  the other fields
         """Return the place that the options name, else the environment, else the settings.
 
         Raises:
@@ -139,7 +139,7 @@ class Place:
         return cls(url=url, database=database, **others)
 
     @contextmanager
-    def open(self) -> Iterator[Library]:
+    def open(self) -> Iterator[BookLibrary]:
         """Give the books of this place.
 
         Raises:
@@ -177,18 +177,18 @@ def _options(
     ] = DEFAULT_TENANT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Stand for the options that all commands with a `Place` have."""
+    """Stand for the options that all commands with a `CommandContext` have."""
 
 
 def reaching(
-    command: Callable[Concatenate[Place, Given], None],
+    command: Callable[Concatenate[CommandContext, Given], None],
 ) -> Callable[..., None]:
     """Return the command with the options that name its place."""
     return _with_options(command, _parameters(_options))
 
 
 def reaching_all_tenants(
-    command: Callable[Concatenate[Place, Given], None],
+    command: Callable[Concatenate[CommandContext, Given], None],
 ) -> Callable[..., None]:
     """Return the command with the options that name its place, but for the tenant."""
     shared = _parameters(_options)
@@ -196,7 +196,7 @@ def reaching_all_tenants(
 
 
 def reaching_a_service(
-    command: Callable[Concatenate[Place, Given], None],
+    command: Callable[Concatenate[CommandContext, Given], None],
 ) -> Callable[..., None]:
     """Return the command with the options that name a service: no database at hand will do."""
     shared = _parameters(_options)
@@ -209,7 +209,7 @@ def _with_options(
     own = [each for name, each in _parameters(command).items() if name != "place"]
 
     def run(**given: Any) -> None:  # noqa: ANN401  typer checks them by the signature below
-        place = Place.named(**{name: given.pop(name) for name in shared})
+        place = CommandContext.named(**{name: given.pop(name) for name in shared})
         command(place, **given)
 
     parameters = [*own, *shared.values()]

@@ -8,7 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lorewell.cli.library import Place, reaching_a_service
+from lorewell.cli.library import CommandContext, reaching_a_service
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.tables import new_table
 from lorewell.model.plain import plain
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @reaching_a_service
 def live_command(
-    place: Place,
+    place: CommandContext,
     *,
     prompt: Annotated[
         str, typer.Option("--prompt", metavar="PROMPT", help="The prompt that is watched.")

@@ -8,10 +8,11 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from lorewell.app import access, bindings as prompts, books as shelf, indexing
-from lorewell.app.pages import Page
-from lorewell.app.search import search
+from lorewell.app import access, bindings as prompts, books as shelf
+from lorewell.app.native.search import search
+from lorewell.app.pages import PageRequest
 from lorewell.app.services import Services
+from lorewell.app.vectors import indexing
 from lorewell.bootstrap import build_services, start, stop
 from lorewell.errors import EmbeddingUnavailableError, Fault, ValidationFailedError
 from lorewell.model import (
@@ -92,7 +93,7 @@ class LocalLibrary:
 
     def list_books(self, *, cursor: str | None = None, include_deleted: bool = False) -> BookPage:
         """Return a page of books, last changed first."""
-        page = Page(limit=_PAGE, cursor=cursor)
+        page = PageRequest(limit=_PAGE, cursor=cursor)
         return self._run(
             shelf.list_books(self._services, self._tenant_id, page, include_deleted=include_deleted)
         )
@@ -119,7 +120,7 @@ class LocalLibrary:
 
     def list_revisions(self, book_id: str, *, cursor: str | None = None) -> RevisionPage:
         """Return a page of a book's revisions, newest first."""
-        page = Page(limit=_PAGE, cursor=cursor)
+        page = PageRequest(limit=_PAGE, cursor=cursor)
         return self._run(shelf.list_revisions(self._services, self._tenant_id, book_id, page))
 
     def compare_revisions(self, book_id: str, first: int, second: int) -> BookDiff:
@@ -190,7 +191,7 @@ class LocalLibrary:
 
     def list_indexes(self, *, cursor: str | None = None, stale: bool = False) -> IndexPage:
         """Return a page of the indexes of the revisions in use."""
-        page = Page(limit=_PAGE, cursor=cursor)
+        page = PageRequest(limit=_PAGE, cursor=cursor)
         return self._run(indexing.list_indexes(self._services, self._tenant_id, page, stale=stale))
 
     def search_books(self, request: SearchRequest) -> SearchResponse:

@@ -33,7 +33,7 @@ from lorewell.cli import (
 )
 from lorewell.cli.contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
-from lorewell.cli.inputs import Turn, load_request
+from lorewell.cli.inputs import TurnOptions, load_request
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.tables import selection_tables
 from lorewell.engine.native import select
@@ -167,7 +167,7 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     ] = False,
 ) -> None:
     """Show what of the books belongs into this turn, and why the rest stays out."""
-    turn = Turn(
+    turn = TurnOptions(
         query=query,
         request=request,
         history=history,

@@ -38,7 +38,7 @@ _MAX_BAR_NAME_CHARS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class FileRow:
     """What is kept of one file among many.
 
     Attributes:
@@ -105,7 +105,7 @@ def _walk(top: Path, found: list[Path], without: Path | None) -> None:
         folders.extend(reversed(below))
 
 
-def report_row(file: Path, report: ImportReport, *, holds_book: bool) -> Row:
+def report_row(file: Path, report: ImportReport, *, holds_book: bool) -> FileRow:
     """Return the row of a file that was read."""
     figures = (
         report.entry_count,
@@ -114,22 +114,22 @@ def report_row(file: Path, report: ImportReport, *, holds_book: bool) -> Row:
         len(report.warnings),
     )
     outcome = "ok" if holds_book else NO_BOOK
-    return Row(file=file, outcome=outcome, format=report.format, figures=figures)
+    return FileRow(file=file, outcome=outcome, format=report.format, figures=figures)
 
 
-def failed_row(file: Path, error: LorewellError | OSError) -> Row:
+def failed_row(file: Path, error: LorewellError | OSError) -> FileRow:
     """Return the row of a file that can't be read."""
     name = storable(file.name)
     told = str(error_members(error)["message"]).removeprefix(f"{name} can't be imported: ")
     told = told.removeprefix(f"{name} ")
     code = code_of(error)
     why = f"{code}: {told}" if code is not None else f"can't be read: {told}"
-    return Row(file=file, outcome=FAILED, why=why, exit_code=exit_code(error))
+    return FileRow(file=file, outcome=FAILED, why=why, exit_code=exit_code(error))
 
 
 def answer_each(
-    files: Sequence[Path], answer: Callable[[Path], Row], *, as_json: bool
-) -> list[Row]:
+    files: Sequence[Path], answer: Callable[[Path], FileRow], *, as_json: bool
+) -> list[FileRow]:
     """Return what came of each file, in order, with a bar on stderr while it lasts.
 
     Args:
@@ -152,7 +152,7 @@ def answer_each(
         redirect_stderr=False,
         disable=hidden,
     )
-    rows: list[Row] = []
+    rows: list[FileRow] = []
     with bar:
         task = bar.add_task("", total=len(files), file="")
         for file in files:
@@ -178,13 +178,13 @@ def print_failure(file: Path, error: LorewellError | OSError) -> None:
     print_line(file, orjson.dumps({"error": error_members(error)}))
 
 
-def ending(rows: Iterable[Row]) -> int:
+def ending(rows: Iterable[FileRow]) -> int:
     """Return the exit code for many files: 0, or that of the first one that failed."""
     return next((row.exit_code for row in rows if row.exit_code), 0)
 
 
 def print_summary(
-    rows: Sequence[Row],
+    rows: Sequence[FileRow],
     figures: Sequence[str],
     *,
     root: Path | None = None,
@@ -208,7 +208,7 @@ def print_summary(
 
 
 def _summary(
-    rows: Sequence[Row], figures: Sequence[str], root: Path | None, *, with_output: bool
+    rows: Sequence[FileRow], figures: Sequence[str], root: Path | None, *, with_output: bool
 ) -> Table:
     table = new_table("Files")
     table.padding = 0  # two texts and many numbers share a line
@@ -231,5 +231,5 @@ def _summary(
     return table
 
 
-def _named(row: Row, root: Path | None) -> str:
+def _named(row: FileRow, root: Path | None) -> str:
     return plain(str(row.file if root is None else row.file.relative_to(root)))

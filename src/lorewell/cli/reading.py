@@ -14,7 +14,7 @@ from lorewell.cli.failures import exit_code
 from lorewell.cli.inspections import inspection_json, inspection_text
 from lorewell.cli.many import (
     READ_FIGURES,
-    Row,
+    FileRow,
     answer_each,
     ending,
     failed_row,
@@ -78,7 +78,7 @@ def inspect_command(
         raise typer.Exit(exit_code(seen.opened))
 
 
-def _read_many(paths: list[Path], read: Callable[..., Row], *, as_json: bool) -> NoReturn:
+def _read_many(paths: list[Path], read: Callable[..., FileRow], *, as_json: bool) -> NoReturn:
     """Answer for many files, and end the program."""
     rows = answer_each(gather(paths), partial(read, as_json=as_json), as_json=as_json)
     if not as_json:
@@ -87,7 +87,7 @@ def _read_many(paths: list[Path], read: Callable[..., Row], *, as_json: bool) ->
     raise typer.Exit(ending(rows))
 
 
-def _import_row(file: Path, *, as_json: bool) -> Row:
+def _import_row(file: Path, *, as_json: bool) -> FileRow:
     try:
         found = open_book(file)
     except (LorewellError, OSError) as error:
@@ -99,7 +99,7 @@ def _import_row(file: Path, *, as_json: bool) -> Row:
     return report_row(file, found.report, holds_book=found.holds_book)
 
 
-def _inspect_row(file: Path, *, as_json: bool) -> Row:
+def _inspect_row(file: Path, *, as_json: bool) -> FileRow:
     try:
         seen = inspect_file(file)
     except OSError as error:

@@ -10,7 +10,7 @@ import typer
 
 from lorewell.cli.printing import print_json, print_parts
 from lorewell.cli.replica_tables import activation_parts
-from lorewell.engine.replica import World, activate, compile_world
+from lorewell.engine.replica import ReplicaWorld, activate, compile_world
 from lorewell.errors import ValidationFailedError
 from lorewell.formats.export.replica import replica_document
 from lorewell.formats.faults import naming
@@ -51,7 +51,7 @@ def activate_command(
     ] = False,
 ) -> None:
     """Show which entries are active in a turn, what triggered them, and why the rest is not."""
-    worlds: dict[str, World] = {}
+    worlds: dict[str, ReplicaWorld] = {}
     names = [_load(worlds, path) for path in files or ()]
     character = None if character_book is None else _load(worlds, character_book)
     document = {} if request is None else load_json(request)
@@ -72,7 +72,7 @@ def activate_command(
         print_parts(*activation_parts(answer, asked))
 
 
-def _load(worlds: dict[str, World], path: Path) -> str:
+def _load(worlds: dict[str, ReplicaWorld], path: Path) -> str:
     """Add the book of a file under its name, or one beside that if it is taken; return it."""
     book = open_book(path).book
     name, number = book.name, 1

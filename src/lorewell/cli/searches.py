@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lorewell.cli.books import named_book
-from lorewell.cli.library import Place, reaching
+from lorewell.cli.library import CommandContext, reaching
 from lorewell.cli.listings import found_table
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import SearchRequest
@@ -16,7 +16,7 @@ from lorewell.model.parse import parse_model
 
 @reaching
 def search_command(
-    place: Place,
+    place: CommandContext,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
     *,
     book: Annotated[

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.model import Block, Decision, Entry, Facts, Reason, SelectRequest, SelectResponse
 from lorewell.model.decision import Recalled
 from lorewell.model.plain import plain

@@ -104,7 +104,7 @@ def _lines(text: str) -> str:
     return "\n".join(map(plain, cut.split("\n")))
 
 
-class Names:
+class EntryNames:
     """What entries are called: by their comment, where they have one, and by "book.uid"."""
 
     def __init__(self, library: Library) -> None:
@@ -130,7 +130,7 @@ class Names:
         return shortened(self.comments.get(entry, entry), _SHORT_CHARS)
 
 
-def timers(state: Mapping[str, Mapping[str, Any]], kind: str, names: Names) -> str:
+def timers(state: Mapping[str, Mapping[str, Any]], kind: str, names: EntryNames) -> str:
     """Return the effects of a kind, `sticky` or `cooldown`, a line each: from and to message."""
     return "\n".join(
         f"{names.short(entry)} {effect['start']:g}→{effect['end']:g}"
@@ -162,7 +162,7 @@ class _Trace:
         self._library = library
         self._request = request
         self._answer = answer
-        self._names = Names(library)
+        self._names = EntryNames(library)
         self._told: dict[str, str] = {}  # the last check that each entry failed
 
     def parts(self) -> Iterable[RenderableType]:
@@ -343,7 +343,7 @@ def turns_table(
         request: its chat is the whole chat.
         answers: the answer after each message, with events.
     """
-    names = Names(library)
+    names = EntryNames(library)
     table = new_table("Turn by turn; timed effects from message to message")
     table.add_column("#", justify="right", no_wrap=True)
     for column, ratio in (("Message", 4), ("Active", 4), ("Sticky", 3), ("Cooldown", 3)):
@@ -356,7 +356,7 @@ def turns_table(
     return table
 
 
-def _active(answer: SillyTavernResponse, names: Names) -> Text:
+def _active(answer: SillyTavernResponse, names: EntryNames) -> Text:
     """Return the active entries, a line each, and those that a delay keeps out."""
     lines = []
     for entry in answer.activated[:MAX_LISTED]:

@@ -12,9 +12,9 @@ from typing import Any, Concatenate, ParamSpec, Self, Unpack
 import httpx
 
 from lorewell.client.attempts import Retry
-from lorewell.client.calls import DEFAULT_URL, Answer, Call, Session, TenantOptions
+from lorewell.client.calls import DEFAULT_URL, Answer, ClientCall, Session, TenantOptions
 from lorewell.client.connecting import DEFAULT_TIMEOUT_S, Connection, request_of, streaming
-from lorewell.client.live import Watch
+from lorewell.client.live import LiveWatch
 from lorewell.client.routes import books, service, turns
 from lorewell.model.live import LiveFrame
 
@@ -22,7 +22,7 @@ Given = ParamSpec("Given")
 
 
 def _method(
-    route: Callable[Concatenate[Session, Given], Call[Answer]],
+    route: Callable[Concatenate[Session, Given], ClientCall[Answer]],
 ) -> Callable[Concatenate[AsyncLorewellClient, Given], Coroutine[Any, Any, Answer]]:
     """Return a method that sends what a route makes of its arguments."""
 
@@ -80,7 +80,7 @@ class AsyncLorewellClient:
         """What all calls share."""
         return self._connection.session
 
-    async def send(self, call: Call[Answer]) -> Answer:
+    async def send(self, call: ClientCall[Answer]) -> Answer:
         """Return the answer to a call, sent as often as it may be.
 
         Raises:
@@ -164,7 +164,7 @@ class AsyncLorewellClient:
         Raises:
             LorewellError: what the service answers, or that it can't be reached again.
         """
-        watch = Watch(self._connection, prompt_id, last_event_id, options)
+        watch = LiveWatch(self._connection, prompt_id, last_event_id, options)
         while True:
             try:
                 response = await self._http.send(streaming(self._http, watch.call), stream=True)

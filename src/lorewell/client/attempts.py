@@ -8,7 +8,7 @@ from typing import Generic
 
 import httpx
 
-from lorewell.client.calls import REQUEST_ID, Answer, Call
+from lorewell.client.calls import REQUEST_ID, Answer, ClientCall
 from lorewell.client.problems import rebuild, unreachable, with_request_id
 from lorewell.errors import LorewellError
 
@@ -40,7 +40,7 @@ class Retry:
 class Attempts(Generic[Answer]):
     """The attempts at one call: says how long to wait before the next, or raises."""
 
-    def __init__(self, call: Call[Answer], retry: Retry, address: str) -> None:
+    def __init__(self, call: ClientCall[Answer], retry: Retry, address: str) -> None:
         self._call = call
         self._retry = retry
         self._address = address

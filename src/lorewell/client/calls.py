@@ -62,7 +62,7 @@ class KeyedOptions(TenantOptions, total=False):
     idempotency_key: str | None
 
 
-class Kind(Enum):
+class Repeatability(Enum):
     """What sending a request twice would do."""
 
     READ = auto()  # nothing: it only looks or computes
@@ -72,7 +72,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RouteArguments:
     """What a route is asked: the part of a request that belongs to this one route.
 
     Attributes:
@@ -83,7 +83,7 @@ class Ask:
 
     method: str
     path: str
-    kind: Kind
+    kind: Repeatability
     query: Mapping[str, QueryValue] = field(default_factory=dict)
     body: BaseModel | None = None
     files: Sequence[FilePart] = ()
@@ -91,7 +91,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[Answer]):
+class ClientCall(Generic[Answer]):
     """A request that is ready to be sent, any number of times.
 
     Attributes:
@@ -127,7 +127,9 @@ class Session:
     tenant_id: str | None = None
     makes_keys: bool = True
 
-    def call(self, ask: Ask, read: Callable[[bytes], Answer], options: CallOptions) -> Call[Answer]:
+    def call(
+        self, ask: RouteArguments, read: Callable[[bytes], Answer], options: CallOptions
+    ) -> ClientCall[Answer]:
         """Return the request for what a route is asked.
 
         Raises:
@@ -142,12 +144,12 @@ class Session:
             query["tenant_id"] = self._tenant() if tenant_id is None else tenant_id
         headers = {} if ask.body is None else dict(_JSON)
         key = given.get("idempotency_key")
-        if ask.kind is Kind.KEYED and key is None and self.makes_keys:
+        if ask.kind is Repeatability.KEYED and key is None and self.makes_keys:
             key = uuid4().hex
         for name, value in {IDEMPOTENCY_KEY: key, REQUEST_ID: given.get("request_id")}.items():
             if value is not None:
                 headers[name] = header_value(name, value)
-        return Call(
+        return ClientCall(
             method=ask.method,
             path=ask.path,
             query={
@@ -161,7 +163,8 @@ class Session:
             files=ask.files,
             timeout_s=given.get("timeout_s"),
             read=read,
-            may_repeat=ask.kind is Kind.READ or (ask.kind is Kind.KEYED and key is not None),
+            may_repeat=ask.kind is Repeatability.READ
+            or (ask.kind is Repeatability.KEYED and key is not None),
         )
 
     def _tenant(self) -> str:
@@ -204,11 +207,11 @@ def bad_parameter(name: str, detail: str) -> ValidationFailedError:
     return ValidationFailedError.at(fault)
 
 
-def _check_names(ask: Ask, options: CallOptions) -> None:
+def _check_names(ask: RouteArguments, options: CallOptions) -> None:
     known = {"request_id", "timeout_s"}
     if ask.has_tenant:
         known.add("tenant_id")
-    if ask.kind is Kind.KEYED:
+    if ask.kind is Repeatability.KEYED:
         known.add("idempotency_key")
     for name in options:
         if name not in known:

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 import httpx
 
 from lorewell.client.attempts import Attempts, Retry
-from lorewell.client.calls import Answer, Call, Session, bad_parameter, header_value
+from lorewell.client.calls import Answer, ClientCall, Session, bad_parameter, header_value
 
 DEFAULT_TIMEOUT_S = 30.0
 STREAM_TIMEOUT_S = 45.0  # three times as long as the service is ever quiet
@@ -55,12 +55,12 @@ class Connection:
             retry=patience,
         )
 
-    def attempts(self, call: Call[Answer]) -> Attempts[Answer]:
+    def attempts(self, call: ClientCall[Answer]) -> Attempts[Answer]:
         """Return the attempts at a call, none of them made yet."""
         return Attempts(call, self.retry, self.address)
 
 
-def streaming(client: httpx.Client | httpx.AsyncClient, call: Call[None]) -> httpx.Request:
+def streaming(client: httpx.Client | httpx.AsyncClient, call: ClientCall[None]) -> httpx.Request:
     """Return what is sent for a call whose answer is a stream without an end."""
     request = request_of(client, call)
     request.headers["Accept"] = "text/event-stream"
@@ -68,7 +68,7 @@ def streaming(client: httpx.Client | httpx.AsyncClient, call: Call[None]) -> htt
     return request
 
 
-def request_of(client: httpx.Client | httpx.AsyncClient, call: Call[Answer]) -> httpx.Request:
+def request_of(client: httpx.Client | httpx.AsyncClient, call: ClientCall[Answer]) -> httpx.Request:
     """Return what is sent for a call."""
     timeout = httpx.USE_CLIENT_DEFAULT if call.timeout_s is None else httpx.Timeout(call.timeout_s)
     return client.build_request(

@@ -9,7 +9,7 @@ import httpx
 from pydantic import Discriminator, TypeAdapter
 
 from lorewell.client.attempts import Attempts, Retry
-from lorewell.client.calls import Ask, Call, Kind, TenantOptions
+from lorewell.client.calls import ClientCall, Repeatability, RouteArguments, TenantOptions
 from lorewell.client.connecting import Connection
 from lorewell.errors import LorewellError
 from lorewell.model.live import LiveFrame
@@ -20,7 +20,7 @@ _KNOWN = ("ready", "selection", "missed")
 _FRAME: TypeAdapter[LiveFrame] = TypeAdapter(Annotated[LiveFrame, Discriminator("type")])
 
 
-class Watch:
+class LiveWatch:
     """One prompt that is watched, over as many streams as it takes.
 
     Who sends them makes each with `call`, gives the pieces of its answer to `feed`, and asks
@@ -40,9 +40,9 @@ class Watch:
         self.call = self._call()
         self._attempts: Attempts[None] = connection.attempts(self.call)
 
-    def _call(self) -> Call[None]:
+    def _call(self) -> ClientCall[None]:
         query = {"prompt_id": self._prompt_id, "last_event_id": self._last_id}
-        ask = Ask(method="GET", path=PATH, kind=Kind.READ, query=query)
+        ask = RouteArguments(method="GET", path=PATH, kind=Repeatability.READ, query=query)
         return self._connection.session.call(ask, lambda _: None, self._options)
 
     def feed(self, piece: bytes) -> Iterator[LiveFrame]:

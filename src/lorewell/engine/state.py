@@ -10,7 +10,7 @@ _INDEX = re.compile(r"[0-9]+")
 _LONGEST_INDEX = 9  # digits; a longer one lies beyond any list, and huge ones are slow to read
 
 
-class Absent(Enum):
+class AbsentValue(Enum):
     """What is found where there is nothing: not even null."""
 
     ABSENT = 0
@@ -30,8 +30,8 @@ def look_up(state: Mapping[str, object], path: str) -> object:
                 place = place[segment]
             case list() if _INDEX.fullmatch(segment) and len(segment) <= _LONGEST_INDEX:
                 if int(segment) >= len(place):
-                    return Absent.ABSENT
+                    return AbsentValue.ABSENT
                 place = place[int(segment)]
             case _:
-                return Absent.ABSENT
+                return AbsentValue.ABSENT
     return place

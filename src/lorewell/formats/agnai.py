@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind, find_object
+from lorewell.formats.detect import FileKind, find_object
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, USUAL_ORDER, Members
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 _BOOK: Final = "characterBook"
 _SIDES: Final = ("before_character", "after_character")
@@ -22,23 +22,23 @@ _SIDE: Final = v.choice(
 )
 
 
-def read_memory(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+def read_memory(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
     """Return a memory book that stands alone."""
-    return _lorebook(Kind.AGNAI_MEMORY, document)
+    return _lorebook(FileKind.AGNAI_MEMORY, document)
 
 
-def read_character(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+def read_character(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
     """Return the memory book of a character, whose other parts are not taken.
 
     Raises:
         ImportInvalidError: the book is no object.
     """
     book = find_object(document, _BOOK)
-    return _lorebook(Kind.AGNAI_CHARACTER, book, at=(_BOOK,), name=document.get("name"))
+    return _lorebook(FileKind.AGNAI_CHARACTER, book, at=(_BOOK,), name=document.get("name"))
 
 
 def _lorebook(
-    kind: Kind,
+    kind: FileKind,
     book: Mapping[str, Any] | None,
     *,
     at: tuple[str, ...] = (),
@@ -55,7 +55,7 @@ def _lorebook(
     )
 
 
-def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: Kind) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: FileKind) -> ImportedEntry:
     """Return an entry: Agnai's own names first, then those of a card beside them.
 
     `weight` says where an entry stands, `priority` which is kept.

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorewell.engine.sillytavern import Imported
+from lorewell.engine.sillytavern.entry import ImportedEntry
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook, list_book
 from lorewell.formats.members import Members, comma_list
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 
-def read(document: list[Any], _notes: Notes) -> Lorebook:
+def read(document: list[Any], _notes: ImportNotes) -> Lorebook:
     """Return the list as a book without a name."""
-    return list_book(Kind.AIDUNGEON_WI, document, _read)
+    return list_book(FileKind.AIDUNGEON_WI, document, _read)
 
 
-def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     """Return an entry; patterns of the EWIJSON scripts stay plain text in its keys."""
     members = Members(raw, steps)
     keys = members.keys("keys", reader=comma_list)
@@ -28,4 +28,4 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
         "content": members.content("entry", "value"),
         "keys": keys,
     }
-    return members.made(entry_id, Kind.AIDUNGEON_WI, fields)
+    return members.made(entry_id, FileKind.AIDUNGEON_WI, fields)

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
-from lorewell.engine.sillytavern import Imported, form_of, import_entry
+from lorewell.engine.sillytavern.entry import ImportedEntry, form_of, import_entry
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
-from lorewell.formats.detect import Kind, type_name
+from lorewell.formats.detect import FileKind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.losses import holds_nothing
-from lorewell.formats.notes import Notes, place
+from lorewell.formats.notes import ImportNotes, place
 from lorewell.formats.quarantine import find_suspects
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
@@ -71,7 +71,7 @@ class _Source(NamedTuple):
     raw: Mapping[str, Any]
 
 
-def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: Notes) -> BookCreate:
+def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: ImportNotes) -> BookCreate:
     """Return the book in our terms; one without a book has no entries and the notice `no_book`.
 
     Args:
@@ -135,7 +135,7 @@ class _Namer:
 
     given_name: str | None = None
 
-    def __init__(self, book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> None:
+    def __init__(self, book: Mapping[str, Any], lorebook: Lorebook, notes: ImportNotes) -> None:
         self._book = book
         self._at = lorebook.at
         self._notes = notes
@@ -199,7 +199,7 @@ def _stem(file_name: str) -> str:
     return last.rpartition(".")[0] or last
 
 
-def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Iterator[_Source]:
+def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: ImportNotes) -> Iterator[_Source]:
     """Yield the entries in the order of the file; what is none is noted and passed over."""
     entries = book.get(lorebook.entries_name)
     at = lorebook.entries_at
@@ -225,7 +225,7 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: Notes) -> Itera
             notes.lose(raw, "no_entry", short_pointer(*steps))
 
 
-def _mapped(sources: list[_Source], lorebook: Lorebook, notes: Notes) -> list[dict[str, Any]]:
+def _mapped(sources: list[_Source], lorebook: Lorebook, notes: ImportNotes) -> list[dict[str, Any]]:
     entries = []
     identifier = _Identifier(sources, lorebook, notes)
     for index, source in enumerate(sources):
@@ -262,7 +262,7 @@ def _checked(
     return found
 
 
-def _report(source: _Source, imported: Imported, notes: Notes) -> None:
+def _report(source: _Source, imported: ImportedEntry, notes: ImportNotes) -> None:
     """Note what was mended, what is lost, what blocks the entry, and what is to be looked at."""
     entry_id = imported.entry["id"]
     place_at = _Placed(source.steps)
@@ -323,13 +323,13 @@ def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
     if lorebook.is_named:
         odd = key != _as_id(source.raw.get("uid"))
     else:
-        odd = lorebook.source_format == Kind.ST_WORLD and key != own_id(source.raw)
+        odd = lorebook.source_format == FileKind.ST_WORLD and key != own_id(source.raw)
     return odd and len(key) <= MAX_KEY_CHARS
 
 
 def _read_entry(
     raw: Mapping[str, Any], lorebook: Lorebook, entry_id: str, steps: Steps
-) -> Imported:
+) -> ImportedEntry:
     if lorebook.read_entry is not None:
         return lorebook.read_entry(raw, entry_id, steps)
     return import_entry(
@@ -349,7 +349,7 @@ def _name_of(steps: tuple[str | int, ...], lorebook: Lorebook) -> str | None:
 class _Identifier:
     """Gives every entry an id of its own: the file's, where it has one that nobody has yet."""
 
-    def __init__(self, sources: list[_Source], lorebook: Lorebook, notes: Notes) -> None:
+    def __init__(self, sources: list[_Source], lorebook: Lorebook, notes: ImportNotes) -> None:
         self._sources = sources
         self._notes = notes
         self._own = [own_id(raw) or _name_of(steps, lorebook) for steps, raw in sources]

@@ -14,7 +14,7 @@ from lorewell.formats.detect import CARDS, find_kind
 from lorewell.formats.faults import naming
 from lorewell.formats.files import read_bytes
 from lorewell.formats.json_text import storable
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def load_card_texts(path: str | os.PathLike[str]) -> CardTexts:
     """
     data, name = read_bytes(path), storable(Path(path).name)
     try:
-        document = decode(data, name=name, notes=Notes()).document.value
+        document = decode(data, name=name, notes=ImportNotes()).document.value
     except InvalidInputError as error:
         raise naming(error, f"{name} can't be read", file=name) from error
     if not isinstance(document, dict) or find_kind(document) not in CARDS:

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from lorewell.errors import Fault, ImportInvalidError
-from lorewell.formats.detect import CARD_SPEC, Kind, find_object, type_name
+from lorewell.formats.detect import CARD_SPEC, FileKind, find_object, type_name
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.notes import Notes, cut
+from lorewell.formats.notes import ImportNotes, cut
 
 _BOOK = "character_book"
 _NEWEST_SPEC = 3
 _SHOWN_CHARS = 40
 
 
-def read_v1(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+def read_v1(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
     """Return the book of a flat card, which as a rule has none."""
     return Lorebook(
-        format=Kind.CARD_V1,
-        source_format=Kind.CHARACTER_BOOK,
+        format=FileKind.CARD_V1,
+        source_format=FileKind.CHARACTER_BOOK,
         form="card",
         book=find_object(document, _BOOK),
         at=(_BOOK,),
@@ -27,17 +27,17 @@ def read_v1(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
     )
 
 
-def read_v2(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+def read_v2(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
     """Return the book of a card V2."""
-    return _read(document, Kind.CARD_V2, notes)
+    return _read(document, FileKind.CARD_V2, notes)
 
 
-def read_v3(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+def read_v3(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
     """Return the book of a card V3, or of a newer one, which is noted."""
-    return _read(document, Kind.CARD_V3, notes)
+    return _read(document, FileKind.CARD_V3, notes)
 
 
-def _read(document: Mapping[str, Any], kind: Kind, notes: Notes) -> Lorebook:
+def _read(document: Mapping[str, Any], kind: FileKind, notes: ImportNotes) -> Lorebook:
     """Return the book in `data`, else the one beside it.
 
     Raises:
@@ -62,7 +62,7 @@ def _read(document: Mapping[str, Any], kind: Kind, notes: Notes) -> Lorebook:
     )
 
 
-def _spec(document: Mapping[str, Any], notes: Notes) -> str:
+def _spec(document: Mapping[str, Any], notes: ImportNotes) -> str:
     """Return the card's own word for its specification; newer ones are noted, not refused."""
     spec = document.get("spec")
     found = CARD_SPEC.fullmatch(spec) if isinstance(spec, str) else None

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lorewell.errors import Fault, ImportInvalidError
-from lorewell.formats.detect import Kind, type_name
+from lorewell.formats.detect import FileKind, type_name
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 # Names of our own format that no foreign one has; docs/rules/native.md §11.2.
 _NATIVE_SIGNS = (
@@ -24,7 +24,7 @@ _NATIVE_SIGNS = (
 )
 
 
-def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
     """Return a bare book, whose `entries` is a list; says so where it looks like one of ours."""
     members = [entry for entry in document["entries"] if isinstance(entry, dict)]
     seen = [name for name in _NATIVE_SIGNS if any(name in entry for entry in members)]
@@ -35,14 +35,14 @@ def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
             " as an imported file it is read by foreign rules and loses them",
         )
     return Lorebook(
-        format=Kind.CHARACTER_BOOK,
-        source_format=Kind.CHARACTER_BOOK,
+        format=FileKind.CHARACTER_BOOK,
+        source_format=FileKind.CHARACTER_BOOK,
         form="card",
         book=document,
     )
 
 
-def read_lorebook_v3(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+def read_lorebook_v3(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
     """Return the book in `data`.
 
     Raises:
@@ -53,8 +53,8 @@ def read_lorebook_v3(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
         fault = Fault("/data", f"data is missing: must be an object, is {type_name(book)}")
         raise ImportInvalidError.at(fault)
     return Lorebook(
-        format=Kind.LOREBOOK_V3,
-        source_format=Kind.LOREBOOK_V3,
+        format=FileKind.LOREBOOK_V3,
+        source_format=FileKind.LOREBOOK_V3,
         form="card",
         book=book,
         at=("data",),

@@ -19,9 +19,9 @@ from lorewell.errors import (
     UnsupportedMediaTypeError,
 )
 from lorewell.formats.containers import charx, jpeg, png, webp
-from lorewell.formats.detect import CARDS, Kind, find_kind
-from lorewell.formats.json_text import Document, first_character, read_json
-from lorewell.formats.notes import Notes
+from lorewell.formats.detect import CARDS, FileKind, find_kind
+from lorewell.formats.json_text import JsonDocument, first_character, read_json
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.yaml_text import read_yaml
 from lorewell.model.parse import UTF_8_MARK
 
@@ -41,17 +41,17 @@ RISUM_MAGIC: Final = b"\x6f\x00"
 _RISUM_HEAD_BYTES = 6  # the magic bytes and the length of the main part
 
 
-class Decoded(NamedTuple):
+class DecodedFile(NamedTuple):
     """A document, and the report's word for the container that it came out of, if one counts.
 
     A NovelAI lorebook in a PNG is no card; its own word says more than the container's would.
     """
 
-    document: Document
+    document: JsonDocument
     container: str | None = None
 
 
-def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
+def decode(data: bytes, *, name: str, notes: ImportNotes) -> DecodedFile:
     """Return the document in a file.
 
     Args:
@@ -71,15 +71,15 @@ def decode(data: bytes, *, name: str, notes: Notes) -> Decoded:
     if data.startswith(png.SIGNATURE[:4]):
         raise ImportInvalidError("The PNG's signature is damaged, as by a transfer as text.")
     if name.lower().endswith((".yaml", ".yml")):
-        return Decoded(_decode_yaml(data, notes))
+        return DecodedFile(_decode_yaml(data, notes))
     try:
-        return Decoded(decode_text(data, notes))
+        return DecodedFile(decode_text(data, notes))
     except UnsupportedMediaTypeError as error:
         sentence = f"This is no picture, zip archive, RisuAI module or JSON: {error}"
         raise UnsupportedMediaTypeError(sentence) from error
 
 
-def decode_text(data: bytes, notes: Notes) -> Document:
+def decode_text(data: bytes, notes: ImportNotes) -> JsonDocument:
     """Return the JSON document in bytes of text.
 
     Raises:
@@ -95,7 +95,7 @@ def decode_text(data: bytes, notes: Notes) -> Document:
         raise UnsupportedMediaTypeError(str(error)) from error
 
 
-def _decode_yaml(data: bytes, notes: Notes) -> Document:
+def _decode_yaml(data: bytes, notes: ImportNotes) -> JsonDocument:
     """Return the document in bytes of JSON, or else of YAML."""
     text, start = _text(data, notes)
     if start in "{[":
@@ -104,7 +104,7 @@ def _decode_yaml(data: bytes, notes: Notes) -> Document:
     return read_yaml(text, notes)
 
 
-def _text(data: bytes, notes: Notes) -> tuple[str, str]:
+def _text(data: bytes, notes: ImportNotes) -> tuple[str, str]:
     """Return the text in bytes, and its first character that is neither blank nor in a comment."""
     text = _decoded(data, notes)
     start = first_character(text, notes.steps)
@@ -115,7 +115,7 @@ def _text(data: bytes, notes: Notes) -> tuple[str, str]:
     return text, start
 
 
-def _decoded(data: bytes, notes: Notes) -> str:
+def _decoded(data: bytes, notes: ImportNotes) -> str:
     """Return the text in bytes, in the encoding that a byte order mark names, or in UTF-8."""
     encoding = _UTF_16.get(data[:2])
     if encoding is not None:
@@ -137,7 +137,7 @@ def _decoded(data: bytes, notes: Notes) -> str:
         raise UnsupportedMediaTypeError(sentence) from error
 
 
-def _in_png(data: bytes, notes: Notes) -> Decoded:
+def _in_png(data: bytes, notes: ImportNotes) -> DecodedFile:
     """Return the card in a PNG: of `ccv3` if that is sound, else of `chara`; else a NovelAI book.
 
     Source: docs/rules/formats.md §4, docs/rules/native.md §11.2.
@@ -149,49 +149,49 @@ def _in_png(data: bytes, notes: Notes) -> Decoded:
             notes.add("png_repeated", f"there are several {chunk.keyword} chunks; the first counts")
         chosen.setdefault(chunk.keyword, chunk)
     if CCV3 in chosen and CHARA in chosen:
-        attempt = Notes(notes.steps)
+        attempt = ImportNotes(notes.steps)
         try:
             document = _card_in(chosen[CCV3], attempt)
         except InvalidInputError as error:
             notes.add("png_ccv3_broken", f"the ccv3 chunk can't be read, chara is: {error}")
         else:
             notes.extend(attempt)
-            return Decoded(document, PNG_FORMAT)
+            return DecodedFile(document, PNG_FORMAT)
     for keyword in (CHARA, CCV3):
         if keyword in chosen:
-            return Decoded(_card_in(chosen[keyword], notes), PNG_FORMAT)
+            return DecodedFile(_card_in(chosen[keyword], notes), PNG_FORMAT)
     if NAIDATA in chosen:
-        return Decoded(_novelai_book_in(chosen[NAIDATA], notes))
+        return DecodedFile(_novelai_book_in(chosen[NAIDATA], notes))
     if texts.fault is not None:
         raise ImportInvalidError(f"{texts.fault} No card was found before that.")
     raise ImportInvalidError("This PNG has no card data (no chara, ccv3 or naidata chunk).")
 
 
-def _card_in(chunk: png.TextChunk, notes: Notes) -> Document:
+def _card_in(chunk: png.TextChunk, notes: ImportNotes) -> JsonDocument:
     return _card(png.payload(chunk, notes), f"The {chunk.keyword} chunk", notes)
 
 
-def _novelai_book_in(chunk: png.TextChunk, notes: Notes) -> Document:
+def _novelai_book_in(chunk: png.TextChunk, notes: ImportNotes) -> JsonDocument:
     """Return the lorebook that NovelAI put into a picture. Source: docs/rules/formats.md §4, §6."""
     what = f"The {chunk.keyword} chunk"
     data = png.payload(chunk, notes)
-    return _document(data, f"{what} holds no NovelAI lorebook", {Kind.NAI_LOREBOOK}, notes)
+    return _document(data, f"{what} holds no NovelAI lorebook", {FileKind.NAI_LOREBOOK}, notes)
 
 
-def _in_webp(data: bytes, notes: Notes) -> Decoded:
+def _in_webp(data: bytes, notes: ImportNotes) -> DecodedFile:
     text = webp.read_card(data, notes)
-    return Decoded(_card(text, "The comment in the WEBP's EXIF data", notes), WEBP_FORMAT)
+    return DecodedFile(_card(text, "The comment in the WEBP's EXIF data", notes), WEBP_FORMAT)
 
 
-def _in_jpeg(data: bytes, notes: Notes) -> Decoded:
-    return Decoded(_card(jpeg.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
+def _in_jpeg(data: bytes, notes: ImportNotes) -> DecodedFile:
+    return DecodedFile(_card(jpeg.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
 
 
-def _in_charx(data: bytes, notes: Notes) -> Decoded:
-    return Decoded(_card(charx.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
+def _in_charx(data: bytes, notes: ImportNotes) -> DecodedFile:
+    return DecodedFile(_card(charx.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
 
 
-def _in_risum(data: bytes, _notes: Notes) -> NoReturn:
+def _in_risum(data: bytes, _notes: ImportNotes) -> NoReturn:
     """Refuse a RisuAI module, whose encoding is not documented.
 
     Source: docs/rules/formats.md §8.
@@ -208,12 +208,14 @@ def _in_risum(data: bytes, _notes: Notes) -> NoReturn:
     )
 
 
-def _card(data: bytes, what: str, notes: Notes) -> Document:
+def _card(data: bytes, what: str, notes: ImportNotes) -> JsonDocument:
     """Return the card in the text that a container holds."""
     return _document(data, f"{what} holds no card", CARDS, notes)
 
 
-def _document(data: bytes, complaint: str, kinds: Container[Kind], notes: Notes) -> Document:
+def _document(
+    data: bytes, complaint: str, kinds: Container[FileKind], notes: ImportNotes
+) -> JsonDocument:
     """Return the JSON document in a text, which must be of one of the kinds.
 
     Raises:
@@ -231,7 +233,7 @@ def _document(data: bytes, complaint: str, kinds: Container[Kind], notes: Notes)
     return document
 
 
-_CONTAINERS: Sequence[tuple[bytes, Callable[[bytes, Notes], Decoded]]] = (
+_CONTAINERS: Sequence[tuple[bytes, Callable[[bytes, ImportNotes], DecodedFile]]] = (
     (png.SIGNATURE, _in_png),
     (jpeg.MAGIC, _in_jpeg),
     (webp.MAGIC, _in_webp),

@@ -26,7 +26,7 @@ _LOOKED_FOR = (
 )
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """A kind of document. The values are the words of `ImportReport.format`."""
 
     ST_WORLD = "st_world"
@@ -48,7 +48,7 @@ class Kind(StrEnum):
     REPLICA = "replica"
 
 
-CARDS: Final = frozenset([Kind.CARD_V1, Kind.CARD_V2, Kind.CARD_V3])
+CARDS: Final = frozenset([FileKind.CARD_V1, FileKind.CARD_V2, FileKind.CARD_V3])
 
 
 def type_name(value: object) -> str:
@@ -92,7 +92,7 @@ def find_object(document: Members, *steps: str) -> Members | None:
     raise ImportInvalidError.at(fault)
 
 
-def detect(document: object) -> Kind:
+def detect(document: object) -> FileKind:
     """Return what kind of document this is.
 
     Raises:
@@ -112,7 +112,7 @@ def detect(document: object) -> Kind:
     return kind
 
 
-def find_kind(document: object) -> Kind | None:
+def find_kind(document: object) -> FileKind | None:
     """Return what kind of document this is, or None if we know none like it."""
     if isinstance(document, dict):
         return next((kind for test in _TESTS if (kind := test(document)) is not None), None)
@@ -122,36 +122,36 @@ def find_kind(document: object) -> Kind | None:
     return None
 
 
-def _by_spec(document: Members) -> Kind | None:
+def _by_spec(document: Members) -> FileKind | None:
     spec = document.get("spec")
     if spec == "lorebook_v3":
-        return Kind.LOREBOOK_V3
+        return FileKind.LOREBOOK_V3
     card = CARD_SPEC.fullmatch(spec) if isinstance(spec, str) else None
     if card is None:
         return None
-    cards = (Kind.CARD_V1, Kind.CARD_V1, Kind.CARD_V2, Kind.CARD_V3)
+    cards = (FileKind.CARD_V1, FileKind.CARD_V1, FileKind.CARD_V2, FileKind.CARD_V3)
     return cards[min(int(card[1]), len(cards) - 1)]  # a newer card is read as the newest we know
 
 
-def _by_program(document: Members) -> Kind | None:
+def _by_program(document: Members) -> FileKind | None:
     """Return the kind of a document in which a program marks its own files."""
     if "lorebookVersion" in document:
-        return Kind.NAI_LOREBOOK
+        return FileKind.NAI_LOREBOOK
     if "storyContainerVersion" in document or "scenarioVersion" in document:
-        return Kind.NAI_STORY
-    kinds = {"memory": Kind.AGNAI_MEMORY, "character": Kind.AGNAI_CHARACTER}
-    types = {"risu": Kind.RISU, "risuModule": Kind.RISU_MODULE}
+        return FileKind.NAI_STORY
+    kinds = {"memory": FileKind.AGNAI_MEMORY, "character": FileKind.AGNAI_CHARACTER}
+    types = {"risu": FileKind.RISU, "risuModule": FileKind.RISU_MODULE}
     for name, words in (("kind", kinds), ("type", types)):
         word = document.get(name)
         if isinstance(word, str) and word in words:
             return words[word]
     saved = document.keys() & {"actions", "savedsettings", "current_wi"}
     if "gamestarted" in document or (saved and "worldinfo" in document):
-        return Kind.KOBOLD
+        return FileKind.KOBOLD
     return None
 
 
-def _by_entries(document: Members) -> Kind | None:
+def _by_entries(document: Members) -> FileKind | None:
     if "entries" not in document:
         return None
     entries = document["entries"]
@@ -159,12 +159,12 @@ def _by_entries(document: Members) -> Kind | None:
     found = [item for item in _listed(items) if isinstance(item, dict)]
     first = found[0] if found else {}
     if any(not _REPLICA_MARKS.isdisjoint(item) for item in found):
-        return Kind.REPLICA
+        return FileKind.REPLICA
     if isinstance(entries, dict) and _is_from_replica(first):
-        return Kind.REPLICA
+        return FileKind.REPLICA
     if "folders" in document and first.keys() & {"folder", "wpp", "title"}:
-        return Kind.KOBOLD
-    return Kind.CHARACTER_BOOK if isinstance(entries, list) else Kind.ST_WORLD
+        return FileKind.KOBOLD
+    return FileKind.CHARACTER_BOOK if isinstance(entries, list) else FileKind.ST_WORLD
 
 
 def _is_from_replica(first: Members) -> bool:
@@ -181,36 +181,36 @@ def _listed(items: object) -> Iterable[object]:
     return items if isinstance(items, Iterable) and not isinstance(items, str) else ()
 
 
-def _by_parts(document: Members) -> Kind | None:
+def _by_parts(document: Members) -> FileKind | None:
     """Return the kind of a card that does not name its specification."""
     data = document.get("data")
     if isinstance(data, dict) and "character_book" in data:
-        return Kind.CARD_V2
+        return FileKind.CARD_V2
     if "character_book" in document:
-        return Kind.CARD_V1
+        return FileKind.CARD_V1
     if "char_name" in document:
-        return Kind.PYGMALION
+        return FileKind.PYGMALION
     if "name" in document and document.keys() & _CARD_TEXTS:
-        return Kind.CARD_V1
+        return FileKind.CARD_V1
     if "name" in document and document.keys() & _TEXTGEN_TEXTS:
-        return Kind.PYGMALION
+        return FileKind.PYGMALION
     return None
 
 
-def _of_list(first: Members) -> Kind | None:
+def _of_list(first: Members) -> FileKind | None:
     key = first.get("key")
     if isinstance(first.get("keys"), str) and first.keys() & {"entry", "value"}:
-        return Kind.AIDUNGEON_WI
+        return FileKind.AIDUNGEON_WI
     if isinstance(key, str) and first.keys() & {"insertorder", "alwaysActive"}:
-        return Kind.RISU
+        return FileKind.RISU
     if isinstance(key, list) and first.keys() & {"keysRaw", "activationMode"}:
-        return Kind.JANITOR
+        return FileKind.JANITOR
     if isinstance(key, str) and "content" in first:
-        return Kind.KOBOLD
+        return FileKind.KOBOLD
     return None
 
 
-_TESTS: Sequence[Callable[[Members], Kind | None]] = (
+_TESTS: Sequence[Callable[[Members], FileKind | None]] = (
     _by_spec,
     _by_program,
     _by_entries,

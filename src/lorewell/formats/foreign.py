@@ -14,7 +14,7 @@ from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.json_text import storable
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.losses import holds_nothing
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.registry import read_lorebook
 from lorewell.formats.replica_entries import read_worldbook
 from lorewell.model.text import short_pointer
@@ -72,24 +72,27 @@ def import_worldbook(
             TooExpensiveError: as `import_file`.
     """
 
-    def read(document: object, notes: Notes) -> Lorebook:
+    def read(document: object, notes: ImportNotes) -> Lorebook:
         return read_worldbook(document, notes, new_id)
 
     return _import_by(read, data, storable(name), steps)
 
 
 def _import_by(
-    read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str, steps: Steps | None
+    read: Callable[[object, ImportNotes], Lorebook],
+    data: bytes,
+    file_name: str,
+    steps: Steps | None,
 ) -> ImportedBook:
     check_size(data, file_name)
     try:
-        return _import(read, data, file_name, Notes(steps))
+        return _import(read, data, file_name, ImportNotes(steps))
     except InvalidInputError as error:
         raise naming(error, f"{file_name} can't be imported", file=file_name) from error
 
 
 def _import(
-    read: Callable[[object, Notes], Lorebook], data: bytes, file_name: str, notes: Notes
+    read: Callable[[object, ImportNotes], Lorebook], data: bytes, file_name: str, notes: ImportNotes
 ) -> ImportedBook:
     decoded = decode(data, name=file_name, notes=notes)
     lorebook = read(decoded.document.value, notes)
@@ -104,7 +107,7 @@ def _import(
     )
 
 
-def _note_others(document: object, steps: tuple[str, ...], notes: Notes) -> None:
+def _note_others(document: object, steps: tuple[str, ...], notes: ImportNotes) -> None:
     """Note what stands beside the lorebook on the way to it: that is not taken."""
     for at, step in enumerate(steps):
         if not isinstance(document, dict):

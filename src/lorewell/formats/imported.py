@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lorewell.formats.json_text import storable
 from lorewell.formats.lorebook import NO_BOOK
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.model import BookCreate, ImportReport
 from lorewell.model.imports import BlockedEntry, SourceFile
 
@@ -31,7 +31,7 @@ class ImportedBook:
 
 
 def imported(
-    book: BookCreate, *, format_word: str, notes: Notes, data: bytes, file_name: str
+    book: BookCreate, *, format_word: str, notes: ImportNotes, data: bytes, file_name: str
 ) -> ImportedBook:
     """Return the book with its report. Source: docs/rules/native.md §11.3."""
     blocked = tuple(

@@ -21,21 +21,21 @@ from lorewell.errors import (
     TooExpensiveError,
 )
 from lorewell.formats.containers import charx, jpeg, png, webp
-from lorewell.formats.containers.part import Part
+from lorewell.formats.containers.part import ContainerPart
 from lorewell.formats.decode import RISUM_MAGIC, decode
-from lorewell.formats.detect import CARDS, Kind, find_kind
+from lorewell.formats.detect import CARDS, FileKind, find_kind
 from lorewell.formats.files import MAX_FILE_BYTES, check_size
 from lorewell.formats.imported import ImportedBook
 from lorewell.formats.json_text import first_character, storable
 from lorewell.formats.loading import open_bytes
 from lorewell.formats.native import FORMAT as NATIVE, is_native
-from lorewell.formats.notes import MAX_IMPORT_STEPS, Notes, cut
+from lorewell.formats.notes import MAX_IMPORT_STEPS, ImportNotes, cut
 
 MAX_PARTS = 20  # named; all are counted
 _HEAD_BYTES = 65_536  # of a file that is too large: enough to tell what it is
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MAX_NAME_CHARS = 200
-_TOLD_BY_REPORT = frozenset([NATIVE, *Kind]) - CARDS
+_TOLD_BY_REPORT = frozenset([NATIVE, *FileKind]) - CARDS
 
 
 class Container(StrEnum):
@@ -76,7 +76,7 @@ class Inspection:
     container: Container
     kind: str | None
     card_name: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ContainerPart, ...] = ()
     part_count: int = 0
     opened: ImportedBook | LorewellError
 
@@ -165,9 +165,9 @@ def _container(data: bytes, steps: Steps, *, is_whole: bool = True) -> Container
     return Container.UNKNOWN if "\ufffd" in text or "\0" in text else Container.TEXT
 
 
-def _parts(data: bytes, container: Container) -> tuple[tuple[Part, ...], int]:
+def _parts(data: bytes, container: Container) -> tuple[tuple[ContainerPart, ...], int]:
     """Return the first parts of a container, and how many it has."""
-    found: Iterable[Part] = ()
+    found: Iterable[ContainerPart] = ()
     list_parts = _LISTERS.get(container)
     if list_parts is not None:
         found = list_parts(data)
@@ -186,7 +186,7 @@ def _document(
     if isinstance(opened, ImportedBook) and opened.report.format in _TOLD_BY_REPORT:
         return opened.report.format, None
     try:
-        decoded = decode(data, name=name, notes=Notes(steps))
+        decoded = decode(data, name=name, notes=ImportNotes(steps))
     except InvalidInputError:
         return None, None
     document = decoded.document.value
@@ -208,7 +208,7 @@ _MAGICS: Sequence[tuple[bytes, Container]] = (
     *((magic, Container.ZIP) for magic in charx.MAGICS),
     (RISUM_MAGIC, Container.RISUM),
 )
-_LISTERS: dict[Container, Callable[[bytes], Iterable[Part]]] = {
+_LISTERS: dict[Container, Callable[[bytes], Iterable[ContainerPart]]] = {
     Container.PNG: png.list_texts,
     Container.JPEG: charx.list_members,
     Container.ZIP: charx.list_members,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook, list_book
 from lorewell.formats.members import LEVEL, LOGIC, PERCENT, USUAL_ORDER, Members, comma_list
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.model.sillytavern import MAX_WEIGHT
 from lorewell.model.text import is_blank
 
@@ -19,12 +19,12 @@ _USUAL_WEIGHT: Final = 100
 _WEIGHT: Final = v.number(0, MAX_WEIGHT)
 
 
-def read(document: list[Any], _notes: Notes) -> Lorebook:
+def read(document: list[Any], _notes: ImportNotes) -> Lorebook:
     """Return the list as a book without a name."""
-    return list_book(Kind.JANITOR, document, _read)
+    return list_book(FileKind.JANITOR, document, _read)
 
 
-def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     """Return an entry; its lists of keys win over the texts that repeat them.
 
     A script is kept and never run: the entry is blocked.
@@ -63,7 +63,7 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
     if _holds_script(raw.get("activationScript")):
         needs["script"] = "activationScript"
     members.know("activationScript")
-    return members.made(entry_id, Kind.JANITOR, fields, needs)
+    return members.made(entry_id, FileKind.JANITOR, fields, needs)
 
 
 def _holds_script(script: object) -> bool:

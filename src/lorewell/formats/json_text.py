@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError, JsonTooLargeError, MalformedJsonError
-from lorewell.formats.notes import Notes, cut, place
+from lorewell.formats.notes import ImportNotes, cut, place
 from lorewell.model.parse import parse_integer, refuse_constant
 from lorewell.model.structure import SLICE_CHARS, measure
 from lorewell.model.text import MAX_NESTING
@@ -45,7 +45,7 @@ _CHARS_A_STEP = 100
 _DIGITS_A_STEP = 40
 
 
-class Document(NamedTuple):
+class JsonDocument(NamedTuple):
     """A JSON value, and how deep it nests."""
 
     value: object
@@ -93,7 +93,7 @@ def _long_comment_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end + 2
 
 
-def read_json(text: str, notes: Notes) -> Document:
+def read_json(text: str, notes: ImportNotes) -> JsonDocument:
     """Return the JSON document in a text, repaired where a reader can be sure what was meant.
 
     Repaired, each with a notice: raw control characters in strings, trailing commas, comments,
@@ -195,7 +195,7 @@ def check_structure(text: str, steps: Steps) -> int:
     return found.depth
 
 
-def _parse_loosely(text: str, notes: Notes) -> Document:
+def _parse_loosely(text: str, notes: ImportNotes) -> JsonDocument:
     try:
         return _parse(text, notes)
     except MalformedJsonError:
@@ -204,9 +204,9 @@ def _parse_loosely(text: str, notes: Notes) -> Document:
     return document
 
 
-def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
+def _parse(text: str, notes: ImportNotes, *, strict: bool = True) -> JsonDocument:
     depth = check_structure(text, notes.steps)
-    builder = Builder(notes.steps)
+    builder = JsonBuilder(notes.steps)
     try:
         value = json.loads(
             text,
@@ -224,7 +224,7 @@ def _parse(text: str, notes: Notes, *, strict: bool = True) -> Document:
         raise MalformedJsonError(message) from error
     if _may_hold_unfit(text, notes.steps):
         builder.is_odd = True
-    return Document(builder.mended(value, notes), depth)
+    return JsonDocument(builder.mended(value, notes), depth)
 
 
 def _may_hold_unfit(text: str, steps: Steps) -> bool:
@@ -239,7 +239,7 @@ def _may_hold_unfit(text: str, steps: Steps) -> bool:
     return False
 
 
-class Builder:
+class JsonBuilder:
     """Builds values while a text is read; `is_odd` says that some of them need mending."""
 
     def __init__(self, steps: Steps) -> None:
@@ -279,7 +279,7 @@ class Builder:
         self._steps.spend("values")
         return _OutOfRange(digits)
 
-    def mended(self, value: object, notes: Notes) -> object:
+    def mended(self, value: object, notes: ImportNotes) -> object:
         """Return a value built here as one that can be stored; every repair is noted."""
         return _Mender(notes).mend(value) if self.is_odd else value
 
@@ -290,7 +290,7 @@ class _Mender:
     Recursion is bounded: the depth of the document was.
     """
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: ImportNotes) -> None:
         self._notes = notes
         self._steps: list[str | int] = []
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import PERCENT, Members, comma_list
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 _USUAL: Final = {"wigroup": ("",), "use_wpp": (False,)}
 
 
-def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any] | list[Any], _notes: ImportNotes) -> Lorebook:
     """Return the world info of a save, of a world file, or a list of entries.
 
     The rest of a save stays as the book's raw. One without world info is an empty book.
@@ -27,8 +27,8 @@ def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
     if isinstance(document, Mapping):
         name = "entries" if "folders" in document and "entries" in document else "worldinfo"
     return Lorebook(
-        format=Kind.KOBOLD,
-        source_format=Kind.KOBOLD,
+        format=FileKind.KOBOLD,
+        source_format=FileKind.KOBOLD,
         form="world_info",
         book=book,
         entries_name=name,
@@ -36,7 +36,7 @@ def read(document: Mapping[str, Any] | list[Any], _notes: Notes) -> Lorebook:
     )
 
 
-def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
+def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     """Return an entry of any age of these programs; keys are lists or texts with commas."""
     members = Members(raw, steps)
     keys = members.keys("key", reader=comma_list)
@@ -58,12 +58,12 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> Imported:
     elif excluded:
         fields |= {"secondary_keys": excluded, "selective": True, "logic": "not_any"}
     members.note_lost(_USUAL)
-    return members.made(entry_id, Kind.KOBOLD, fields)
+    return members.made(entry_id, FileKind.KOBOLD, fields)
 
 
-def _percent(value: object, notes: v.Notes) -> object:
+def _percent(value: object, notes: v.RepairNotes) -> object:
     """Return a probability; Kobold Lite itself writes it as a text, so that is no repair."""
-    told = v.Notes(at=notes.at)
+    told = v.RepairNotes(at=notes.at)
     found = PERCENT(value, told)
     notes.repairs += [repair for repair in told.repairs if repair.code != "number_from_text"]
     return found

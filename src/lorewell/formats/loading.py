@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import (
@@ -22,7 +22,7 @@ from lorewell.formats.files import parse_file, read_bytes
 from lorewell.formats.foreign import import_file
 from lorewell.formats.imported import ImportedBook, imported
 from lorewell.formats.native import FORMAT, is_native, read_native
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 
 def load_book(
@@ -96,7 +96,7 @@ def open_bytes(data: bytes, *, name: str, steps: Steps | None = None) -> Importe
     Raises:
         ImportInvalidError, ValidationFailedError, TooExpensiveError: as `load_book`.
     """
-    notes = Notes(steps)
+    notes = ImportNotes(steps)
     try:
         document = parse_file(data, notes.steps)
     except MalformedJsonError as error:
@@ -122,7 +122,7 @@ def _is_broken_native(data: bytes, steps: Steps) -> bool:
     Foreign files are mended; in our own format that would hide a slip of its author.
     """
     try:
-        return is_native(decode_text(data, Notes(steps)).value)
+        return is_native(decode_text(data, ImportNotes(steps)).value)
     except TooExpensiveError:
         raise
     except InvalidInputError:

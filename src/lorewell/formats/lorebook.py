@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Form, Imported
+from lorewell.engine.sillytavern.entry import Form, ImportedEntry
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 
 NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
 
 # Takes an entry as its file has it, the id that it gets, and what counts the work.
-EntryReader = Callable[[Mapping[str, Any], str, Steps], Imported]
+EntryReader = Callable[[Mapping[str, Any], str, Steps], ImportedEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Lorebook:
         return (*self.at, self.entries_name) if self.entries_name else self.at
 
 
-def list_book(kind: Kind, entries: list[Any], read_entry: EntryReader) -> Lorebook:
+def list_book(kind: FileKind, entries: list[Any], read_entry: EntryReader) -> Lorebook:
     """Return a document that is nothing but a list of entries, as a book without a name."""
     return Lorebook(
         format=kind,

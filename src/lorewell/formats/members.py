@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
-from lorewell.engine.sillytavern.dynamic import (
-    Sign,
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
+from lorewell.engine.sillytavern.entry.dynamic import (
+    DynamicSign,
     find_signs,
     in_table_order,
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.fields import LACKING, group_of, member, unread, with_ways
-from lorewell.engine.sillytavern.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
+from lorewell.engine.sillytavern.entry.fields import LACKING, group_of, member, unread, with_ways
+from lorewell.engine.sillytavern.entry.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
 from lorewell.engine.steps import Steps
 from lorewell.model.entry import MAX_KEYS
 from lorewell.model.sillytavern import MAX_GROUP_CHARS
@@ -34,7 +34,7 @@ _TITLE: Final = v.text(MAX_TITLE_CHARS)
 _GROUP: Final = v.text(MAX_GROUP_CHARS)
 
 
-def comma_list(value: object, notes: v.Notes) -> tuple[str, ...]:
+def comma_list(value: object, notes: v.RepairNotes) -> tuple[str, ...]:
     """Return the keys of a text with commas, where that is the format's own way; also of a list."""
     return v.split_keys(value) if isinstance(value, str) else v.keys(value, notes)
 
@@ -58,13 +58,13 @@ class Members:
         steps: Steps,
         *,
         at: str = "",
-        notes: v.Notes | None = None,
+        notes: v.RepairNotes | None = None,
         known: set[str] | None = None,
     ) -> None:
         self.raw = raw
         self._steps = steps
         self._at = at
-        self._notes = v.Notes() if notes is None else notes
+        self._notes = v.RepairNotes() if notes is None else notes
         self._known = {"uid", "id"} if known is None else known
 
     def within(self, raw: Mapping[str, Any], at: str) -> Members:
@@ -160,7 +160,7 @@ class Members:
         source_format: str,
         fields: Mapping[str, Any],
         needs: Mapping[str, str] | None = None,
-    ) -> Imported:
+    ) -> ImportedEntry:
         """Return the entry of ours; what `fields` leave open has the defaults of world info.
 
         Args:
@@ -170,7 +170,7 @@ class Members:
             needs: `runtime_requirements` that members ask for, beside those that texts show,
                 each with the member's name.
         """
-        asked = [Sign(word, f"/{name}") for word, name in (needs or {}).items()]
+        asked = [DynamicSign(word, f"/{name}") for word, name in (needs or {}).items()]
         texts = tuple(texts_of(self.raw, self._steps))
         signs = (*asked, *find_signs(fields["content"], fields["title"], texts, self._steps))
         requirements = in_table_order(sign.requirement for sign in signs)
@@ -184,7 +184,7 @@ class Members:
             "runtime_requirements": requirements,
             "source": {"format": source_format, "raw": self.raw},
         }
-        return Imported(
+        return ImportedEntry(
             entry=entry,
             texts=texts,
             signs=signs,

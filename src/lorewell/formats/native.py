@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lorewell.engine.steps import Steps
 from lorewell.errors import ValidationFailedError
-from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.detect import FileKind, find_kind
 from lorewell.formats.faults import naming
 from lorewell.model import BookCreate, Entry
 from lorewell.model.parse import parse_model
@@ -67,11 +67,11 @@ def is_native(document: object) -> bool:
     match find_kind(document):
         case None:
             return not document or not _BOOK_NAMES.isdisjoint(document)
-        case Kind.CARD_V1:
+        case FileKind.CARD_V1:
             return _CARD_NAMES.isdisjoint(document)
-        case Kind.CHARACTER_BOOK:
+        case FileKind.CHARACTER_BOOK:
             return _fits(document)
-        case Kind.ST_WORLD:
+        case FileKind.ST_WORLD:
             entries = document["entries"]
             filled = isinstance(entries, dict) and entries
             return not filled and "name" in document and document.keys() <= _BOOK_NAMES

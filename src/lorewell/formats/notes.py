@@ -7,7 +7,7 @@ from typing import Final
 
 from lorewell.engine.steps import Steps
 from lorewell.formats.losses import loss_of
-from lorewell.formats.quarantine import Suspect
+from lorewell.formats.quarantine import SuspectSpan
 from lorewell.model.imports import ImportNotice, Loss, LossReason, Quarantined
 
 MAX_IMPORT_STEPS: Final = 10_000_000  # four times what the largest honest file takes
@@ -33,7 +33,7 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-class Notes:
+class ImportNotes:
     """Takes in what there is to say of a file; gives it out as the lists of the report.
 
     Attributes:
@@ -69,7 +69,7 @@ class Notes:
         """Count losses that nobody names one by one."""
         self._counts["losses", why] += count
 
-    def quarantine(self, suspect: Suspect, *, entry_id: str, at: str) -> None:
+    def quarantine(self, suspect: SuspectSpan, *, entry_id: str, at: str) -> None:
         """Note what a person should look at in an entry's text that stands at a JSON pointer."""
         start, end = suspect.span
         chars = len(at) + min(end - start, _SHOWN_CHARS)
@@ -94,7 +94,7 @@ class Notes:
         self._chars += chars
         return True
 
-    def extend(self, other: Notes) -> None:
+    def extend(self, other: ImportNotes) -> None:
         """Take over the warnings that other notes hold."""
         for notice in other.warnings():
             self.add(notice.code, notice.message, notice.entry_id)

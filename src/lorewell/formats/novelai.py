@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported
+from lorewell.engine.sillytavern.entry import ImportedEntry
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind, find_object
+from lorewell.formats.detect import FileKind, find_object
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, Members
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 _NEWEST_VERSION: Final = 6
 _USUAL_PRIORITY: Final = 400
@@ -27,12 +27,12 @@ _USUAL: Final = {
 }
 
 
-def read_book(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+def read_book(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
     """Return a lorebook that stands alone."""
-    return _lorebook(Kind.NAI_LOREBOOK, document, notes)
+    return _lorebook(FileKind.NAI_LOREBOOK, document, notes)
 
 
-def read_story(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+def read_story(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
     """Return the lorebook of a story or a scenario, which is named by its title.
 
     Raises:
@@ -45,13 +45,13 @@ def read_story(document: Mapping[str, Any], notes: Notes) -> Lorebook:
     message = "only the lorebook is taken; the story's text, memory and settings are not kept"
     notes.add("not_kept", message)
     book = find_object(document, *at)
-    return _lorebook(Kind.NAI_STORY, book, notes, at=at, title=title)
+    return _lorebook(FileKind.NAI_STORY, book, notes, at=at, title=title)
 
 
 def _lorebook(
-    kind: Kind,
+    kind: FileKind,
     book: Mapping[str, Any] | None,
-    notes: Notes,
+    notes: ImportNotes,
     *,
     at: tuple[str, ...] = (),
     title: object = None,
@@ -89,8 +89,8 @@ def _disabled_categories(book: Mapping[str, Any], steps: Steps) -> frozenset[str
 
 
 def _read(
-    raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: Kind, disabled: frozenset[str]
-) -> Imported:
+    raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: FileKind, disabled: frozenset[str]
+) -> ImportedEntry:
     """Return an entry; a missing `enabled` is true, and a category's switch counts too."""
     members = Members(raw, steps)
     keys = members.keys("keys")

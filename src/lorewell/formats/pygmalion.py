@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 
-def read(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
     """Return that there is no book, and the character's name."""
     return Lorebook(
-        format=Kind.PYGMALION,
-        source_format=Kind.PYGMALION,
+        format=FileKind.PYGMALION,
+        source_format=FileKind.PYGMALION,
         form="card",
         book=None,
         card_name=document.get("char_name") or document.get("name"),

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from ahocorasick_rs import AhoCorasick
 
 from lorewell.engine.matching.keys import split_regex
-from lorewell.engine.sillytavern import Imported, lowered_alike
-from lorewell.engine.sillytavern.dynamic import Texts
+from lorewell.engine.sillytavern.entry import ImportedEntry, lowered_alike
+from lorewell.engine.sillytavern.entry.dynamic import Texts
 from lorewell.engine.steps import Steps
 from lorewell.jsregex.cost import costly
 from lorewell.model.entry import MAX_CONTENT_CHARS, MAX_KEY_CHARS, MAX_KEYS
@@ -131,7 +131,7 @@ _HAN: Final = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 Span = tuple[int, int]
 
 
-class Suspect(NamedTuple):
+class SuspectSpan(NamedTuple):
     """A stretch of an entry's text.
 
     Attributes:
@@ -147,7 +147,7 @@ class Suspect(NamedTuple):
     text: str
 
 
-def find_suspects(imported: Imported, steps: Steps) -> Iterator[Suspect]:
+def find_suspects(imported: ImportedEntry, steps: Steps) -> Iterator[SuspectSpan]:
     """Yield what to look at in an entry: text by text, in the order of the kinds.
 
     Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind; of the
@@ -162,16 +162,16 @@ def find_suspects(imported: Imported, steps: Steps) -> Iterator[Suspect]:
     for sign in imported.signs:
         if sign.span is not None:
             what: Any = sign.requirement  # only what shows in a text has a span
-            yield Suspect(what, sign.pointer, sign.span, sign.text)
+            yield SuspectSpan(what, sign.pointer, sign.span, sign.text)
     for at, text in imported.texts:
         if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
             steps.spend("quarantine", 6 + min(len(text), MAX_CHARS) // _CHARS_A_STEP)
             for found, span in _in_text(text[:MAX_CHARS]):
-                yield Suspect(found, at.pointer(), span, text)
+                yield SuspectSpan(found, at.pointer(), span, text)
     yield from islice(_costly_keys(imported, steps), _MAX_SPANS)
 
 
-def _costly_keys(imported: Imported, steps: Steps) -> Iterator[Suspect]:
+def _costly_keys(imported: ImportedEntry, steps: Steps) -> Iterator[SuspectSpan]:
     entry = imported.entry
     keys = (*entry.get("keys", ())[:MAX_KEYS], *entry.get("secondary_keys", ())[:MAX_KEYS])
     for key in dict.fromkeys(keys):
@@ -184,12 +184,12 @@ def _costly_keys(imported: Imported, steps: Steps) -> Iterator[Suspect]:
         yield from islice(_texts_with(key, imported.texts, steps), 1)
 
 
-def _texts_with(key: str, texts: Texts, steps: Steps) -> Iterator[Suspect]:
+def _texts_with(key: str, texts: Texts, steps: Steps) -> Iterator[SuspectSpan]:
     for at, text in texts:
         steps.spend("regex", 1 + len(text) // _TEXTS_A_STEP)
         start = text.find(key)
         if start >= 0:
-            yield Suspect("expensive_regex", at.pointer(), (start, start + len(key)), text)
+            yield SuspectSpan("expensive_regex", at.pointer(), (start, start + len(key)), text)
 
 
 def _in_text(text: str) -> Iterator[tuple[Suspicion, Span]]:

@@ -19,34 +19,34 @@ from lorewell.formats import (
     risu,
     st_world,
 )
-from lorewell.formats.detect import Kind, detect
+from lorewell.formats.detect import FileKind, detect
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 # Takes an object, or a list where `detect` tells the kind of lists: what a kind is decides.
-Reader = Callable[[Any, Notes], Lorebook]
+Reader = Callable[[Any, ImportNotes], Lorebook]
 
-READERS: Final[Mapping[Kind, Reader]] = {
-    Kind.ST_WORLD: st_world.read,
-    Kind.CHARACTER_BOOK: character_book.read,
-    Kind.LOREBOOK_V3: character_book.read_lorebook_v3,
-    Kind.CARD_V1: cards.read_v1,
-    Kind.CARD_V2: cards.read_v2,
-    Kind.CARD_V3: cards.read_v3,
-    Kind.NAI_LOREBOOK: novelai.read_book,
-    Kind.NAI_STORY: novelai.read_story,
-    Kind.AGNAI_MEMORY: agnai.read_memory,
-    Kind.AGNAI_CHARACTER: agnai.read_character,
-    Kind.RISU: risu.read,
-    Kind.KOBOLD: kobold.read,
-    Kind.AIDUNGEON_WI: aidungeon.read,
-    Kind.JANITOR: janitor.read,
-    Kind.PYGMALION: pygmalion.read,
-    Kind.REPLICA: replica.read,
+READERS: Final[Mapping[FileKind, Reader]] = {
+    FileKind.ST_WORLD: st_world.read,
+    FileKind.CHARACTER_BOOK: character_book.read,
+    FileKind.LOREBOOK_V3: character_book.read_lorebook_v3,
+    FileKind.CARD_V1: cards.read_v1,
+    FileKind.CARD_V2: cards.read_v2,
+    FileKind.CARD_V3: cards.read_v3,
+    FileKind.NAI_LOREBOOK: novelai.read_book,
+    FileKind.NAI_STORY: novelai.read_story,
+    FileKind.AGNAI_MEMORY: agnai.read_memory,
+    FileKind.AGNAI_CHARACTER: agnai.read_character,
+    FileKind.RISU: risu.read,
+    FileKind.KOBOLD: kobold.read,
+    FileKind.AIDUNGEON_WI: aidungeon.read,
+    FileKind.JANITOR: janitor.read,
+    FileKind.PYGMALION: pygmalion.read,
+    FileKind.REPLICA: replica.read,
 }
 
 
-def read_lorebook(document: object, notes: Notes) -> Lorebook:
+def read_lorebook(document: object, notes: ImportNotes) -> Lorebook:
     """Return the lorebook in a document of any kind that we read.
 
     Raises:

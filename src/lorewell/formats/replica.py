@@ -27,15 +27,15 @@ from lorewell.engine.replica.triggers import (
     read_triggers,
 )
 from lorewell.engine.replica.values import as_flag, as_integer, as_labels, as_number
-from lorewell.engine.sillytavern import Imported, values as v
-from lorewell.engine.sillytavern.dynamic import UNCOUNTED
-from lorewell.engine.sillytavern.fields import member
-from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_OUTLET_CHARS, ROLES
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
+from lorewell.engine.sillytavern.entry.dynamic import UNCOUNTED
+from lorewell.engine.sillytavern.entry.fields import member
+from lorewell.engine.sillytavern.entry.table import MAX_DEPTH, MAX_OUTLET_CHARS, ROLES
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, Members, conflict_key
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.model.book import MAX_ENTRIES
 from lorewell.model.entry import MAX_KEYS
 from lorewell.model.text import canonical_json
@@ -79,7 +79,7 @@ _USUAL_WEIGHTS: Final = (None, 100)
 _DEPTH: Final = v.integer(0, MAX_DEPTH)
 
 
-def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
     """Return the world; its entries are a list, or a map by uid.
 
     In a map, entries without a trigger of their own have SillyTavern's numbers, which are
@@ -95,8 +95,8 @@ def read(document: Mapping[str, Any], notes: Notes) -> Lorebook:
         }
         document = {**document, "entries": internal}
     return Lorebook(
-        format=Kind.REPLICA,
-        source_format=Kind.REPLICA,
+        format=FileKind.REPLICA,
+        source_format=FileKind.REPLICA,
         form="world_info",
         book=document,
         read_entry=read_entry,
@@ -112,7 +112,7 @@ def _in_internal_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "uid" or uid} | uid
 
 
-def read_entry(raw: Mapping[str, Any], entry_id: str, steps: Steps | None = None) -> Imported:
+def read_entry(raw: Mapping[str, Any], entry_id: str, steps: Steps | None = None) -> ImportedEntry:
     """Return an entry of the internal form as one of ours, and what is to be said of it.
 
     Without `steps` the work is not bounded.
@@ -147,7 +147,7 @@ def read_entry(raw: Mapping[str, Any], entry_id: str, steps: Steps | None = None
         message = "The native policy knows no weights in a group."
         members.note("group_weight_ignored", message, "groupWeight")
     members.know(*KEPT, *_COPIES, *meant, "depth", "role")
-    return members.made(entry_id, Kind.REPLICA, fields)
+    return members.made(entry_id, FileKind.REPLICA, fields)
 
 
 def block_of(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _block(members: Members) -> dict[str, Any] | None:
 
 def _bounded(members: Members, name: str, reader: v.Reader, value: int) -> Any:  # noqa: ANN401
     """Return a number within the bounds of the core."""
-    notes = v.Notes()
+    notes = v.RepairNotes()
     bounded = reader(value, notes)
     for repair in notes.repairs:
         members.note(repair.code, repair.message, name)

@@ -13,10 +13,10 @@ from lorewell.engine.replica.values import as_uid
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats import replica
 from lorewell.formats.build import build_book
-from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.detect import FileKind, find_kind
 from lorewell.formats.export.replica import replica_entry
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.registry import read_lorebook
 from lorewell.model import BookCreate, Entry
 from lorewell.model.book import MAX_ENTRIES
@@ -24,7 +24,7 @@ from lorewell.model.parse import parse_model
 from lorewell.model.text import MAX_NESTING, canonical_json
 
 _FIRST: Final = "/entries/0"
-_LISTS: Final = frozenset({Kind.CHARACTER_BOOK, Kind.REPLICA})
+_LISTS: Final = frozenset({FileKind.CHARACTER_BOOK, FileKind.REPLICA})
 _KEPT: Final = frozenset({"id", "source"})
 
 
@@ -33,7 +33,7 @@ def show_entry(entry: Entry) -> dict[str, Any]:
     return {**replica_entry(entry), "uid": entry.id}
 
 
-def read_worldbook(document: object, notes: Notes, new_id: Callable[[], str]) -> Lorebook:
+def read_worldbook(document: object, notes: ImportNotes, new_id: Callable[[], str]) -> Lorebook:
     """Return the book in a document as that program tells its forms apart: by their shape.
 
     A map of entries is SillyTavern's form, unless they have triggers; a list is the internal form,
@@ -80,7 +80,7 @@ def take_book(document: Mapping[str, Any], new_id: Callable[[], str]) -> BookCre
     Raises:
         ValidationFailedError: an entry breaks a limit of the contract; the faults are pointers.
     """
-    notes = Notes()
+    notes = ImportNotes()
     lorebook = read_worldbook(document, notes, new_id)
     return build_book(lorebook, file_name="", depth=MAX_NESTING, notes=notes)
 
@@ -91,7 +91,7 @@ def take_entry(raw: Mapping[str, Any]) -> Entry:
     Raises:
         ValidationFailedError: it breaks a limit of the contract; the faults are pointers into it.
     """
-    notes = Notes()
+    notes = ImportNotes()
     lorebook = replica.read({"entries": [dict(raw)]}, notes)
     try:
         book = build_book(lorebook, file_name="", depth=MAX_NESTING, notes=notes)
@@ -115,7 +115,7 @@ def change_entry(entry: Entry, given: Mapping[str, Any]) -> Entry:
         for name, value in after
         if name not in _KEPT and _written(value) != _written(getattr(before, name))
     }
-    if entry.source.get("format") == Kind.REPLICA:
+    if entry.source.get("format") == FileKind.REPLICA:
         changed |= {"source": after.source, "replica": after.replica}
     fields = dict(
         iter(entry)

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from lorewell.engine.sillytavern import Imported, values as v
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, PERCENT, USUAL_ORDER, Members, comma_list
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 _FOLDER: Final = "folder"
 _FOLDER_KEY: Final = "\uf000folder:"
@@ -23,12 +23,12 @@ _CHILD: Final = "child"
 _MODES: Final = ("", "normal", "multiple", "constant", _CHILD, _FOLDER)
 
 
-def read(document: Mapping[str, Any] | list[Any], notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any] | list[Any], notes: ImportNotes) -> Lorebook:
     """Return the lorebook: an object with `data`, or the list itself."""
     book, name = (document, "data") if isinstance(document, Mapping) else ({"": document}, "")
     return Lorebook(
-        format=Kind.RISU,
-        source_format=Kind.RISU,
+        format=FileKind.RISU,
+        source_format=FileKind.RISU,
         form="card",
         book=book,
         entries_name=name,
@@ -49,7 +49,7 @@ def _contents(entries: object, steps: Steps) -> Mapping[str, str]:
 
 def _read(
     raw: Mapping[str, Any], entry_id: str, steps: Steps, *, contents: Mapping[str, str]
-) -> Imported:
+) -> ImportedEntry:
     members = Members(raw, steps)
     mode, key = raw.get("mode"), raw.get("key")
     is_folder = mode == _FOLDER or (isinstance(key, str) and key.startswith(_FOLDER_KEY))
@@ -77,10 +77,10 @@ def _read(
         }
     members.note_lost({"mode": _MODES})
     members.know("key")
-    return members.made(entry_id, Kind.RISU, fields)
+    return members.made(entry_id, FileKind.RISU, fields)
 
 
-def _one_key(value: object, notes: v.Notes) -> tuple[str, ...]:
+def _one_key(value: object, notes: v.RepairNotes) -> tuple[str, ...]:
     """Return the whole of a text as one key: a regular expression may hold commas."""
     return (value,) if isinstance(value, str) and value else comma_list(value, notes)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.lorebook import Lorebook
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 
-def read(document: Mapping[str, Any], _notes: Notes) -> Lorebook:
+def read(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
     """Return the world as a lorebook; the copy in `originalData` is kept, not read."""
     return Lorebook(
-        format=Kind.ST_WORLD, source_format=Kind.ST_WORLD, form="world_info", book=document
+        format=FileKind.ST_WORLD, source_format=FileKind.ST_WORLD, form="world_info", book=document
     )

@@ -12,7 +12,7 @@ from lorewell.engine.sillytavern.sources import Attached
 from lorewell.engine.sillytavern.world import compile_stored, compile_world, world_entries
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError, MalformedJsonError
-from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.detect import FileKind, find_kind
 from lorewell.formats.files import MAX_FILE_BYTES, parse_file, read_bytes
 from lorewell.formats.json_text import storable
 from lorewell.formats.loading import open_bytes
@@ -76,7 +76,7 @@ def _raw_entries(data: bytes, steps: Steps) -> Mapping[str, Mapping[str, Any]] |
         document = parse_file(data, steps)
     except MalformedJsonError:
         return None
-    if find_kind(document) is not Kind.ST_WORLD or is_native(document):
+    if find_kind(document) is not FileKind.ST_WORLD or is_native(document):
         return None
     entries = document["entries"]
     if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):

@@ -14,8 +14,8 @@ import yaml
 
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
-from lorewell.formats.json_text import Builder, Document
-from lorewell.formats.notes import Notes, cut
+from lorewell.formats.json_text import JsonBuilder, JsonDocument
+from lorewell.formats.notes import ImportNotes, cut
 from lorewell.model.parse import parse_integer
 from lorewell.model.text import MAX_NESTING
 
@@ -44,7 +44,7 @@ _CHARS_A_STEP = 100
 _PIECE_CHARS = 16_384
 
 
-def read_yaml(text: str, notes: Notes) -> Document:
+def read_yaml(text: str, notes: ImportNotes) -> JsonDocument:
     r"""Return the document in a YAML text, with the repairs that `read_json` makes of values.
 
     Plain scalars are null, true, false or a number where YAML's core schema says so; all else is
@@ -74,7 +74,7 @@ def read_yaml(text: str, notes: Notes) -> Document:
         raise ImportInvalidError(f"The text is no YAML: {error.problem}{where}.") from error
     except (ValueError, OverflowError) as error:  # escapes beyond Unicode, in PyYAML's own parser
         raise ImportInvalidError(f"The text is no YAML: {error}.") from error
-    return Document(reader.builder.mended(reader.root, notes), reader.nesting)
+    return JsonDocument(reader.builder.mended(reader.root, notes), reader.nesting)
 
 
 class _Stream:
@@ -122,7 +122,7 @@ class _Reader:
     """Takes the events of one document in; `root` is what they made."""
 
     def __init__(self, steps: Steps) -> None:
-        self.builder = Builder(steps)
+        self.builder = JsonBuilder(steps)
         self._steps = steps
         self.root: Any = None
         self.nesting = 0

@@ -24,7 +24,7 @@ _CALLS = ("tool_calls", "function_call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class SpokenMessage:
     """A real chat message: who said it, if that is told, and what."""
 
     role: str
@@ -73,10 +73,10 @@ def _kind_of(message: Mapping[str, object]) -> DraftKind:
     return "chat" if role in ("user", "assistant") else "template"
 
 
-def spoken(draft: Sequence[DraftMessage]) -> tuple[Spoken, ...]:
+def spoken(draft: Sequence[DraftMessage]) -> tuple[SpokenMessage, ...]:
     """Return the real chat messages, the input among them, oldest first."""
     return tuple(
-        Spoken(
+        SpokenMessage(
             role=role_of(item.message), name=_name_of(item.message), text=spoken_text(item.message)
         )
         for item in draft

@@ -28,7 +28,7 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.http import openapi
-from lorewell.http.calls import Shared, answer_json
+from lorewell.http.calls import AppState, answer_json
 from lorewell.http.direct import Direct
 from lorewell.http.guard import Guard
 from lorewell.http.held import held_of
@@ -58,7 +58,7 @@ from lorewell.http.routes import (
     tokens,
     worldbooks,
 )
-from lorewell.http.sockets import Places, refuse
+from lorewell.http.sockets import SocketSlots, refuse
 from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
@@ -98,8 +98,8 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         telemetry=telemetry(traces),
     )
     metrics = Metrics()
-    app.state.shared = Shared(services=services, settings=settings, metrics=metrics)
-    app.state.places = Places(settings.max_sockets, settings.max_tenant_sockets)
+    app.state.shared = AppState(services=services, settings=settings, metrics=metrics)
+    app.state.places = SocketSlots(settings.max_sockets, settings.max_tenant_sockets)
     for module in modules:
         app.include_router(module.router, tags=[module.TAG])
     if settings.replica_tenant:

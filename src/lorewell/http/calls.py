@@ -11,8 +11,8 @@ from urllib.parse import quote
 from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 
-from lorewell.app.access import Need, Rights, authorise
-from lorewell.app.imports import File
+from lorewell.app.access import AccessNeed, Rights, authorise
+from lorewell.app.imports import UploadedFile
 from lorewell.app.services import Services
 from lorewell.http.bodies import Watch, read_model
 from lorewell.http.held import TENANT
@@ -44,7 +44,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class AppState:
     """What all requests of an application share."""
 
     services: Services
@@ -62,7 +62,7 @@ class Call:
     """
 
     request: Request
-    shared: Shared
+    shared: AppState
     tenant_id: str
     rights: Rights
 
@@ -73,13 +73,13 @@ class Call:
 
     async def need(self, scope: Scope) -> None:
         """Refuse the request unless it may do this too."""
-        await _allowed(self.request, Need(scope=scope, tenant_id=self.tenant_id))
+        await _allowed(self.request, AccessNeed(scope=scope, tenant_id=self.tenant_id))
 
     async def body(self, model: type[Model]) -> Model:
         """Return the JSON body as a model."""
         return await read_model(self.request, self.shared.settings, model, self._parse)
 
-    async def files(self, field: str, most: int) -> Sequence[File]:
+    async def files(self, field: str, most: int) -> Sequence[UploadedFile]:
         """Return the files of a form."""
         settings = self.shared.settings
         return await read_files(self.request, settings, field, most, compute=self.compute)
@@ -97,12 +97,12 @@ class Call:
         return await self.services.computing.finish(self.tenant_id, work)
 
 
-def shared(request: Request) -> Shared:
+def shared(request: Request) -> AppState:
     """Return what the request's application shares."""
-    return cast("Shared", request.app.state.shared)
+    return cast("AppState", request.app.state.shared)
 
 
-async def _allowed(request: Request, need: Need) -> Call:
+async def _allowed(request: Request, need: AccessNeed) -> Call:
     # Before anything is looked up, and before any of the body is read.
     common = shared(request)
     rights = await authorise(common.services, request.headers.get("authorization"), need)
@@ -112,24 +112,24 @@ async def _allowed(request: Request, need: Need) -> Call:
 
 async def reading(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may read the tenant's books."""
-    return await _allowed(request, Need(scope="read", tenant_id=tenant_id))
+    return await _allowed(request, AccessNeed(scope="read", tenant_id=tenant_id))
 
 
 async def writing(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may change the tenant's books."""
-    return await _allowed(request, Need(scope="write", tenant_id=tenant_id))
+    return await _allowed(request, AccessNeed(scope="write", tenant_id=tenant_id))
 
 
 async def _administering(request: Request) -> Call:
-    return await _allowed(request, Need(scope="admin"))
+    return await _allowed(request, AccessNeed(scope="admin"))
 
 
 async def _managing(request: Request) -> Call:
-    return await _allowed(request, Need(scope="tenant_admin", instead="admin"))
+    return await _allowed(request, AccessNeed(scope="tenant_admin", instead="admin"))
 
 
 async def _measuring(request: Request) -> Call:
-    return await _allowed(request, Need(scope="metrics", instead="admin"))
+    return await _allowed(request, AccessNeed(scope="metrics", instead="admin"))
 
 
 Reading = Annotated[Call, Depends(reading)]

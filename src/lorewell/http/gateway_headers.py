@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers
 
-from lorewell.app.gateway.chat import Enriched
+from lorewell.app.gateway.chat import EnrichedChat
 from lorewell.app.gateway.options import Gateway, Header
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model.text import text_flaw
@@ -145,7 +145,7 @@ def _kind(given: Sequence[bytes]) -> bytes:
     return given[0] if parameters.strip() in _UTF_8 else kind.strip().encode()
 
 
-def told(enriched: Enriched | None) -> Mapping[str, str]:
+def told(enriched: EnrichedChat | None) -> Mapping[str, str]:
     """Return what is said of the lore that went in."""
     if enriched is None:
         return {ENTRIES: "0"}

@@ -49,10 +49,10 @@ class Intake:
         self._ahead.append(begin)
         self._schedule()
 
-    def place(self) -> Place:
+    def place(self) -> PipelineSlot:
         """Return a place among the requests that were sent ahead."""
         self._begun += 1
-        return Place(self._loop, self._end)
+        return PipelineSlot(self._loop, self._end)
 
     def _end(self) -> None:
         self._begun -= 1
@@ -103,7 +103,7 @@ class Intake:
         return False
 
 
-class Place:
+class PipelineSlot:
     """A request's place among those that were sent ahead, for as long as its answer takes.
 
     An answer that takes long, such as a stream, gives its place back before it ends.

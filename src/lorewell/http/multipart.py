@@ -11,7 +11,7 @@ from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from lorewell.app.imports import File
+from lorewell.app.imports import UploadedFile
 from lorewell.errors import (
     BatchTooLargeError,
     Fault,
@@ -33,7 +33,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 async def read_files(
     request: Request, settings: Settings, field: str, most: int, *, compute: Compute
-) -> list[File]:
+) -> list[UploadedFile]:
     """Return the files of a form that holds them in one field and nothing else, in order.
 
     Args:
@@ -60,7 +60,7 @@ async def read_files(
             await receive_body(request, settings, parser.write)
         except FormParserError as error:
             raise MalformedMultipartError(f"The body is no multipart form: {error}.") from error
-        files: list[File] = await compute(form.finish)
+        files: list[UploadedFile] = await compute(form.finish)
         return files
 
 
@@ -88,12 +88,12 @@ class _Form:
             "on_end": self._end,
         }
 
-    def finish(self) -> list[File]:
+    def finish(self) -> list[UploadedFile]:
         if not self._is_complete:
             raise MalformedMultipartError("The multipart form ends too early.")
         if not self._files:
             raise _fault(self._field, "must be given")
-        return [File(name=name, data=_read(content)) for name, content in self._files]
+        return [UploadedFile(name=name, data=_read(content)) for name, content in self._files]
 
     def _begin_part(self) -> None:
         self._disposition = b""

@@ -17,7 +17,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lorewell.errors import OverloadedError
-from lorewell.http.intake import IDLE, MAX_WAITING_BYTES, NEW, OVER, Place, intake_of
+from lorewell.http.intake import IDLE, MAX_WAITING_BYTES, NEW, OVER, PipelineSlot, intake_of
 from lorewell.http.problems import MEDIA_TYPE, problem_of
 from lorewell.http.transport import BoundedTransport
 from lorewell.http.websocket import CLOSE_TIMEOUT_S, MAX_MESSAGE_BYTES, BoundedSocket
@@ -71,7 +71,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._max_connections = max_connections
         self._intake = intake_of(self.server_state, self.loop)
         self._head_timer: asyncio.TimerHandle | None = None
-        self._place: Place | None = None
+        self._place: PipelineSlot | None = None
         self._waiting = bytearray()
         self._is_due = self._is_over = self._is_upgraded = False
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False

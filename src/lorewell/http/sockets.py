@@ -18,7 +18,7 @@ from typing import Any, cast
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
-from lorewell.app.access import Need, authorise
+from lorewell.app.access import AccessNeed, authorise
 from lorewell.app.live.subscription import Frame
 from lorewell.app.services import Services
 from lorewell.errors import (
@@ -28,7 +28,7 @@ from lorewell.errors import (
     TooManySocketsError,
     UnavailableError,
 )
-from lorewell.http.calls import Shared
+from lorewell.http.calls import AppState
 from lorewell.http.observe import COUNT, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, problem_of, status_of
 from lorewell.http.websocket import PACKED, pack
@@ -52,7 +52,7 @@ class SocketClosed(Exception):  # noqa: N818  an end, not an error
         self.code, self.reason = code, reason
 
 
-class Places:
+class SocketSlots:
     """Counts what is open of sockets and streams, up to a limit. Belongs to one event loop."""
 
     def __init__(self, most: int, most_of_tenant: int) -> None:
@@ -105,16 +105,16 @@ class Socket:
         self._websocket = websocket
         self._messages: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
         self._opened = asyncio.Event()
-        self._need: Need | None = None
+        self._need: AccessNeed | None = None
         self._listens = False
         self._held = ExitStack()
         self.query: Mapping[str, str] = websocket.query_params
         self.path: Mapping[str, Any] = websocket.path_params
 
     @property
-    def shared(self) -> Shared:
+    def shared(self) -> AppState:
         """What all requests of the application share."""
-        return cast("Shared", self._websocket.app.state.shared)
+        return cast("AppState", self._websocket.app.state.shared)
 
     @property
     def services(self) -> Services:
@@ -137,9 +137,9 @@ class Socket:
             UnauthenticatedError, ForbiddenError: it may not.
             TooManySocketsError: there is no place for it.
         """
-        self._need = Need(scope=scope, tenant_id=tenant_id)
+        self._need = AccessNeed(scope=scope, tenant_id=tenant_id)
         await self._authorise()
-        places = cast("Places", self._websocket.app.state.places)
+        places = cast("SocketSlots", self._websocket.app.state.places)
         self._held.enter_context(places.take(tenant_id))
         self._listens = listens
         await self._accept()

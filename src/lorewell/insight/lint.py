@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry, Diagnostic
 from lorewell.engine.matching.keys import RegexKey
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, Diagnostic
 from lorewell.jsregex import Look, RegexGuard
 
 _ANY_TEXT = " "

@@ -6,18 +6,18 @@ V8 runs in a process of its own. The first search that needs it starts that proc
 from __future__ import annotations
 
 from lorewell.jsregex.guard import MAX_SPENT_MS, MAX_TIMEOUTS, RegexGuard
-from lorewell.jsregex.looks import Look, Outcome, Parts, Pattern, Seen, Verdict
+from lorewell.jsregex.looks import Look, LookResult, Parts, Pattern, PatternOutcome, Verdict
 from lorewell.jsregex.pool import switch_engine
 
 __all__ = [
     "MAX_SPENT_MS",
     "MAX_TIMEOUTS",
     "Look",
-    "Outcome",
+    "LookResult",
     "Parts",
     "Pattern",
+    "PatternOutcome",
     "RegexGuard",
-    "Seen",
     "Verdict",
     "switch_engine",
 ]

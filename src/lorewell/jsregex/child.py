@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from lorewell.jsregex import frames
-from lorewell.jsregex.engine import Engine
+from lorewell.jsregex.engine import V8Engine
 from lorewell.jsregex.walk import Walk
 
 # V8's own limit is for its heap; this is for all else, where the platform heeds it. V8 reserves 500
@@ -51,7 +51,7 @@ def serve(jobs: int, answers: int) -> None:
         ImportError: V8 does not run on this platform.
         MemoryError: V8 does not go on. The process has to end.
     """
-    engine = Engine()
+    engine = V8Engine()
     frames.send(answers, 0, b"")
     while True:
         left_ms, job = frames.receive(jobs)

@@ -30,7 +30,7 @@ MEMORY_LIMIT_BYTES: Final = 256 * 2**20
 _STRAY_TRIES: Final = 5
 
 
-class Engine:
+class V8Engine:
     """One isolate. For one caller at a time.
 
     Attributes:

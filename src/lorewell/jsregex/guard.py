@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from lorewell.jsregex.job import Job
-from lorewell.jsregex.looks import Look, Pattern, Seen, Verdict, answer_alike
+from lorewell.jsregex.looks import Look, LookResult, Pattern, Verdict, answer_alike
 from lorewell.jsregex.pool import ENGINES
 from lorewell.jsregex.process import NoEngineError
 from lorewell.jsregex.spans import Ruler
@@ -54,7 +54,7 @@ class RegexGuard:
         """Return whether no further pattern will be tried."""
         return self.timeouts >= MAX_TIMEOUTS or self._spent_ms >= MAX_SPENT_MS
 
-    def search(self, text: str, looks: Sequence[Look]) -> list[Seen]:
+    def search(self, text: str, looks: Sequence[Look]) -> list[LookResult]:
         """Return what each look sees in its parts of the text, in the order of the looks.
 
         An empty text is not searched: there every outcome is `miss`. The same pattern and parts
@@ -76,7 +76,7 @@ class RegexGuard:
                 verdict = "unsupported"
         return [answer_alike(look, verdict) for look in looks]
 
-    def _search(self, job: Job) -> list[Seen]:
+    def _search(self, job: Job) -> list[LookResult]:
         self._ruler = Ruler(job.text, self._ruler)
         with ENGINES.borrow(self._watch) as engine:
             dumped = job.dump(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import Final, Literal, TypedDict
 
-from lorewell.jsregex.looks import Look, Outcome, Parts, Pattern, Seen
+from lorewell.jsregex.looks import Look, LookResult, Parts, Pattern, PatternOutcome
 from lorewell.jsregex.spans import Ruler
 
 # Limits of one search. What is over a limit is `timeout`, untried, and alike on every machine.
@@ -17,7 +17,7 @@ MAX_PATTERN_CHARS: Final = 10_000  # V8 compiles them in half a second, not to b
 MAX_PATTERNS_CHARS: Final = 20_000_000  # of all patterns: more than the largest book has
 MAX_TRIES: Final = 100_000  # patterns listed by all looks
 
-_MISS: Final = Outcome("miss")
+_MISS: Final = PatternOutcome("miss")
 _FLAGS: Final = frozenset("gimsuy")
 
 # A miss is 0, a hit its span in UTF-16 code units.
@@ -103,14 +103,14 @@ class Job:
         # A lone surrogate becomes `\ud800`, as JSON escapes it.
         return json.dumps(job, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
-    def read(self, answer: bytes) -> tuple[list[Seen], set[Pattern]]:
+    def read(self, answer: bytes) -> tuple[list[LookResult], set[Pattern]]:
         """Return what the looks saw, and all patterns of the job that have timed out."""
         results: _Results = json.loads(answer)
         patterns = list(self._numbers)
         seen = []
         for look, (primary, secondary) in zip(self._looks, results["seen"], strict=True):
             outcome = self._measured[look.parts].outcome
-            seen.append(Seen(tuple(map(outcome, primary)), tuple(map(outcome, secondary))))
+            seen.append(LookResult(tuple(map(outcome, primary)), tuple(map(outcome, secondary))))
         return seen, {patterns[number] for number in results["bad"]}
 
 
@@ -129,14 +129,16 @@ class _View:
         self._units = [*accumulate(lengths, initial=0)]
         self._points = [*accumulate((end - start for start, end in parts), initial=0)]
 
-    def outcome(self, told: _Told) -> Outcome:
+    def outcome(self, told: _Told) -> PatternOutcome:
         match told:
             case 0:
                 return _MISS
             case "invalid" | "timeout":
-                return Outcome(told)
+                return PatternOutcome(told)
             case start, end:
-                return Outcome("hit", (self._point(start, up=False), self._point(end, up=True)))
+                return PatternOutcome(
+                    "hit", (self._point(start, up=False), self._point(end, up=True))
+                )
 
     def _point(self, unit: int, *, up: bool) -> int:
         """Return a place in the joined parts; one inside a surrogate pair takes in all of it."""

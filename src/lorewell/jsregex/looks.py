@@ -23,7 +23,7 @@ class Pattern(NamedTuple):
     flags: str
 
 
-class Outcome(NamedTuple):
+class PatternOutcome(NamedTuple):
     """What became of one pattern in the parts of a text.
 
     Attributes:
@@ -62,7 +62,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LookResult:
     """The answer to a look.
 
     Attributes:
@@ -70,17 +70,17 @@ class Seen:
         secondary: one outcome for each pattern, or () when they were not looked at.
     """
 
-    primary: tuple[Outcome, ...]
-    secondary: tuple[Outcome, ...]
+    primary: tuple[PatternOutcome, ...]
+    secondary: tuple[PatternOutcome, ...]
 
 
-def answer_alike(look: Look, verdict: Verdict) -> Seen:
+def answer_alike(look: Look, verdict: Verdict) -> LookResult:
     """Return what is seen when every pattern has one and the same verdict, and that is no hit.
 
     An empty text is never searched, so there it is `miss`, whatever the verdict elsewhere.
 
     Source: docs/rules/native.md §8.11.
     """
-    outcome = Outcome("miss" if look.is_idle else verdict)
+    outcome = PatternOutcome("miss" if look.is_idle else verdict)
     secondary = look.secondary if look.fallback else ()
-    return Seen((outcome,) * len(look.primary), (outcome,) * len(secondary))
+    return LookResult((outcome,) * len(look.primary), (outcome,) * len(secondary))

@@ -13,7 +13,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lorewell.jsregex.engine import Engine
+    from lorewell.jsregex.engine import V8Engine
 
 # The program comes back by itself after 10 ms, unless one pattern holds it up.
 _GO_WALL_MS: Final = 25.0
@@ -30,7 +30,7 @@ class Walk:
         spent_ms: the CPU time inside regexes so far.
     """
 
-    def __init__(self, engine: Engine, left_ms: float) -> None:
+    def __init__(self, engine: V8Engine, left_ms: float) -> None:
         """Begin with nothing spent; after `left_ms` no further pattern is tried."""
         self.spent_ms = 0.0
         self._engine = engine

@@ -45,7 +45,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SelectionContext:
     """What there is to tell of a selection beside its answer: whose, what for, and when."""
 
     tenant_id: str

@@ -28,7 +28,7 @@ _MOST_FIGURES, _MOST_POSTINGS = 200_000, 200_000
 _WORDS_PER_STEP, _FIGURES_PER_STEP, _POSTINGS_PER_STEP = 3, 10, 20
 
 
-class Document(NamedTuple):
+class EntryTexts(NamedTuple):
     """The texts of one entry that are ranked, as stored."""
 
     title: str
@@ -53,7 +53,7 @@ class LexicalIndex:
     lengths: NDArray[int64]
 
 
-def build_index(documents: Iterable[Document]) -> LexicalIndex:
+def build_index(documents: Iterable[EntryTexts]) -> LexicalIndex:
     """Return the index of the documents, in their order."""
     import numpy as np  # noqa: PLC0415  see above
 

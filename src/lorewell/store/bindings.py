@@ -41,7 +41,7 @@ _PROMPTS = (
 )
 
 
-class Bindings(Statements):
+class BindingStatements(Statements):
     """What a transaction does with bindings."""
 
     def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:

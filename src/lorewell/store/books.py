@@ -17,7 +17,7 @@ from sqlalchemy import (
     update,
 )
 
-from lorewell.app.rows import Head
+from lorewell.app.rows import HeadRow
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
 from lorewell.store.tables import books
@@ -45,29 +45,29 @@ def fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-class Books(Statements):
+class BookStatements(Statements):
     """What a transaction does with books."""
 
-    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> Head | None:
+    def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow | None:
         """Return a book's head; with `lock` nobody else changes it before the end."""
         found = self._row(_FIND_AND_LOCK if lock else _FIND, tenant=tenant_id, book=book_id)
-        return None if found is None else Head(**found)
+        return None if found is None else HeadRow(**found)
 
-    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, Head]:
+    def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, HeadRow]:
         """Return the heads that exist, by book id."""
         if not book_ids:
             return {}
         found = self._rows(_FIND_SEVERAL, tenant=tenant_id, books=sorted(set(book_ids)))
-        return {row["book_id"]: Head(**row) for row in found}
+        return {row["book_id"]: HeadRow(**row) for row in found}
 
-    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, Head]:
+    def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, HeadRow]:
         """Return the books with these names that are not deleted; the one changed last of each."""
         if not names:
             return {}
-        named: dict[str, Head] = {}
+        named: dict[str, HeadRow] = {}
         statement = _FIND_NAMED.order_by(*_NEWEST_FIRST)
         for row in self._rows(statement, tenant=tenant_id, names=sorted(set(names))):
-            named.setdefault(row["name"], Head(**row))
+            named.setdefault(row["name"], HeadRow(**row))
         return named
 
     def hold_name(self, tenant_id: str, name: str) -> None:
@@ -81,7 +81,7 @@ class Books(Statements):
         after: tuple[datetime, str, str] | None,
         name_contains: str | None,
         include_deleted: bool,
-    ) -> Sequence[Head]:
+    ) -> Sequence[HeadRow]:
         """Return heads by `updated_at` descending, then book id, then tenant id ascending."""
         statement: Select[tuple[object, ...]] = _HEADS
         if tenant_id is not None:
@@ -92,13 +92,15 @@ class Books(Statements):
             statement = statement.where(self._holds(books.c.name_folded, fold_name(name_contains)))
         if not include_deleted:
             statement = statement.where(books.c.deleted_at.is_(None))
-        return [Head(**row) for row in self._rows(statement.order_by(*_NEWEST_FIRST).limit(limit))]
+        return [
+            HeadRow(**row) for row in self._rows(statement.order_by(*_NEWEST_FIRST).limit(limit))
+        ]
 
     def list_tenants(self) -> Sequence[str]:
         """Return all tenants that have a book, deleted ones included, in alphabetical order."""
         return [row["tenant_id"] for row in self._rows(_TENANTS)]
 
-    def insert_book(self, head: Head) -> None:
+    def insert_book(self, head: HeadRow) -> None:
         """Add a book."""
         self._change(
             _INSERT,

@@ -48,7 +48,7 @@ _DROP = delete(states).where(_OF_CONVERSATION, states.c.messages_hash.in_(_OLD))
 _DELETE = delete(conversations).where(_IS_CONVERSATION)
 
 
-class Conversations(Statements):
+class ConversationStatements(Statements):
     """What a transaction does with conversations."""
 
     def keep_state(

@@ -12,7 +12,7 @@ _FIND = select(files.c.book_id).where(
 )
 
 
-class Files(Statements):
+class FileStatements(Statements):
     """What a transaction does with files."""
 
     def find_file(self, tenant_id: str, sha256: str) -> str | None:

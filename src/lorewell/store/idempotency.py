@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from lorewell.app.rows import Remembered
+from lorewell.app.rows import StoredResult
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
 from lorewell.store.tables import idempotency_keys as keys
@@ -14,14 +14,14 @@ _FIND = select(keys.c.request_hash, keys.c.status, keys.c.response).where(_IS_KE
 _SETTLE = update(keys).where(_IS_KEY)
 
 
-class Idempotency(Statements):
+class IdempotencyStatements(Statements):
     """What a transaction does with keys of idempotent requests."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._unsettled: set[tuple[str, str]] = set()
 
-    def claim(self, tenant_id: str, key: str, request_hash: str) -> Remembered | None:
+    def claim(self, tenant_id: str, key: str, request_hash: str) -> StoredResult | None:
         """Take a key for this transaction, or return what it was taken for before.
 
         A twin waits in its own insert until this transaction has ended. If it failed, the insert
@@ -34,7 +34,7 @@ class Idempotency(Statements):
         found = self._row(_FIND, tenant=tenant_id, taken=key)
         if found is None or found["status"] is None:
             raise LorewellError("A key was claimed twice in one transaction.", key=key)
-        return Remembered(**found)
+        return StoredResult(**found)
 
     def settle(self, tenant_id: str, key: str, *, status: int, response: bytes) -> None:
         """Say what a key claimed in this transaction stands for."""

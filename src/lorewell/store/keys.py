@@ -20,7 +20,7 @@ _REVOKE = update(api_keys).where(
 )
 
 
-class Keys(Statements):
+class KeyStatements(Statements):
     """What a transaction does with API keys."""
 
     def insert_key(self, row: KeyRow) -> None:

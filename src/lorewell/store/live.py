@@ -48,7 +48,7 @@ _DROP_MANY = delete(live_events).where(
 )
 
 
-class LiveEvents(Statements):
+class LiveEventStatements(Statements):
     """What a transaction does with events of the live channel."""
 
     def add_live(self, events: Sequence[LiveEvent]) -> int:

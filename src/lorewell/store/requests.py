@@ -17,7 +17,7 @@ _FIND = select(kept_requests).where(
 _DROP = delete(kept_requests).where(kept_requests.c.expires_at <= bindparam("expired_by"))
 
 
-class Requests(Statements):
+class RequestStatements(Statements):
     """What a transaction does with kept requests."""
 
     def keep_request(self, kept: KeptRequest) -> None:

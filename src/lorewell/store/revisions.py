@@ -24,7 +24,7 @@ _HAS_CONTENT = select(contents.c.content_hash).where(
 _CONTENT = _HAS_CONTENT.with_only_columns(contents.c.body)
 
 
-class Revisions(Statements):
+class RevisionStatements(Statements):
     """What a transaction does with revisions."""
 
     def insert_revision(self, row: RevisionRow, content: bytes) -> None:

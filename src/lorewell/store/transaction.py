@@ -8,33 +8,33 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection, RootTransaction
 
 from lorewell.app.ports import Transaction
-from lorewell.store.bindings import Bindings
-from lorewell.store.books import Books
-from lorewell.store.conversations import Conversations
-from lorewell.store.files import Files
-from lorewell.store.idempotency import Idempotency
-from lorewell.store.keys import Keys
-from lorewell.store.live import LiveEvents
-from lorewell.store.requests import Requests
-from lorewell.store.revisions import Revisions
+from lorewell.store.bindings import BindingStatements
+from lorewell.store.books import BookStatements
+from lorewell.store.conversations import ConversationStatements
+from lorewell.store.files import FileStatements
+from lorewell.store.idempotency import IdempotencyStatements
+from lorewell.store.keys import KeyStatements
+from lorewell.store.live import LiveEventStatements
+from lorewell.store.requests import RequestStatements
+from lorewell.store.revisions import RevisionStatements
 from lorewell.store.statements import DATABASE_ERRORS, failing
-from lorewell.store.vectors import Vectors
+from lorewell.store.vectors import VectorStatements
 
 Result = TypeVar("Result")
 Unit = Callable[[Connection], Result]
 
 
 class SqlTransaction(
-    Books,
-    Revisions,
-    Files,
-    Idempotency,
-    Bindings,
-    Keys,
-    Requests,
-    Conversations,
-    Vectors,
-    LiveEvents,
+    BookStatements,
+    RevisionStatements,
+    FileStatements,
+    IdempotencyStatements,
+    BindingStatements,
+    KeyStatements,
+    RequestStatements,
+    ConversationStatements,
+    VectorStatements,
+    LiveEventStatements,
 ):
     """One transaction on a SQL database, but for what each database does in its own way."""
 

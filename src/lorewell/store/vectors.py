@@ -98,7 +98,7 @@ _LIST = (
 )
 
 
-class Vectors(Statements):
+class VectorStatements(Statements):
     """What a transaction does with vector indexes, but for searching them."""
 
     def find_index(

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorewell.app.rows import ChunkScores, IndexRow, NearChunk
 from lorewell.store.tables import Vector, chunks, embeddings
-from lorewell.store.vectors import Vectors
+from lorewell.store.vectors import VectorStatements
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -131,7 +131,7 @@ LIMIT :most
 """).bindparams(bindparam("query", type_=Vector))
 
 
-class PgVectors(Vectors):
+class PgVectors(VectorStatements):
     """How a transaction on PostgreSQL keeps and searches vectors."""
 
     def hold_texts(self, tenant_id: str) -> None:

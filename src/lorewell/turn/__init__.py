@@ -1,7 +1,7 @@
 """A turn's life cycle: which books apply is asked once, then the prompt is put together.
 
-Async, over ports: where the books are (`Lore`), where conversations are kept (`Conversations`), and
-how the model is asked (a callable). It knows neither database nor network.
+Async, over ports: where the books are (`LoreSource`), where conversations are kept
+(`Conversations`), and how the model is asked (a callable). It knows neither database nor network.
 """
 
 from lorewell.model.worldbook import WorldbookConfig
@@ -11,7 +11,7 @@ from lorewell.turn.conversations import FileConversations, MemoryConversations
 from lorewell.turn.errors import TurnError
 from lorewell.turn.files import FileLore
 from lorewell.turn.inputs import TurnInput
-from lorewell.turn.ports import ConversationKey, ConversationRecord, Conversations, Lore
+from lorewell.turn.ports import ConversationKey, ConversationRecord, Conversations, LoreSource
 from lorewell.turn.trace import TurnTrace
 from lorewell.turn.turn import PreparedTurn, Turn, TurnHost
 
@@ -21,7 +21,7 @@ __all__ = [
     "Conversations",
     "FileConversations",
     "FileLore",
-    "Lore",
+    "LoreSource",
     "MemoryConversations",
     "PreparedTurn",
     "Turn",

@@ -36,7 +36,7 @@ from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.conversations import check_conversation
 from lorewell.turn.errors import Stage, TurnError
 from lorewell.turn.inputs import TurnInput, activation_request
-from lorewell.turn.ports import ConversationRecord, Conversations, Lore
+from lorewell.turn.ports import ConversationRecord, Conversations, LoreSource
 
 Answer = TypeVar("Answer")
 
@@ -83,7 +83,7 @@ class TurnLore:
 class Asking:
     """Asks for the lore of one turn, and keeps what it got when a later step fails."""
 
-    lore: Lore
+    lore: LoreSource
     conversations: Conversations
     config: WorldbookConfig
     given: TurnInput

@@ -10,10 +10,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
 from lorewell.engine.native import select
-from lorewell.engine.replica import World, activate as activate_replica, compile_world
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
+from lorewell.engine.replica import ReplicaWorld, activate as activate_replica, compile_world
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.tokens import TokenCounter, counter as default_counter
@@ -73,7 +73,7 @@ class FileLore:
         self.policy: Policy = _policy(opened) if policy == "auto" else policy
         self._compiled: dict[str, CompiledBook] = {}
         self._worlds: dict[str, Attached] = {}
-        self._replicas: dict[str, World] = {}
+        self._replicas: dict[str, ReplicaWorld] = {}
         for given, book in zip(books, opened, strict=True):
             self._take(given, book)
         self._library = Library(self._worlds.values())

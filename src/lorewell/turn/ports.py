@@ -16,7 +16,7 @@ from lorewell.model import (
 )
 
 
-class Lore(Protocol):
+class LoreSource(Protocol):
     """Where the books of one tenant are asked.
 
     `AsyncLorewellClient` of `lorewell.client` is one, and so is `FileLore`.

@@ -25,7 +25,7 @@ from lorewell.turn.asking import Asking, TurnLore
 from lorewell.turn.conversations import MemoryConversations
 from lorewell.turn.errors import Stage, TurnError
 from lorewell.turn.inputs import TurnInput
-from lorewell.turn.ports import Conversations, Lore
+from lorewell.turn.ports import Conversations, LoreSource
 from lorewell.turn.trace import TurnTrace
 
 Reply = TypeVar("Reply")
@@ -75,7 +75,7 @@ class TurnHost:
     def __init__(
         self,
         config: WorldbookConfig | None,
-        lore: Lore | None = None,
+        lore: LoreSource | None = None,
         *,
         conversations: Conversations | None = None,
         on_trace: Callable[[TurnTrace], object] | None = None,

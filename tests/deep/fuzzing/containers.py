@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import pictures
 from deep.fuzzing.documents import CARD_DOCUMENTS, DOCUMENTS, as_bytes
 from deep.fuzzing.json_mutator import OnBytes, card_payload
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 
 JPEG: Final = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xd9"
 RISUM_MAGIC: Final = b"\x6f\x00"
@@ -290,7 +290,7 @@ def png_seeds() -> Iterator[bytes]:
         digits = base64.b64encode(card)
         yield pictures.png(pictures.raw_text(digits), pictures.raw_text(digits, "ccv3"))
         yield pictures.png(pictures.ztxt(digits, "ccv3"), after=[pictures.itxt(digits)])
-    book = DOCUMENTS[Kind.NAI_LOREBOOK][0]
+    book = DOCUMENTS[FileKind.NAI_LOREBOOK][0]
     yield pictures.png(pictures.text(book, "naidata"))
     yield pictures.png(pictures.itxt(_cards()[0], deflated=True)) + b"behind"
 

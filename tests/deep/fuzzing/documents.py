@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from lorewell.engine.sillytavern.table import TABLE
-from lorewell.formats.detect import CARDS, Kind
+from lorewell.engine.sillytavern.entry.table import TABLE
+from lorewell.formats.detect import CARDS, FileKind
 from lorewell.model import Entry
 from lorewell.model.sillytavern import SillyTavernBlock
 
@@ -161,14 +161,14 @@ _REPLICA_OLDER: Final = {
     "group": None,
 }
 
-DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
-    Kind.ST_WORLD: (
+DOCUMENTS: Final[Mapping[FileKind, tuple[Any, ...]]] = {
+    FileKind.ST_WORLD: (
         {"entries": {"7": _WORLD_ENTRY, "未": {"uid": 7, "key": "a, 雾"}}, "name": "霧", "k": 1},
     ),
-    Kind.CHARACTER_BOOK: (_BOOK, {"entries": [_WORLD_ENTRY]}),
-    Kind.LOREBOOK_V3: ({"spec": "lorebook_v3", "data": _BOOK},),
-    Kind.CARD_V1: (_CHARACTER, {**_CHARACTER, "character_book": _BOOK}),
-    Kind.CARD_V2: (
+    FileKind.CHARACTER_BOOK: (_BOOK, {"entries": [_WORLD_ENTRY]}),
+    FileKind.LOREBOOK_V3: ({"spec": "lorebook_v3", "data": _BOOK},),
+    FileKind.CARD_V1: (_CHARACTER, {**_CHARACTER, "character_book": _BOOK}),
+    FileKind.CARD_V2: (
         {
             "spec": "chara_card_v2",
             "spec_version": "2.0",
@@ -176,7 +176,7 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
             "data": {**_CHARACTER, "character_book": _BOOK},
         },
     ),
-    Kind.CARD_V3: (
+    FileKind.CARD_V3: (
         {
             "spec": "chara_card_v3",
             "spec_version": "3.0",
@@ -188,8 +188,8 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
         },
         {"spec": "chara_card_v3", "data": _CHARACTER},
     ),
-    Kind.NAI_LOREBOOK: (_NAI_BOOK,),
-    Kind.NAI_STORY: (
+    FileKind.NAI_LOREBOOK: (_NAI_BOOK,),
+    FileKind.NAI_STORY: (
         {
             "storyContainerVersion": 1,
             "metadata": {"title": "渡"},
@@ -197,14 +197,16 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
         },
         {"scenarioVersion": 3, "title": "παραμύθι", "lorebook": _NAI_BOOK},
     ),
-    Kind.AGNAI_MEMORY: (_AGNAI_BOOK,),
-    Kind.AGNAI_CHARACTER: ({"kind": "character", "name": "Мара", "characterBook": _AGNAI_BOOK},),
-    Kind.RISU: (
+    FileKind.AGNAI_MEMORY: (_AGNAI_BOOK,),
+    FileKind.AGNAI_CHARACTER: (
+        {"kind": "character", "name": "Мара", "characterBook": _AGNAI_BOOK},
+    ),
+    FileKind.RISU: (
         {"type": "risu", "ver": 1, "data": [_RISU_ENTRY, *_RISU_OTHERS]},
         [_RISU_ENTRY, {**_RISU_ENTRY, "useRegex": True, "key": "/a,鰻/i"}],
     ),
-    Kind.RISU_MODULE: ({"type": "risuModule", "module": {"name": "箱"}},),
-    Kind.KOBOLD: (
+    FileKind.RISU_MODULE: ({"type": "risuModule", "module": {"name": "箱"}},),
+    FileKind.KOBOLD: (
         {"gamestarted": True, "prompt": "夜", "actions": [], "worldinfo": [_KOBOLD_ENTRY]},
         {"savedsettings": {}, "worldinfo": [_KOBOLD_ENTRY]},
         {
@@ -213,11 +215,11 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
         },
         [{"key": "霧", "content": "fog"}],
     ),
-    Kind.AIDUNGEON_WI: (
+    FileKind.AIDUNGEON_WI: (
         [{"id": "1", "keys": "Oda|( |the )pilot#[t=5], 灯", "entry": "ผู้นำร่อง", "hidden": False}],
         [{"keys": "ferry", "value": "паром", "type": "place", "title": "渡口", "description": ""}],
     ),
-    Kind.JANITOR: (
+    FileKind.JANITOR: (
         [
             {
                 "id": 5,
@@ -243,11 +245,11 @@ DOCUMENTS: Final[Mapping[Kind, tuple[Any, ...]]] = {
             }
         ],
     ),
-    Kind.PYGMALION: (
+    FileKind.PYGMALION: (
         {"char_name": "Ода", "char_persona": "船員", "char_greeting": "สวัสดี"},
         {"name": "Oda", "context": "Oda's Persona: 船", "greeting": "hei"},
     ),
-    Kind.REPLICA: (
+    FileKind.REPLICA: (
         {"id": "u", "name": "世界", "entries": [_REPLICA_ENTRY, _REPLICA_OLDER], "version": 1},
         {
             "name": "мир",
@@ -292,7 +294,7 @@ NATIVE_DOCUMENTS: Final[tuple[Any, ...]] = (
     },
     {"name": "Harbour", "entries": [{"content": "灯"}, {"content": ""}]},
 )
-CARD_DOCUMENTS: Final = [each for kind in Kind if kind in CARDS for each in DOCUMENTS[kind]]
+CARD_DOCUMENTS: Final = [each for kind in FileKind if kind in CARDS for each in DOCUMENTS[kind]]
 
 
 def as_bytes(document: object) -> bytes:

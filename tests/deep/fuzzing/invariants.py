@@ -19,14 +19,14 @@ from lorewell.errors import (
 )
 from lorewell.formats import open_book
 from lorewell.formats.decode import decode
-from lorewell.formats.detect import CARDS, Kind
+from lorewell.formats.detect import CARDS, FileKind
 from lorewell.formats.export import EXPORTS, export_book, put_into_card
 from lorewell.formats.export.book import origin_of
 from lorewell.formats.export.entries import says_use_regex
 from lorewell.formats.export.replica import came_from_replica
 from lorewell.formats.inspection import MAX_PARTS, inspect_bytes
 from lorewell.formats.losses import json_type
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.model.book import content_hash
 from lorewell.model.imports import ExportFormat
 from lorewell.model.parse import parse_model
@@ -64,7 +64,7 @@ def check(data: bytes, *, name: str = NAME, with_exports: bool = True) -> str | 
     except LorewellError as error:
         _check_refusal(error, name)
         if error.faults:
-            document = decode(data, name=name, notes=Notes()).document.value
+            document = decode(data, name=name, notes=ImportNotes()).document.value
             for fault in error.faults:  # the member itself may be what is missing
                 _at(document, fault.pointer.rpartition("/")[0])
         found = None
@@ -74,7 +74,7 @@ def check(data: bytes, *, name: str = NAME, with_exports: bool = True) -> str | 
     if found is None:
         return None
     _check_book(found, data)
-    _check_places(found, decode(data, name=name, notes=Notes()).document.value)
+    _check_places(found, decode(data, name=name, notes=ImportNotes()).document.value)
     if with_exports:
         assert import_file(data, name=name) == found
         for each in EXPORTS:
@@ -222,6 +222,6 @@ def _check_putting_into(data: bytes) -> None:
 
 def expected(name: str) -> str | None:
     """Return the format that the seeds of a target have; None where they have several or none."""
-    several = {Kind.RISU_MODULE.value, "png", "risum", "text", "yaml"}
+    several = {FileKind.RISU_MODULE.value, "png", "risum", "text", "yaml"}
     words = {"webp": "card_webp", "charx": "charx", "jpeg": "charx"}
     return None if name in several else words.get(name, name)

@@ -12,7 +12,7 @@ import yaml
 
 from deep.fuzzing.documents import CARD_DOCUMENTS, DOCUMENTS, as_bytes
 from deep.fuzzing.json_mutator import OnBytes, card_payload, mutate_json
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 
 _SNIPPETS: Final = (
     *("//x\n", "/*", "*/", "/* 灯 */", ",", ",]", "},", '"', "\\", "\\u0000", "\\ud83c", "\\u"),
@@ -30,7 +30,7 @@ _YAML_SNIPPETS: Final = (
 
 def json_seeds() -> Iterator[bytes]:
     """Yield JSON in several encodings, JSON that has to be mended, and what is none."""
-    text = as_bytes(DOCUMENTS[Kind.ST_WORLD][0]).decode()
+    text = as_bytes(DOCUMENTS[FileKind.ST_WORLD][0]).decode()
     yield codecs.BOM_UTF8 + text.encode()
     yield codecs.BOM_UTF16_LE + text.encode("utf-16-le")
     yield codecs.BOM_UTF16_BE + text.encode("utf-16-be")

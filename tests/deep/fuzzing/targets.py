@@ -16,7 +16,7 @@ from deep.fuzzing.documents import DOCUMENTS, NATIVE_DOCUMENTS, as_bytes
 from deep.fuzzing.invariants import Check, check, check_opening
 from deep.fuzzing.json_mutator import Mutator, OnBytes, mutate_json
 from lorewell.formats.containers import charx, jpeg, png, webp
-from lorewell.formats.detect import Kind, find_kind
+from lorewell.formats.detect import FileKind, find_kind
 from lorewell.formats.native import FORMAT as NATIVE, is_native
 
 MAX_BYTES: Final = 4 * 1024  # of an input: larger ones are slow and show nothing else
@@ -70,7 +70,7 @@ def _keeping(fits: Callable[[object], bool]) -> Mutator:
     return mutate
 
 
-def _format_target(kind: Kind) -> Target:
+def _format_target(kind: FileKind) -> Target:
     return Target(
         seeds=lambda: map(as_bytes, DOCUMENTS[kind]),
         mutate=_keeping(lambda document: find_kind(document) == kind),
@@ -94,7 +94,7 @@ TARGETS: Final[Mapping[str, Target]] = {
         mutate=_keeping(is_native),
         check=check_opening,
     ),
-    **{kind.value: _format_target(kind) for kind in Kind},
+    **{kind.value: _format_target(kind) for kind in FileKind},
 }
 
 

@@ -31,7 +31,7 @@ class PlaceLimits:
     tenant_queue: int = 64
 
 
-class Places:
+class PlaceQueue:
     """Gives places to requests, in turn between tenants. Belongs to one event loop."""
 
     def __init__(self, limits: PlaceLimits) -> None:

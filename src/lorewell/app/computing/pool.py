@@ -12,8 +12,8 @@ from math import inf
 from time import monotonic
 from typing import Any, Final, NoReturn, TypeVar
 
-from lorewell.app.computing.places import PlaceLimits, Places, stopping
-from lorewell.app.computing.slices import Bound, Slices, Spent, Work, waited_too_long
+from lorewell.app.computing.places import PlaceLimits, PlaceQueue, stopping
+from lorewell.app.computing.slices import Slices, Spent, TimeLimit, Work, waited_too_long
 from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, Steps
 from lorewell.errors import OverloadedError, TooExpensiveError
 from lorewell.formats.notes import MAX_IMPORT_STEPS
@@ -25,7 +25,7 @@ _TICK_SECONDS: Final = 0.02
 _STEPS: Final = "LOREWELL_MAX_STEPS"
 _IMPORT_STEPS: Final = "LOREWELL_MAX_IMPORT_STEPS"
 _CHARS: Final = "LOREWELL_MAX_MADE_CHARS"
-_UNBOUND: Final = Bound(inf, "")
+_UNBOUND: Final = TimeLimit(inf, "")
 
 caller_leaves: ContextVar[Leaving | None] = ContextVar("caller_leaves", default=None)
 """Waits until the caller of this request has left, and raises then; None where nobody can tell."""
@@ -73,7 +73,7 @@ class _UnwantedError(Exception):
     """Nobody waits for the work any more."""
 
 
-class Turn:
+class ComputeTurn:
     """The computing of one request: pieces of work, one after the other, with one budget.
 
     Attributes:
@@ -85,8 +85,8 @@ class Turn:
         pool: Computing,
         tenant_id: str,
         *,
-        limit: Bound = _UNBOUND,
-        patience: Bound = _UNBOUND,
+        limit: TimeLimit = _UNBOUND,
+        patience: TimeLimit = _UNBOUND,
         give_back: Callable[[str], None] | None = None,
     ) -> None:
         self.tenant_id, self.limit, self.patience = tenant_id, limit, patience
@@ -114,7 +114,7 @@ class Turn:
 
         It has no time limit and goes on if this turn ends, whose place is taken until then.
         """
-        shared = Turn(self._pool, self.tenant_id)
+        shared = ComputeTurn(self._pool, self.tenant_id)
         context = copy_context()
         context.run(caller_leaves.set, None)
         self.hold()
@@ -194,11 +194,11 @@ class Computing:
         self.limits = limits
         self.slices = Slices(limits.threads)
         self.counts = ComputeCounts()
-        self._places = Places(limits.places)
-        self._limit = Bound(limits.turn_seconds, "LOREWELL_TURN_SECONDS")
-        self._long_limit = Bound(limits.import_seconds, "LOREWELL_IMPORT_SECONDS")
-        self._patience = Bound(limits.queue_seconds, "LOREWELL_QUEUE_SECONDS")
-        self._active: dict[Work, tuple[Turn, asyncio.Future[Any]]] = {}
+        self._places = PlaceQueue(limits.places)
+        self._limit = TimeLimit(limits.turn_seconds, "LOREWELL_TURN_SECONDS")
+        self._long_limit = TimeLimit(limits.import_seconds, "LOREWELL_IMPORT_SECONDS")
+        self._patience = TimeLimit(limits.queue_seconds, "LOREWELL_QUEUE_SECONDS")
+        self._active: dict[Work, tuple[ComputeTurn, asyncio.Future[Any]]] = {}
         self._tick: asyncio.TimerHandle | None = None
         self._has_ended = False
 
@@ -213,7 +213,9 @@ class Computing:
         return self._places.taken
 
     @asynccontextmanager
-    async def turn(self, tenant_id: str, *, limit: Bound | None = None) -> AsyncIterator[Turn]:
+    async def turn(
+        self, tenant_id: str, *, limit: TimeLimit | None = None
+    ) -> AsyncIterator[ComputeTurn]:
         """Give a request a place to compute at; `limit` is another one than that of a turn.
 
         Raises:
@@ -221,7 +223,7 @@ class Computing:
         """
         try:
             waited = await self._take_place(tenant_id)
-            turn = Turn(
+            turn = ComputeTurn(
                 self,
                 tenant_id,
                 limit=limit or self._limit,
@@ -237,7 +239,7 @@ class Computing:
             self.counts.refused += 1
             raise
 
-    def long_turn(self, tenant_id: str) -> AbstractAsyncContextManager[Turn]:
+    def long_turn(self, tenant_id: str) -> AbstractAsyncContextManager[ComputeTurn]:
         """Do as `turn`, for work on whole books or bodies, which may compute for longer."""
         return self.turn(tenant_id, limit=self._long_limit)
 
@@ -258,9 +260,9 @@ class Computing:
         Raises:
             OverloadedError: the service stops.
         """
-        return await self.do(Turn(self, tenant_id), function)
+        return await self.do(ComputeTurn(self, tenant_id), function)
 
-    async def do(self, turn: Turn, function: Callable[[], Result]) -> Result:
+    async def do(self, turn: ComputeTurn, function: Callable[[], Result]) -> Result:
         """Run the next piece of a turn's work."""
         if self._has_ended:
             raise stopping()
@@ -355,7 +357,9 @@ class Computing:
         if self.slices.end(work, reason):
             self._forget(self._active[work][0], work)
 
-    def _forget(self, turn: Turn, work: Work, tell: Callable[[], None] | None = None) -> None:
+    def _forget(
+        self, turn: ComputeTurn, work: Work, tell: Callable[[], None] | None = None
+    ) -> None:
         del self._active[work]
         turn.release()
         if tell is not None:

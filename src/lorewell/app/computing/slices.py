@@ -21,7 +21,7 @@ SLICE_SECONDS: Final = 0.02
 LEND_SECONDS: Final = 0.05
 
 
-class Bound(NamedTuple):
+class TimeLimit(NamedTuple):
     """A limit in seconds, and the setting that changes it."""
 
     seconds: float
@@ -54,8 +54,8 @@ class Work:
     tenant_id: str
     function: Callable[[], None]
     spent: Spent
-    limit: Bound
-    patience: Bound
+    limit: TimeLimit
+    patience: TimeLimit
     ends_with: Exception | None = None
     since: float = 0.0
     is_waiting: bool = False
@@ -86,7 +86,7 @@ def overloaded(message: str, setting: str, limit: float) -> OverloadedError:
     return OverloadedError(f"{message} The limit is {setting}.", setting=setting, limit=limit)
 
 
-def waited_too_long(patience: Bound) -> OverloadedError:
+def waited_too_long(patience: TimeLimit) -> OverloadedError:
     """Return the error for a request that waited as long as it may."""
     seconds, setting = patience
     message = f"The service is busy: the request waited {seconds:g} seconds for its turn."

@@ -14,7 +14,7 @@ _MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class BoundPrompt:
     """A prompt that has books: their policy, and the revisions that it uses now, in order."""
 
     prompt_id: str
@@ -22,16 +22,16 @@ class Bound:
     refs: tuple[BookRef, ...]
 
 
-class BoundPrompts:
+class BoundPromptCache:
     """What was found last; on a database that tells, nobody looks again until one writes."""
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._known: OrderedDict[Hashable, tuple[Hashable, Bound | None]] = OrderedDict()
+        self._known: OrderedDict[Hashable, tuple[Hashable, BoundPrompt | None]] = OrderedDict()
 
     async def find(
-        self, store: Store, name: Hashable, look: Callable[[Transaction], Bound | None]
-    ) -> Bound | None:
+        self, store: Store, name: Hashable, look: Callable[[Transaction], BoundPrompt | None]
+    ) -> BoundPrompt | None:
         """Return what `look` finds for a name, or found since the last write."""
         mark = store.mark()  # before looking: whatever is written meanwhile makes it stale
         known = self._known.get(name)

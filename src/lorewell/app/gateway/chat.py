@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar, assert_never
 
-from lorewell.app.access import Entered
-from lorewell.app.activation import activate_kept
+from lorewell.app.access import Caller
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
-from lorewell.app.gateway.bound import Bound
-from lorewell.app.gateway.options import Gateway, Sent
+from lorewell.app.gateway.bound import BoundPrompt
+from lorewell.app.gateway.options import Gateway, SentPrompt
 from lorewell.app.ledgers import ledger_path
+from lorewell.app.native.selection import select_context
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.activation import activate_replica
-from lorewell.app.selection import select_context
 from lorewell.app.services import Services
+from lorewell.app.sillytavern.activation import activate_kept
 from lorewell.engine.steps import Steps
 from lorewell.errors import ForbiddenError
 from lorewell.host import (
@@ -72,7 +72,7 @@ class ChatTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enriched:
+class EnrichedChat:
     """The messages of a turn with lore in them, and what there is to tell of it.
 
     Attributes:
@@ -110,8 +110,8 @@ class _Found:
 
 
 async def enrich(
-    services: Services, gateway: Gateway, entered: Entered, turn: ChatTurn
-) -> Enriched | None:
+    services: Services, gateway: Gateway, entered: Caller, turn: ChatTurn
+) -> EnrichedChat | None:
     """Return the messages of a turn with lore in their places; None if its prompt has no books.
 
     Under the policy `sillytavern` timed state is kept, as for any other turn of a conversation.
@@ -165,12 +165,12 @@ def _prepare(
     return draft, conversation_id, _digest([conversation_id, turn.messages])
 
 
-def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> Bound | None:
+def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> BoundPrompt | None:
     for prompt_id in prompt_ids:
         policy, rows = find_bound(tx, tenant_id, prompt_id)
         if rows:
             refs = tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows)
-            return Bound(prompt_id=prompt_id, policy=policy, refs=refs)
+            return BoundPrompt(prompt_id=prompt_id, policy=policy, refs=refs)
     return None
 
 
@@ -181,7 +181,7 @@ class _Run:
     services: Services
     gateway: Gateway
     tenant_id: str
-    bound: Bound
+    bound: BoundPrompt
     turn: ChatTurn
     draft: tuple[DraftMessage, ...]
     conversation_id: str
@@ -273,14 +273,14 @@ class _Run:
         async with self.services.computing.turn(self.tenant_id) as turn:
             made = await turn.run(lambda: put_together(turn.steps))
         if gateway.stable_prefix:
-            gateway.sent.keep(*name, Sent(messages=made.messages, chars=self.turn.chars))
+            gateway.sent.keep(*name, SentPrompt(messages=made.messages, chars=self.turn.chars))
         return made
 
-    def tell(self, found: _Found, made: AssembleResponse) -> Enriched:
+    def tell(self, found: _Found, made: AssembleResponse) -> EnrichedChat:
         """Return the messages, and what there is to tell of them."""
         indexes = {id(item.message): index for index, item in enumerate(self.draft)}
         placed = (each.id for each in made.placements if each.message_index is not None)
-        return Enriched(
+        return EnrichedChat(
             prompt_id=self.bound.prompt_id,
             policy=self.bound.policy,
             conversation_id=self.conversation_id,

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from lorewell.app.gateway.bound import BoundPrompts
+from lorewell.app.gateway.bound import BoundPromptCache
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.select import Strategy
 
@@ -60,7 +60,7 @@ class Upstream(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentPrompt:
     """The messages of a prompt as they went to the upstream, and how long they are."""
 
     messages: tuple[Mapping[str, object], ...]
@@ -75,7 +75,7 @@ class SentPrompts:
 
     def __init__(self) -> None:
         """Hold nothing yet."""
-        self._held: OrderedDict[tuple[str, str], Sent] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str], SentPrompt] = OrderedDict()
         self._chars = 0
 
     def find(self, tenant_id: str, conversation_id: str) -> tuple[Mapping[str, object], ...] | None:
@@ -83,7 +83,7 @@ class SentPrompts:
         found = self._held.get((tenant_id, conversation_id))
         return None if found is None else found.messages
 
-    def keep(self, tenant_id: str, conversation_id: str, sent: Sent) -> None:
+    def keep(self, tenant_id: str, conversation_id: str, sent: SentPrompt) -> None:
         """Hold a prompt in place of the one before; one that is very long is not held."""
         name = (tenant_id, conversation_id)
         before = self._held.pop(name, None)
@@ -154,4 +154,4 @@ class Gateway:
     pass_authorization: bool
     counter: TokenCounter
     sent: SentPrompts = field(default_factory=SentPrompts)
-    bound: BoundPrompts = field(default_factory=BoundPrompts)
+    bound: BoundPromptCache = field(default_factory=BoundPromptCache)

@@ -1,1 +1,1 @@
-"""The live channel: what is told of selections, and to whom."""
+"""The live channel: events of selections, and their subscribers."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from lorewell.engine.sillytavern.javascript import sort_descending
-from lorewell.engine.sillytavern.lore import Lore
-from lorewell.engine.sillytavern.world import World
+from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.model import (
     POSITIONS,
     Block,
@@ -27,7 +27,7 @@ from lorewell.model.live import (
     LivePosition,
     LiveSelection,
     LiveStats,
-    Told,
+    SelectionContext,
 )
 from lorewell.model.replica import ReplicaActive, ReplicaResponse
 
@@ -56,10 +56,10 @@ _ROLES: Final[Mapping[object, Role]] = {0: "system", 1: "user", 2: "assistant"}
 _DEFAULT_DEPTH: Final = 4
 
 
-class Named(NamedTuple):
+class NamedBook(NamedTuple):
     """A book that SillyTavern's rules looked at, and its id if it is stored."""
 
-    world: World
+    world: SillyTavernWorld
     book_id: str | None
 
 
@@ -79,7 +79,9 @@ class _Figures(NamedTuple):
     token_budget: int | None
 
 
-def of_selection(answer: SelectResponse, ledger: str | None, told: Told) -> LiveSelection:
+def of_selection(
+    answer: SelectResponse, ledger: str | None, told: SelectionContext
+) -> LiveSelection:
     """Return the event of a native selection."""
     decided = {each.id: each for each in answer.decisions if each.selected}
 
@@ -115,7 +117,10 @@ def _native_place(block: Block) -> _Place:
 
 
 def of_activation(
-    answer: SillyTavernResponse, books: Sequence[Named], ledger: str | None, told: Told
+    answer: SillyTavernResponse,
+    books: Sequence[NamedBook],
+    ledger: str | None,
+    told: SelectionContext,
 ) -> LiveSelection:
     """Return the event of a turn under the policy `sillytavern`.
 
@@ -136,7 +141,7 @@ def of_activation(
     return _event(told, "sillytavern", placed, figures)
 
 
-def _activated(entry: ActivatedEntry, books: Sequence[Named]) -> _Placed:
+def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:
     found = _find_lore(entry, books)
     lore, book_id = (None, None) if found is None else found
     comment = None if lore is None else lore.fields.get("comment")
@@ -154,14 +159,16 @@ def _activated(entry: ActivatedEntry, books: Sequence[Named]) -> _Placed:
     )
 
 
-def _find_lore(entry: ActivatedEntry, books: Sequence[Named]) -> tuple[Lore, str | None] | None:
+def _find_lore(
+    entry: ActivatedEntry, books: Sequence[NamedBook]
+) -> tuple[ScanEntry, str | None] | None:
     for world, book_id in books:
         for index in world.by_id.get(entry.id, ()):
             return world.entries[index], book_id
     return None
 
 
-def _sillytavern_place(entry: ActivatedEntry, lore: Lore | None) -> _Place:
+def _sillytavern_place(entry: ActivatedEntry, lore: ScanEntry | None) -> _Place:
     if entry.position is None or not entry.content:
         return _Place(NOWHERE)
     position = _SILLYTAVERN[entry.position]
@@ -184,7 +191,7 @@ def _in_prompt(place: _Place) -> tuple[int, float]:
 
 
 def of_replica(
-    answer: ReplicaResponse, stored: Mapping[str, str], ledger: str | None, told: Told
+    answer: ReplicaResponse, stored: Mapping[str, str], ledger: str | None, told: SelectionContext
 ) -> LiveSelection:
     """Return the event of a turn under the policy `replica`; its statistics are that policy's.
 
@@ -221,7 +228,7 @@ def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry
 
 
 def _event(
-    told: Told,
+    told: SelectionContext,
     policy: Policy,
     placed: Iterable[_Placed],
     figures: _Figures,

@@ -18,7 +18,14 @@ from lorewell.app.ports import Clock, Store, Transaction
 from lorewell.app.rows import LiveEvent, LiveMost
 from lorewell.app.times import stamp
 from lorewell.errors import StorageUnavailableError
-from lorewell.model.live import LiveMissed, LiveReady, LiveSelection, Occasion, Told, numbered
+from lorewell.model.live import (
+    LiveMissed,
+    LiveReady,
+    LiveSelection,
+    Occasion,
+    SelectionContext,
+    numbered,
+)
 
 MAX_WAITING = 2_000
 MAX_KEPT = 50_000
@@ -35,7 +42,7 @@ _SECONDS_BETWEEN_DROPS = 10.0
 _SECONDS_WITHOUT_HEARING = 2.0  # behind a pooler of transactions nothing is ever heard
 _SECONDS_BETWEEN_ATTEMPTS = 0.5
 
-Make = Callable[[Told], LiveSelection]
+Make = Callable[[SelectionContext], LiveSelection]
 
 
 @dataclass(slots=True)
@@ -207,7 +214,9 @@ class LiveHub:
         return work
 
     def _make(self, waiting: _Waiting) -> LiveEvent | None:
-        told = Told(tenant_id=waiting.tenant_id, occasion=waiting.occasion, at=stamp(waiting.at))
+        told = SelectionContext(
+            tenant_id=waiting.tenant_id, occasion=waiting.occasion, at=stamp(waiting.at)
+        )
         try:
             body = waiting.make(told).to_json()
         except Exception as error:  # noqa: BLE001  an event that can't be made stops no other

@@ -1,1 +1,1 @@
-"""Turns under the policy `replica`."""
+"""Turns under the policy `replica`, and its book routes."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from lorewell.app.computing.pool import Turn
+from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_replica
 from lorewell.app.loaded import check_size, find_rows, snapshot_of
@@ -46,7 +46,7 @@ MAX_KEPT_CHARS: Final = 1_000_000
 log: FilteringBoundLogger = structlog.get_logger("lorewell.replica")
 
 
-class Pin(NamedTuple):
+class PinnedRevision(NamedTuple):
     """A book of a turn, and its revision; None where it was not there."""
 
     key: str
@@ -61,7 +61,7 @@ class KeptReplica:
     kind: ClassVar[str] = "replica"
 
     request: ReplicaRequest
-    pins: tuple[Pin, ...]
+    pins: tuple[PinnedRevision, ...]
     vectors: TurnVectors
 
     @property
@@ -86,7 +86,7 @@ class KeptReplica:
         return cls(
             request=parse_model(ReplicaRequest, members["request"]),
             pins=tuple(
-                Pin(key, source, None if ref is None else parse_model(BookRef, ref))
+                PinnedRevision(key, source, None if ref is None else parse_model(BookRef, ref))
                 for key, source, ref in members["pins"]
             ),
             vectors=TurnVectors.from_members(members["vectors"]),
@@ -197,7 +197,7 @@ class _Turn:
     def of(
         cls,
         services: Services,
-        computing: Turn,
+        computing: ComputeTurn,
         request: ReplicaRequest,
         found: Sequence[ReplicaBook],
     ) -> Self:
@@ -224,9 +224,9 @@ class _Turn:
         )
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
+    def pins(self) -> tuple[PinnedRevision, ...]:
         """The books with their revisions."""
-        return tuple(Pin(book.key, book.source, book.pin) for book in self.named)
+        return tuple(PinnedRevision(book.key, book.source, book.pin) for book in self.named)
 
     def answer(self, scores: RagScores, steps: Steps) -> ReplicaResponse:
         """Return what is active."""
@@ -265,7 +265,7 @@ async def _find_and_activate(
         return load_books(tx, services.cache, find_books(tx, tenant_id, request, changes))
 
     def begin(
-        computing: Turn, found: tuple[ReplicaBook, ...]
+        computing: ComputeTurn, found: tuple[ReplicaBook, ...]
     ) -> tuple[_Turn, ReplicaResponse | None]:
         turn = _Turn.of(services, computing, request, found)
         return turn, None if turn.asked else turn.answer(RagScores(), computing.steps)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lorewell.app.replica.activation import activate_replica
 from lorewell.app.services import Services
-from lorewell.engine.replica import Draft, Message, assemble
+from lorewell.engine.replica import ReplicaDraft, ReplicaMessage, assemble
 from lorewell.errors import PolicyMismatchError
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_json, parse_model
@@ -40,7 +40,7 @@ class ReplicaChat:
     """
 
     request: ReplicaRequest
-    draft: Draft = field(repr=False)
+    draft: ReplicaDraft = field(repr=False)
     streams: bool
     is_named: bool
 
@@ -66,10 +66,10 @@ def read_frame(text: str, role: str) -> ReplicaChat:
     asked |= {"char": char, "prompt_id": prompt_id, "explain": "selected"}
     return ReplicaChat(
         request=ReplicaRequest.model_construct(**asked),
-        draft=Draft(
+        draft=ReplicaDraft(
             character="\n".join(_character_of(frame)),
             examples=_text_in(frame.current_role, _EXAMPLES),
-            history=tuple(map(Message, _roles_of(listed), frame.chat_history)),
+            history=tuple(map(ReplicaMessage, _roles_of(listed), frame.chat_history)),
             mes=frame.mes,
         ),
         streams=frame.stream is not False,

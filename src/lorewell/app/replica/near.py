@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from lorewell.app.indexing import embedding_version
 from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
 from lorewell.app.replica.worlds import ReplicaBook
 from lorewell.app.services import Services
-from lorewell.app.vectors import (
+from lorewell.app.vectors.indexing import embedding_version
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,

@@ -10,14 +10,14 @@ from typing import Final
 
 from lorewell.app.bindings import find_bound_under
 from lorewell.app.cache import BookCache, CacheKey
-from lorewell.app.computing.pool import Turn
+from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
 from lorewell.app.loaded import find_rows
+from lorewell.app.native.selection import changed
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
-from lorewell.app.selection import changed
 from lorewell.app.services import Services
-from lorewell.engine.replica import World, compile_world
+from lorewell.engine.replica import ReplicaWorld, compile_world
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.export.replica import replica_document
 from lorewell.model import BookRef, ChangedBook
@@ -45,7 +45,7 @@ class ReplicaBook:
     source: Source
     row: RevisionRow | None = None
     changes: tuple[int, ChangedBook] | None = None
-    world: World | None = None
+    world: ReplicaWorld | None = None
     content: bytes | None = None
 
     @property
@@ -166,7 +166,7 @@ def _load(tx: Transaction, cache: BookCache, book: ReplicaBook) -> ReplicaBook:
 
 
 async def compile_stored(
-    services: Services, turn: Turn, books: Sequence[ReplicaBook]
+    services: Services, turn: ComputeTurn, books: Sequence[ReplicaBook]
 ) -> tuple[ReplicaBook, ...]:
     """Return the books with those compiled that are as they are stored."""
     return tuple(
@@ -179,7 +179,9 @@ async def compile_stored(
     )
 
 
-async def _compiled(services: Services, turn: Turn, book: ReplicaBook, row: RevisionRow) -> World:
+async def _compiled(
+    services: Services, turn: ComputeTurn, book: ReplicaBook, row: RevisionRow
+) -> ReplicaWorld:
     if book.world is not None:
         return book.world
     key = _stored_key(book.key, row)
@@ -187,7 +189,7 @@ async def _compiled(services: Services, turn: Turn, book: ReplicaBook, row: Revi
 
 
 def compile_books(
-    cache: BookCache, turn: Turn, books: Sequence[ReplicaBook], request: ReplicaRequest
+    cache: BookCache, turn: ComputeTurn, books: Sequence[ReplicaBook], request: ReplicaRequest
 ) -> tuple[ReplicaBook, ...]:
     """Return the books compiled, without those that are not there; the stored ones are already.
 
@@ -201,8 +203,8 @@ def compile_books(
 
 
 def _world(
-    cache: BookCache, turn: Turn, book: ReplicaBook, request: ReplicaRequest
-) -> World | None:
+    cache: BookCache, turn: ComputeTurn, book: ReplicaBook, request: ReplicaRequest
+) -> ReplicaWorld | None:
     if book.world is not None:
         return book.world
     if book.row is not None:
@@ -212,7 +214,7 @@ def _world(
     # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
     document = request.books[book.key]
     written = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    key = CacheKey(World, (book.key, hashlib.sha256(written.encode()).digest()))
+    key = CacheKey(ReplicaWorld, (book.key, hashlib.sha256(written.encode()).digest()))
     world = cache.find(key)
     if world is None:
         # Not from the budget of the turn: what that costs depends on nothing that is cached.
@@ -221,11 +223,11 @@ def _world(
     return world
 
 
-def _stored_key(key: str, row: RevisionRow) -> CacheKey[World]:
-    return CacheKey(World, (key, row.book_id, row.revision, row.content_hash))
+def _stored_key(key: str, row: RevisionRow) -> CacheKey[ReplicaWorld]:
+    return CacheKey(ReplicaWorld, (key, row.book_id, row.revision, row.content_hash))
 
 
-def _compile(book: ReplicaBook) -> World:
+def _compile(book: ReplicaBook) -> ReplicaWorld:
     stored = load_model(book.content or b"")
     if book.changes is not None:
         number, item = book.changes

@@ -11,11 +11,11 @@ from lorewell.client.answers import (
     nothing,
 )
 from lorewell.client.calls import (
-    Ask,
-    Call,
+    ClientCall,
     KeyedOptions,
-    Kind,
     QueryValue,
+    Repeatability,
+    RouteArguments,
     Session,
     TenantOptions,
     bad_parameter,
@@ -46,9 +46,9 @@ BOOKS = "/v1/books"
 
 def create_book(
     session: Session, book: BookCreate, **options: Unpack[KeyedOptions]
-) -> Call[CreateResult]:
+) -> ClientCall[CreateResult]:
     """Store a new book; it becomes revision 1."""
-    ask = Ask(method="POST", path=BOOKS, kind=Kind.KEYED, body=book)
+    ask = RouteArguments(method="POST", path=BOOKS, kind=Repeatability.KEYED, body=book)
     return session.call(ask, model(CreateResult), options)
 
 
@@ -60,11 +60,11 @@ def list_books(
     name_contains: str | None = None,
     include_deleted: bool = False,
     **options: Unpack[TenantOptions],
-) -> Call[BookPage]:
+) -> ClientCall[BookPage]:
     """Return a page of books, last changed first; `next_cursor` asks for the next one."""
     asked = {"q": name_contains, "include_deleted": include_deleted or None}
     query = page_of(limit, cursor) | asked
-    ask = Ask(method="GET", path=BOOKS, kind=Kind.READ, query=query)
+    ask = RouteArguments(method="GET", path=BOOKS, kind=Repeatability.READ, query=query)
     return session.call(ask, model(BookPage), options)
 
 
@@ -74,10 +74,10 @@ def get_book(
     *,
     revision: int | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[StoredBook]:
+) -> ClientCall[StoredBook]:
     """Return a book with one of its revisions, the latest one if none is named."""
     query = {"revision": revision}
-    ask = Ask(method="GET", path=_book(book_id), kind=Kind.READ, query=query)
+    ask = RouteArguments(method="GET", path=_book(book_id), kind=Repeatability.READ, query=query)
     return session.call(ask, model(StoredBook), options)
 
 
@@ -88,10 +88,12 @@ def export_book(
     format: ExportFormat,  # noqa: A002  the route's word
     revision: int | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[dict[str, object]]:
+) -> ClientCall[dict[str, object]]:
     """Return a book as a document of another program's format, or of our own."""
     query: dict[str, QueryValue] = {"format": format, "revision": revision}
-    ask = Ask(method="GET", path=f"{_book(book_id)}/export", kind=Kind.READ, query=query)
+    ask = RouteArguments(
+        method="GET", path=f"{_book(book_id)}/export", kind=Repeatability.READ, query=query
+    )
     return session.call(ask, document, options)
 
 
@@ -102,18 +104,20 @@ def delete_book(
     expected_revision: int | None = None,
     force: bool = False,
     **options: Unpack[TenantOptions],
-) -> Call[None]:
+) -> ClientCall[None]:
     """Delete a book, also one that a prompt uses if `force` is given; it can be brought back."""
     query: dict[str, QueryValue] = {"expected_revision": expected_revision, "force": force or None}
-    ask = Ask(method="DELETE", path=_book(book_id), kind=Kind.WRITE, query=query)
+    ask = RouteArguments(
+        method="DELETE", path=_book(book_id), kind=Repeatability.WRITE, query=query
+    )
     return session.call(ask, nothing, options)
 
 
 def restore_book(
     session: Session, book_id: str, **options: Unpack[TenantOptions]
-) -> Call[BookHead]:
+) -> ClientCall[BookHead]:
     """Bring a deleted book back; one that is not deleted stays as it is."""
-    ask = Ask(method="POST", path=f"{_book(book_id)}/restore", kind=Kind.WRITE)
+    ask = RouteArguments(method="POST", path=f"{_book(book_id)}/restore", kind=Repeatability.WRITE)
     return session.call(ask, model(BookHead), options)
 
 
@@ -124,10 +128,10 @@ def list_revisions(
     limit: int | None = None,
     cursor: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[RevisionPage]:
+) -> ClientCall[RevisionPage]:
     """Return a page of a book's revisions without their entries, newest first."""
     path, query = f"{_book(book_id)}/revisions", page_of(limit, cursor)
-    ask = Ask(method="GET", path=path, kind=Kind.READ, query=query)
+    ask = RouteArguments(method="GET", path=path, kind=Repeatability.READ, query=query)
     return session.call(ask, model(RevisionPage), options)
 
 
@@ -138,7 +142,7 @@ def publish_revision(
     *,
     expected_revision: int,
     **options: Unpack[KeyedOptions],
-) -> Call[Published]:
+) -> ClientCall[Published]:
     """Store the next revision of a book, which is the whole book, if its head is the expected."""
     asked = parse_model(
         PublishRequest,
@@ -148,16 +152,18 @@ def publish_revision(
         },
     )
     path = f"{_book(book_id)}/revisions"
-    ask = Ask(method="POST", path=path, kind=Kind.KEYED, body=asked)
+    ask = RouteArguments(method="POST", path=path, kind=Repeatability.KEYED, body=asked)
     return session.call(ask, model(Published), options)
 
 
 def compare_revisions(
     session: Session, book_id: str, first: int, second: int, **options: Unpack[TenantOptions]
-) -> Call[BookDiff]:
+) -> ClientCall[BookDiff]:
     """Return what has to change in the first revision to get the second."""
     query = {"from": first, "to": second}
-    ask = Ask(method="GET", path=f"{_book(book_id)}/diff", kind=Kind.READ, query=query)
+    ask = RouteArguments(
+        method="GET", path=f"{_book(book_id)}/diff", kind=Repeatability.READ, query=query
+    )
     return session.call(ask, model(BookDiff), options)
 
 
@@ -168,35 +174,35 @@ def restore_revision(
     *,
     expected_revision: int,
     **options: Unpack[KeyedOptions],
-) -> Call[Published]:
+) -> ClientCall[Published]:
     """Store an old revision once more, as the next one, if the book's head is the expected."""
     asked = parse_model(RestoreRequest, {"expected_revision": expected_revision})
     path = f"{_book(book_id)}/revisions/{revision}/restore"
-    ask = Ask(method="POST", path=path, kind=Kind.KEYED, body=asked)
+    ask = RouteArguments(method="POST", path=path, kind=Repeatability.KEYED, body=asked)
     return session.call(ask, model(Published), options)
 
 
 def import_books(
     session: Session, books: Sequence[BookCreate], **options: Unpack[KeyedOptions]
-) -> Call[CreateResult]:
+) -> ClientCall[CreateResult]:
     """Store 1 to 10 new books, all or none; results are in their order."""
     batch = parse_model(ImportBatch, {"books": tuple(books)})
-    ask = Ask(method="POST", path="/v1/imports", kind=Kind.KEYED, body=batch)
+    ask = RouteArguments(method="POST", path="/v1/imports", kind=Repeatability.KEYED, body=batch)
     return session.call(ask, model(CreateResult), options)
 
 
 def preview_import(
     session: Session, name: str, data: bytes, **options: Unpack[TenantOptions]
-) -> Call[ImportPreview]:
+) -> ClientCall[ImportPreview]:
     """Return what a file of another program would become; nothing is stored."""
     path, part = "/v1/imports/preview", ("file", (_file_name(name), data))
-    ask = Ask(method="POST", path=path, kind=Kind.READ, files=(part,))
+    ask = RouteArguments(method="POST", path=path, kind=Repeatability.READ, files=(part,))
     return session.call(ask, model(ImportPreview), options)
 
 
 def import_files(
     session: Session, files: Sequence[tuple[str, bytes]], **options: Unpack[KeyedOptions]
-) -> Call[CreateResult]:
+) -> ClientCall[CreateResult]:
     """Store the books of 1 to 10 files, given by name and bytes, all or none.
 
     A file that was stored before gives its first book again.
@@ -204,7 +210,9 @@ def import_files(
     parts = tuple(("files", (_file_name(name), data)) for name, data in files)
     if not parts:
         raise bad_parameter("files", "must hold at least 1")
-    ask = Ask(method="POST", path="/v1/imports/files", kind=Kind.KEYED, files=parts)
+    ask = RouteArguments(
+        method="POST", path="/v1/imports/files", kind=Repeatability.KEYED, files=parts
+    )
     return session.call(ask, model(CreateResult), options)
 
 
@@ -216,7 +224,7 @@ def build_index(
     force: bool = False,
     background: bool = False,
     **options: Unpack[TenantOptions],
-) -> Call[IndexBuilt]:
+) -> ClientCall[IndexBuilt]:
     """Build the vector index of a revision, unless it is ready already and `force` is not given.
 
     With `background` the answer comes at once; `get_index` tells how far it is.
@@ -224,7 +232,9 @@ def build_index(
     asked = parse_model(IndexRequest, {"revision": revision, "force": force})
     query = {"background": background or None}
     path = f"{_book(book_id)}/index"
-    ask = Ask(method="POST", path=path, kind=Kind.WRITE, query=query, body=asked)
+    ask = RouteArguments(
+        method="POST", path=path, kind=Repeatability.WRITE, query=query, body=asked
+    )
     return session.call(ask, model(IndexBuilt), options)
 
 
@@ -234,10 +244,12 @@ def get_index(
     *,
     revision: int | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[IndexState]:
+) -> ClientCall[IndexState]:
     """Return how far the index of a revision is, of the latest one if none is named."""
     query = {"revision": revision}
-    ask = Ask(method="GET", path=f"{_book(book_id)}/index", kind=Kind.READ, query=query)
+    ask = RouteArguments(
+        method="GET", path=f"{_book(book_id)}/index", kind=Repeatability.READ, query=query
+    )
     return session.call(ask, model(IndexState), options)
 
 
@@ -248,13 +260,13 @@ def list_indexes(
     cursor: str | None = None,
     stale: bool = False,
     **options: Unpack[TenantOptions],
-) -> Call[IndexPage]:
+) -> ClientCall[IndexPage]:
     """Return a page of the indexes of the revisions in use; with `stale` of those no search uses.
 
     In use are each book's latest revision, and those that a binding names.
     """
     query = page_of(limit, cursor) | {"stale": stale or None}
-    ask = Ask(method="GET", path="/v1/indexes", kind=Kind.READ, query=query)
+    ask = RouteArguments(method="GET", path="/v1/indexes", kind=Repeatability.READ, query=query)
     return session.call(ask, model(IndexPage), options)
 
 

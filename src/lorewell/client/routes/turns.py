@@ -15,9 +15,9 @@ from lorewell.client.answers import (
     selection,
 )
 from lorewell.client.calls import (
-    Ask,
-    Call,
-    Kind,
+    ClientCall,
+    Repeatability,
+    RouteArguments,
     Session,
     TenantOptions,
     page_of,
@@ -63,10 +63,12 @@ def select_for_turn(
     *,
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[SelectResponse]:
+) -> ClientCall[SelectResponse]:
     """Return what of the requested books belongs into this turn, and why."""
     path, query = "/v1/context/select", {"prompt_id": prompt_id}
-    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    ask = RouteArguments(
+        method="POST", path=path, kind=Repeatability.READ, query=query, body=request
+    )
     return session.call(ask, selection, options)
 
 
@@ -76,19 +78,23 @@ def preview_for_turn(
     *,
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[SelectResponse]:
+) -> ClientCall[SelectResponse]:
     """Select from books that are changed or not stored at all; nothing is stored."""
     path, query = "/v1/context/preview", {"prompt_id": prompt_id}
-    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    ask = RouteArguments(
+        method="POST", path=path, kind=Repeatability.READ, query=query, body=request
+    )
     return session.call(ask, selection, options)
 
 
 def get_selection(
     session: Session, selection_id: str, **options: Unpack[TenantOptions]
-) -> Call[SelectResponse]:
+) -> ClientCall[SelectResponse]:
     """Return a selection of a while ago, by its fingerprint, with its whole ledger."""
     path = f"/v1/selections/{segment(selection_id)}"
-    return session.call(Ask(method="GET", path=path, kind=Kind.READ), selection, options)
+    return session.call(
+        RouteArguments(method="GET", path=path, kind=Repeatability.READ), selection, options
+    )
 
 
 def activate_for_turn(
@@ -97,37 +103,45 @@ def activate_for_turn(
     *,
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[SillyTavernResponse]:
+) -> ClientCall[SillyTavernResponse]:
     """Return what SillyTavern does with these books in this turn, and why.
 
     With a `conversation_id` timed state is kept; asked twice, it is the same.
     """
     path, query = f"{SILLYTAVERN}/activate", {"prompt_id": prompt_id}
-    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    ask = RouteArguments(
+        method="POST", path=path, kind=Repeatability.READ, query=query, body=request
+    )
     return session.call(ask, activation, options)
 
 
 def get_activation(
     session: Session, activation_id: str, **options: Unpack[TenantOptions]
-) -> Call[SillyTavernResponse]:
+) -> ClientCall[SillyTavernResponse]:
     """Return a turn that the gateway made a while ago, with its whole ledger."""
     path = f"{SILLYTAVERN}/activations/{segment(activation_id)}"
-    return session.call(Ask(method="GET", path=path, kind=Kind.READ), activation, options)
+    return session.call(
+        RouteArguments(method="GET", path=path, kind=Repeatability.READ), activation, options
+    )
 
 
 def preview_activation(
     session: Session, request: ActivatePreview, **options: Unpack[TenantOptions]
-) -> Call[SillyTavernResponse]:
+) -> ClientCall[SillyTavernResponse]:
     """Activate from books that are changed or not stored at all; nothing is kept."""
-    ask = Ask(method="POST", path=f"{SILLYTAVERN}/preview", kind=Kind.READ, body=request)
+    ask = RouteArguments(
+        method="POST", path=f"{SILLYTAVERN}/preview", kind=Repeatability.READ, body=request
+    )
     return session.call(ask, activation, options)
 
 
 def replay_chat(
     session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
-) -> Call[ReplayResponse]:
+) -> ClientCall[ReplayResponse]:
     """Run a whole chat turn after turn: active entries, timed state and budget of each."""
-    ask = Ask(method="POST", path=f"{SILLYTAVERN}/replay", kind=Kind.READ, body=request)
+    ask = RouteArguments(
+        method="POST", path=f"{SILLYTAVERN}/replay", kind=Repeatability.READ, body=request
+    )
     return session.call(ask, replayed, options)
 
 
@@ -137,34 +151,42 @@ def activate_replica(
     *,
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[ReplicaResponse]:
+) -> ClientCall[ReplicaResponse]:
     """Return which entries are active in this turn by the rules of SillyTavern_replica, and why."""
     path, query = f"{REPLICA}/activate", {"prompt_id": prompt_id}
-    ask = Ask(method="POST", path=path, kind=Kind.READ, query=query, body=request)
+    ask = RouteArguments(
+        method="POST", path=path, kind=Repeatability.READ, query=query, body=request
+    )
     return session.call(ask, replica, options)
 
 
 def get_replica_activation(
     session: Session, activation_id: str, **options: Unpack[TenantOptions]
-) -> Call[ReplicaResponse]:
+) -> ClientCall[ReplicaResponse]:
     """Return a turn of a while ago, by its `activation_id`, with its whole ledger."""
     path = f"{REPLICA}/activations/{segment(activation_id)}"
-    return session.call(Ask(method="GET", path=path, kind=Kind.READ), replica, options)
+    return session.call(
+        RouteArguments(method="GET", path=path, kind=Repeatability.READ), replica, options
+    )
 
 
 def preview_replica(
     session: Session, request: ReplicaPreview, **options: Unpack[TenantOptions]
-) -> Call[ReplicaResponse]:
+) -> ClientCall[ReplicaResponse]:
     """Activate from books of which some entries are other than stored; nothing is kept."""
-    ask = Ask(method="POST", path=f"{REPLICA}/preview", kind=Kind.READ, body=request)
+    ask = RouteArguments(
+        method="POST", path=f"{REPLICA}/preview", kind=Repeatability.READ, body=request
+    )
     return session.call(ask, replica, options)
 
 
 def assemble_prompt(
     session: Session, request: AssembleRequest, **options: Unpack[TenantOptions]
-) -> Call[AssembleResponse]:
+) -> ClientCall[AssembleResponse]:
     """Return the messages of a prompt with lore in its places; nothing is stored."""
-    ask = Ask(method="POST", path="/v1/host/assemble", kind=Kind.READ, body=request)
+    ask = RouteArguments(
+        method="POST", path="/v1/host/assemble", kind=Repeatability.READ, body=request
+    )
     return session.call(ask, prompt, options)
 
 
@@ -174,26 +196,34 @@ def list_conversations(
     limit: int | None = None,
     cursor: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[ConversationPage]:
+) -> ClientCall[ConversationPage]:
     """Return a page of conversations, last used first."""
-    ask = Ask(method="GET", path=CONVERSATIONS, kind=Kind.READ, query=page_of(limit, cursor))
+    ask = RouteArguments(
+        method="GET", path=CONVERSATIONS, kind=Repeatability.READ, query=page_of(limit, cursor)
+    )
     return session.call(ask, model(ConversationPage), options)
 
 
 def get_conversation(
     session: Session, conversation_id: str, **options: Unpack[TenantOptions]
-) -> Call[Conversation]:
+) -> ClientCall[Conversation]:
     """Return a conversation with all states that are kept of it, newest first."""
     path = f"{CONVERSATIONS}/{segment(conversation_id)}"
-    return session.call(Ask(method="GET", path=path, kind=Kind.READ), model(Conversation), options)
+    return session.call(
+        RouteArguments(method="GET", path=path, kind=Repeatability.READ),
+        model(Conversation),
+        options,
+    )
 
 
 def delete_conversation(
     session: Session, conversation_id: str, **options: Unpack[TenantOptions]
-) -> Call[None]:
+) -> ClientCall[None]:
     """Forget a conversation and all that is kept of it."""
     path = f"{CONVERSATIONS}/{segment(conversation_id)}"
-    return session.call(Ask(method="DELETE", path=path, kind=Kind.WRITE), nothing, options)
+    return session.call(
+        RouteArguments(method="DELETE", path=path, kind=Repeatability.WRITE), nothing, options
+    )
 
 
 def count_tokens(
@@ -202,50 +232,58 @@ def count_tokens(
     *,
     tokenizer: str | None = None,
     **options: Unpack[TenantOptions],
-) -> Call[TokenCounts]:
+) -> ClientCall[TokenCounts]:
     """Return the tokens of each of 1 to 1,000 texts, with the service's tokenizer or another."""
     asked = parse_model(TokenCountRequest, {"texts": tuple(texts), "tokenizer": tokenizer})
-    ask = Ask(method="POST", path="/v1/tokens/count", kind=Kind.READ, body=asked)
+    ask = RouteArguments(
+        method="POST", path="/v1/tokens/count", kind=Repeatability.READ, body=asked
+    )
     return session.call(ask, model(TokenCounts), options)
 
 
 def try_condition(
     session: Session, trial: ConditionTrial, **options: Unpack[TenantOptions]
-) -> Call[ConditionTried]:
+) -> ClientCall[ConditionTried]:
     """Return whether a condition holds for some values, part by part, or what is wrong with it."""
-    ask = Ask(method="POST", path="/v1/conditions/try", kind=Kind.READ, body=trial)
+    ask = RouteArguments(
+        method="POST", path="/v1/conditions/try", kind=Repeatability.READ, body=trial
+    )
     return session.call(ask, model(ConditionTried), options)
 
 
 def search_books(
     session: Session, request: SearchRequest, **options: Unpack[TenantOptions]
-) -> Call[SearchResponse]:
+) -> ClientCall[SearchResponse]:
     """Return the entries that match, best first; no filter of a selection applies."""
-    ask = Ask(method="POST", path="/v1/search", kind=Kind.READ, body=request)
+    ask = RouteArguments(method="POST", path="/v1/search", kind=Repeatability.READ, body=request)
     return session.call(ask, model(SearchResponse), options)
 
 
 def put_bindings(
     session: Session, prompt_id: str, bindings: BindingsPut, **options: Unpack[TenantOptions]
-) -> Call[BindingSet]:
+) -> ClientCall[BindingSet]:
     """Replace all bindings of a prompt."""
     query = {"prompt_id": prompt_id}
-    ask = Ask(method="PUT", path=BINDINGS, kind=Kind.WRITE, query=query, body=bindings)
+    ask = RouteArguments(
+        method="PUT", path=BINDINGS, kind=Repeatability.WRITE, query=query, body=bindings
+    )
     return session.call(ask, model(BindingSet), options)
 
 
 def get_bindings(
     session: Session, prompt_id: str, **options: Unpack[TenantOptions]
-) -> Call[BindingSet]:
+) -> ClientCall[BindingSet]:
     """Return a prompt's bindings as they are stored, disabled ones too."""
-    ask = Ask(method="GET", path=BINDINGS, kind=Kind.READ, query={"prompt_id": prompt_id})
+    ask = RouteArguments(
+        method="GET", path=BINDINGS, kind=Repeatability.READ, query={"prompt_id": prompt_id}
+    )
     return session.call(ask, model(BindingSet), options)
 
 
 def resolve_bindings(
     session: Session, prompt_id: str, **options: Unpack[TenantOptions]
-) -> Call[ResolvedBindings]:
+) -> ClientCall[ResolvedBindings]:
     """Return the concrete revisions that a prompt uses now, in order, and their policy."""
     path, query = f"{BINDINGS}/resolve", {"prompt_id": prompt_id}
-    ask = Ask(method="GET", path=path, kind=Kind.READ, query=query)
+    ask = RouteArguments(method="GET", path=path, kind=Repeatability.READ, query=query)
     return session.call(ask, model(ResolvedBindings), options)

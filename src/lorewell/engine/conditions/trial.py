@@ -11,7 +11,7 @@ from lorewell.engine.conditions.parsing import parse_condition, parse_expression
 from lorewell.engine.conditions.syntax import Comparison, Expression, Leaf, Word, parts_of
 from lorewell.engine.conditions.truth import compare, holds, in_state, in_table
 from lorewell.engine.conditions.writing import write
-from lorewell.engine.state import Absent
+from lorewell.engine.state import AbsentValue
 from lorewell.model.condition_trial import ConditionFlaw, ConditionTrial, ConditionTried, Rules
 
 _READERS: dict[Rules, Callable[[str], Expression | Flaw]] = {
@@ -50,7 +50,7 @@ def _weighing(parsed: Expression, trial: ConditionTrial) -> Callable[[Leaf], dic
             place = places.get(leaf.text)
             return {"kind": "key", "holds": place is not None, "key": leaf.text, "span": place}
         found = table(leaf.field)
-        missing = found is None or found is Absent.ABSENT
+        missing = found is None or found is AbsentValue.ABSENT
         return {
             "kind": "comparison",
             "holds": compare(found, leaf.operator, leaf.value),

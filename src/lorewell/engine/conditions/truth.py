@@ -22,7 +22,7 @@ from lorewell.engine.conditions.syntax import (
     Word,
     leaves,
 )
-from lorewell.engine.state import Absent, look_up
+from lorewell.engine.state import AbsentValue, look_up
 from lorewell.engine.steps import Steps, weigh
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
@@ -37,7 +37,7 @@ Table = Callable[[str], object]
 
 def in_table(values: Mapping[str, object]) -> Table:
     """Return the fields of a flat table: names are exact, dots in them mean nothing."""
-    return lambda field: values.get(field, Absent.ABSENT)
+    return lambda field: values.get(field, AbsentValue.ABSENT)
 
 
 def in_state(state: Mapping[str, object]) -> Table:
@@ -116,7 +116,7 @@ def told(expression: Expression, table: Table) -> str:
 
 def compare(found: object, operator: Operator, value: str) -> bool:
     """Return whether a field's value stands in that relation to a value; if missing, never."""
-    if found is None or found is Absent.ABSENT:
+    if found is None or found is AbsentValue.ABSENT:
         return False
     match operator:
         case "包括":
@@ -175,7 +175,7 @@ def _number(value: object) -> Decimal | None:
 
 
 def _shown(value: object) -> str:
-    if value is None or value is Absent.ABSENT:
+    if value is None or value is AbsentValue.ABSENT:
         return "missing"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_text(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import MOST_TOLD, LiteralIndex
-from lorewell.engine.matching.window import Haystack, Place
+from lorewell.engine.matching.window import Haystack, HitPlace
 from lorewell.engine.steps import Steps
 
 MOST_NOTED = MOST_TOLD  # places of one key; those beyond are searched again if anybody asks
 _FEW = 4  # places of a key; to try them is part of a look
-_NOT_LOOKED = Place(supplied=False, number=-1, span=(0, 0))
+_NOT_LOOKED = HitPlace(supplied=False, number=-1, span=(0, 0))
 
 
 class Hits:
@@ -27,7 +27,7 @@ class Hits:
         self._segments = 0  # texts of it
         self.present: dict[int, list[int]] = {}  # where each pattern found begins, ascending
         self._lengths: dict[int, int] = {}
-        self._found: dict[tuple[int, bool, int], Place | None] = {}
+        self._found: dict[tuple[int, bool, int], HitPlace | None] = {}
 
     @property
     def has_keys(self) -> bool:
@@ -66,7 +66,7 @@ class Hits:
             self._lengths[pattern] = end - start
             fresh.add(pattern)
 
-    def first(self, key: LiteralKey, begin: int) -> Place | None:
+    def first(self, key: LiteralKey, begin: int) -> HitPlace | None:
         """Return the first valid occurrence of a key at or after `begin`."""
         starts = self.present.get(key.pattern)
         if starts is None:
@@ -78,7 +78,7 @@ class Hits:
             found = self._found[question] = self._look(key, begin, starts)
         return found
 
-    def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> Place | None:
+    def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> HitPlace | None:
         length = self._lengths[key.pattern]
         if len(starts) > _FEW:
             self._steps.spend("keys", len(starts))

@@ -12,7 +12,7 @@ from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.steps import Steps
 
 
-class Place(NamedTuple):
+class HitPlace(NamedTuple):
     """Where a hit lies: `span` of message `number` or, if `supplied`, of supply text `number`."""
 
     supplied: bool
@@ -86,7 +86,7 @@ class Haystack:
             for start in occurrences(text, wanted, max(0, begin - first), steps):
                 yield first + start
 
-    def place(self, start: int, end: int, *, alone: bool) -> Place | None:
+    def place(self, start: int, end: int, *, alone: bool) -> HitPlace | None:
         """Return where a hit lies in the original texts.
 
         Args:
@@ -115,4 +115,4 @@ class Haystack:
         if span is None:
             return None
         supplied = first >= self._messages
-        return Place(supplied, first - self._messages if supplied else self._first + first, span)
+        return HitPlace(supplied, first - self._messages if supplied else self._first + first, span)

@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry, Gate
-from lorewell.engine.native.eligibility import Filters, Refusal
-from lorewell.engine.native.keywords import Asked, Found, KeywordScan, Texts, search_regexes
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, Gate
+from lorewell.engine.native.eligibility import EligibilityFilters, Refusal
+from lorewell.engine.native.keywords import (
+    KeyMatch,
+    KeyQuery,
+    KeywordScan,
+    SearchTexts,
+    search_regexes,
+)
 from lorewell.engine.native.recall import Recall
 from lorewell.engine.steps import Steps
 from lorewell.jsregex import RegexGuard
@@ -18,14 +24,14 @@ from lorewell.model import Reason, SelectRequest
 _COUNTED_AT_ONCE = 256
 
 
-class Activated(NamedTuple):
+class ActivatedCandidate(NamedTuple):
     """An entry that takes part, why, since which round, and what its keys gave."""
 
     book: CompiledBook
     entry: CompiledEntry
     why: Reason
     round: int
-    found: Found
+    found: KeyMatch
 
     @property
     def direct(self) -> bool:
@@ -33,7 +39,7 @@ class Activated(NamedTuple):
         return self.round == 0 and self.found.hit
 
 
-class Trace(NamedTuple):
+class HitSource(NamedTuple):
     """Where a key hit and whose text it was, as `Facts` has it."""
 
     key: str | None = None
@@ -42,11 +48,11 @@ class Trace(NamedTuple):
     woken_by: str | None = None
 
 
-NO_TRACE = Trace()
+NO_TRACE = HitSource()
 
 
 @dataclass(slots=True)
-class Activation:
+class ActivationResult:
     """What the rounds gave. All mappings go by full id.
 
     Attributes:
@@ -55,9 +61,9 @@ class Activation:
         suppliers: full ids of the entries whose text was searched, in order.
     """
 
-    filters: Filters
-    active: dict[str, Activated] = field(default_factory=dict)
-    looked: dict[str, Found] = field(default_factory=dict)
+    filters: EligibilityFilters
+    active: dict[str, ActivatedCandidate] = field(default_factory=dict)
+    looked: dict[str, KeyMatch] = field(default_factory=dict)
     suppliers: list[str] = field(default_factory=list)
     _refusals: dict[str | Gate, Refusal | None] = field(default_factory=dict)
 
@@ -68,7 +74,7 @@ class Activation:
             self._refusals[name] = self.filters.check(entry)
         return self._refusals[name]
 
-    def trace(self, full_id: str) -> Trace:
+    def trace(self, full_id: str) -> HitSource:
         """Return where the entry's key hit and who woke it."""
         active = self.active.get(full_id)
         found = active.found if active else self.looked.get(full_id)
@@ -78,13 +84,13 @@ class Activation:
         # A constant entry whose key hits too needed nobody to wake it.
         woken = found.supply is not None and (active is None or active.why == "recursion")
         waker = self.suppliers[found.supply.number] if found.supply and woken else None
-        return Trace(found.key, None if supplied else number, span, waker)
+        return HitSource(found.key, None if supplied else number, span, waker)
 
 
 def activate(
     books: Sequence[CompiledBook],
     request: SelectRequest,
-    result: Activation,
+    result: ActivationResult,
     recall: Recall,
     steps: Steps,
 ) -> None:
@@ -99,7 +105,7 @@ def activate(
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
-    texts = Texts(messages, max(depths), books, steps)
+    texts = SearchTexts(messages, max(depths), books, steps)
     rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
     rounds.begin(recall)
     for number in range(1, request.max_recursion_rounds + 1):
@@ -112,10 +118,10 @@ class _Rounds:
     """The rounds of one request; `new` is what the last one activated."""
 
     scans: Sequence[KeywordScan]
-    texts: Texts
+    texts: SearchTexts
     request: SelectRequest
-    result: Activation
-    new: list[Activated] = field(default_factory=list)
+    result: ActivationResult
+    new: list[ActivatedCandidate] = field(default_factory=list)
     _guard: RegexGuard = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +139,7 @@ class _Rounds:
                 entry = book.entries[index]
                 if self.result.refusal(entry) is None:
                     gated = recall.is_gated(entry)
-                    looks.append(Asked(scan, entry, self._depth(entry), gated))
+                    looks.append(KeyQuery(scan, entry, self._depth(entry), gated))
         search_regexes(self._guard, self.texts, looks)
         gated_looks = {look.entry.full_id: look for look in looks if look.gated}
         recall.admit(lambda full_id: _gate_fault(gated_looks.get(full_id)))
@@ -143,7 +149,7 @@ class _Rounds:
             if why is None:
                 self.result.looked[entry.full_id] = found
             else:
-                self.new.append(Activated(scan.book, entry, why, 0, found))
+                self.new.append(ActivatedCandidate(scan.book, entry, why, 0, found))
         self._admit()
 
     def recurse(self, number: int) -> bool:
@@ -164,17 +170,17 @@ class _Rounds:
                 if entry.full_id in self.result.active or entry.spec.exclude_recursion:
                     continue
                 if self.result.refusal(entry) is None:
-                    looks.append(Asked(scan, entry, self._depth(entry)))
+                    looks.append(KeyQuery(scan, entry, self._depth(entry)))
         search_regexes(self._guard, self.texts, looks)
         for scan, entry, depth, _ in self._counted(looks):
             found = scan.look(entry, depth)
             self.result.looked[entry.full_id] = found
             if found.hit:
-                self.new.append(Activated(scan.book, entry, "recursion", number, found))
+                self.new.append(ActivatedCandidate(scan.book, entry, "recursion", number, found))
         self._admit()
         return True
 
-    def _counted(self, looks: Sequence[Asked]) -> Iterable[Asked]:
+    def _counted(self, looks: Sequence[KeyQuery]) -> Iterable[KeyQuery]:
         """Return the looks; what they take is counted before, many at a time."""
         if len(looks) > _COUNTED_AT_ONCE:
             begins = range(0, len(looks), _COUNTED_AT_ONCE)
@@ -192,12 +198,12 @@ class _Rounds:
         self.result.active.update((active.entry.full_id, active) for active in self.new)
 
 
-def _gate_fault(look: Asked | None) -> str | None:
+def _gate_fault(look: KeyQuery | None) -> str | None:
     """Return what keeps an entry from being recalled; nothing does where no gate is asked for."""
     return None if look is None else look.scan.gate_fault(look.entry, look.depth)
 
 
-def _first_reason(entry: CompiledEntry, found: Found, recall: Recall) -> Reason | None:
+def _first_reason(entry: CompiledEntry, found: KeyMatch, recall: Recall) -> Reason | None:
     if entry.spec.required:
         return "required"
     if entry.spec.constant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lorewell.engine.state import Absent, look_up
+from lorewell.engine.state import AbsentValue, look_up
 from lorewell.model import Condition
 
 
@@ -26,7 +26,7 @@ def json_equal(left: object, right: object) -> bool:
 def holds(condition: Condition, state: Mapping[str, object]) -> bool:
     """Return whether the condition holds; `ne` is exactly not `eq`, so true for an absent path."""
     found = look_up(state, condition.path)
-    present = found is not Absent.ABSENT
+    present = found is not AbsentValue.ABSENT
     match condition.op:
         case "exists":
             return present is condition.value

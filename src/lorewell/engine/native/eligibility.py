@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lorewell.engine.chance import roll
-from lorewell.engine.compile import CERTAIN
-from lorewell.engine.compiled import CompiledEntry
 from lorewell.engine.conditions import counted, fault, in_state
+from lorewell.engine.native.compile import CERTAIN
+from lorewell.engine.native.compiled import CompiledEntry
 from lorewell.engine.native.conditions import holds
 from lorewell.engine.render import Template, substitute
 from lorewell.engine.steps import Steps
@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
     facts: Facts = NO_FACTS
 
 
-class Filters:
+class EligibilityFilters:
     """The filters for one request."""
 
     def __init__(self, request: SelectRequest, steps: Steps) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, assert_never
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.conditions import Leaf, Word, holds
 from lorewell.engine.matching.fold import fold_case, keep_case, keep_text
 from lorewell.engine.matching.hits import Hits
 from lorewell.engine.matching.keys import Key, RegexKey, count_regexes
-from lorewell.engine.matching.window import Haystack, Place
+from lorewell.engine.matching.window import Haystack, HitPlace
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, KeyExpression
 from lorewell.engine.steps import Steps
-from lorewell.jsregex import Look, Outcome, Parts, RegexGuard, Seen
+from lorewell.jsregex import Look, LookResult, Parts, PatternOutcome, RegexGuard
 from lorewell.model import Reason
 from lorewell.model.entry import Logic
 
 
-class Found(NamedTuple):
+class KeyMatch(NamedTuple):
     """What a look at an entry's keys gave.
 
     Attributes:
@@ -28,8 +28,8 @@ class Found(NamedTuple):
     """
 
     key: str | None = None
-    place: Place | None = None
-    supply: Place | None = None
+    place: HitPlace | None = None
+    supply: HitPlace | None = None
     problem: Reason | None = None
     detail: str | None = None
 
@@ -39,10 +39,10 @@ class Found(NamedTuple):
         return self.place is not None and self.problem is None and self.detail is None
 
 
-NOTHING = Found()
+NOTHING = KeyMatch()
 
 
-class Asked(NamedTuple):
+class KeyQuery(NamedTuple):
     """A look to come at an entry's keys, in so many messages.
 
     Attributes:
@@ -63,7 +63,7 @@ _PROBLEMS: dict[str, Reason] = {
 }
 
 
-class Texts:
+class SearchTexts:
     """The growing text in its forms: for keys where case does not count, where it does, regexes.
 
     A form that no key of the books asks for is None.
@@ -96,7 +96,7 @@ class Texts:
 class KeywordScan:
     """The keys of one book against the texts of one request."""
 
-    def __init__(self, book: CompiledBook, texts: Texts) -> None:
+    def __init__(self, book: CompiledBook, texts: SearchTexts) -> None:
         """Bind a book to the texts; nothing is searched yet."""
         self.book = book
         self._written = texts.written
@@ -105,13 +105,13 @@ class KeywordScan:
         exact = Hits(book.exact, texts.exact or texts.folded, texts.steps)
         self._hits = {False: Hits(book.folded, texts.folded, texts.steps), True: exact}
         self._searched = [each for each in self._hits.values() if each.has_keys]
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, LookResult] = {}
 
     def advance(self) -> set[int]:
         """Search what is new in the texts; return the indexes of entries with a key in it."""
         return set().union(*[hits.advance() for hits in self._searched])
 
-    def question(self, asked: Asked, parts: Parts) -> Look:
+    def question(self, asked: KeyQuery, parts: Parts) -> Look:
         """Return which regexes a look will need of what the entry sees of the written text."""
         entry, depth = asked.entry, asked.depth
         self._steps.spend("keys", self.book.looks[entry.index])
@@ -135,11 +135,11 @@ class KeywordScan:
             secondary=tuple(key.pattern for key in secondary),
         )
 
-    def answer(self, entry: CompiledEntry, seen: Seen) -> None:
+    def answer(self, entry: CompiledEntry, seen: LookResult) -> None:
         """Keep what the regexes of a question gave, for the next `look` at the entry."""
         self._seen[entry.index] = seen
 
-    def look(self, entry: CompiledEntry, depth: int) -> Found:
+    def look(self, entry: CompiledEntry, depth: int) -> KeyMatch:
         """Return what the entry's keys give in `depth` messages and all supplied texts.
 
         Its work is counted by the caller, see `looks` of the book.
@@ -148,7 +148,7 @@ class KeywordScan:
         begin = hits.haystack.start_of(depth)
         if begin >= hits.haystack.length:
             return NOTHING
-        failures: list[tuple[Outcome, str]] = []
+        failures: list[tuple[PatternOutcome, str]] = []
         outcomes = iter(self._seen[entry.index].primary if entry.has_regex else ())
         for key in entry.primary:
             if isinstance(key, RegexKey):
@@ -158,7 +158,7 @@ class KeywordScan:
             else:
                 place = hits.first(key, begin) if key.pattern in hits.present else None
             if place is not None:
-                found = Found(key.text, place, place if place.supplied else None)
+                found = KeyMatch(key.text, place, place if place.supplied else None)
                 return self._judge(entry, found, depth) if entry.secondary else found
         weighed = NOTHING
         if entry.expression is not None:
@@ -167,7 +167,7 @@ class KeywordScan:
                 return self._judge(entry, weighed, depth) if entry.secondary else weighed
         return _fail(weighed, failures) if failures else weighed
 
-    def _judge(self, entry: CompiledEntry, found: Found, depth: int) -> Found:
+    def _judge(self, entry: CompiledEntry, found: KeyMatch, depth: int) -> KeyMatch:
         """Return the found primary key with the verdict of the secondary logic."""
         places, failures = self._look_for_secondary(entry, depth)
         failed = _fail(found, failures)
@@ -194,14 +194,14 @@ class KeywordScan:
 
     def _look_for_secondary(
         self, entry: CompiledEntry, depth: int
-    ) -> tuple[list[Place | None], list[tuple[Outcome, str]]]:
+    ) -> tuple[list[HitPlace | None], list[tuple[PatternOutcome, str]]]:
         """Return where each secondary key lies, and what became of those that are regexes."""
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         if begin >= hits.haystack.length:  # nothing was asked of an empty text
             return [None] * len(entry.secondary), []
-        places: list[Place | None] = []
-        failures: list[tuple[Outcome, str]] = []
+        places: list[HitPlace | None] = []
+        failures: list[tuple[PatternOutcome, str]] = []
         outcomes = iter(self._seen[entry.index].secondary if entry.has_regex else ())
         for key in entry.secondary:
             if isinstance(key, RegexKey):
@@ -212,7 +212,7 @@ class KeywordScan:
                 places.append(hits.first(key, begin))
         return places, failures
 
-    def _place_of(self, outcome: Outcome, depth: int) -> Place | None:
+    def _place_of(self, outcome: PatternOutcome, depth: int) -> HitPlace | None:
         """Return where a regex hit lies, None if it did not hit."""
         if outcome.span is None or self._written is None:
             return None
@@ -222,8 +222,8 @@ class KeywordScan:
 
 def search_regexes(
     guard: RegexGuard,
-    texts: Texts,
-    looks: Iterable[Asked],
+    texts: SearchTexts,
+    looks: Iterable[KeyQuery],
 ) -> None:
     """Search the regex keys of the entries about to be looked at, all of them in one call.
 
@@ -234,7 +234,7 @@ def search_regexes(
     """
     if texts.written is None:
         return
-    asked: list[Asked] = []
+    asked: list[KeyQuery] = []
     questions: list[Look] = []
     text = texts.written.text
     for look in looks:
@@ -249,7 +249,7 @@ def search_regexes(
             look.scan.answer(look.entry, seen)
 
 
-def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> Found:
+def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> KeyMatch:
     """Return where a key expression holds: the first of its wanted words that is found.
 
     One of them is: without any, the expression says no more than where nothing is found, and
@@ -266,18 +266,18 @@ def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> Found:
     if not holds(expression.parsed, truth):
         missed = [word for word, place in places.items() if place is None]
         detail = f"key expression: {_listed(found)} found, {_listed(missed) or 'nothing'} not"
-        return Found(detail=detail)
+        return KeyMatch(detail=detail)
     wanted = [place for word in expression.wanted if (place := places[word]) is not None]
     key = next(word for word in expression.wanted if places[word] is not None)
     supplied = next((place for place in wanted if place.supplied), None)
-    return Found(key, wanted[0], supplied)
+    return KeyMatch(key, wanted[0], supplied)
 
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(map(repr, words))
 
 
-def _fail(found: Found, failures: Sequence[tuple[Outcome, str]]) -> Found:
+def _fail(found: KeyMatch, failures: Sequence[tuple[PatternOutcome, str]]) -> KeyMatch:
     """Return `found`, failed for the gravest problem of its regex keys if one has a problem."""
     for verdict, problem in _PROBLEMS.items():
         for outcome, key in failures:
@@ -286,7 +286,7 @@ def _fail(found: Found, failures: Sequence[tuple[Outcome, str]]) -> Found:
     return found
 
 
-def _culprit(logic: Logic, keys: Sequence[Key], places: Sequence[Place | None]) -> str | None:
+def _culprit(logic: Logic, keys: Sequence[Key], places: Sequence[HitPlace | None]) -> str | None:
     """Return what makes the logic fail, None if it holds."""
     hit = [key.text for key, place in zip(keys, places, strict=True) if place is not None]
     missed = [key.text for key, place in zip(keys, places, strict=True) if place is None]

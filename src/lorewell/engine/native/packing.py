@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
-from lorewell.engine.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.activation import Activated, Activation
+from lorewell.engine.native.activation import ActivatedCandidate, ActivationResult
+from lorewell.engine.native.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BudgetExceededError,
@@ -20,7 +20,7 @@ from lorewell.errors import (
 from lorewell.model import Reason, SelectRequest
 
 
-class Figures(NamedTuple):
+class PackageFigures(NamedTuple):
     """What decided about a package, as `Facts` has it: its tokens, the room, who held its key."""
 
     tokens: int | None = None
@@ -28,24 +28,24 @@ class Figures(NamedTuple):
     beaten_by: str | None = None
 
 
-NO_FIGURES = Figures()
+NO_FIGURES = PackageFigures()
 
 
-class Verdict(NamedTuple):
+class Rejection(NamedTuple):
     """Why a candidate stays out, and the figures of its package."""
 
     reason: Reason
     detail: str | None = None
-    figures: Figures = NO_FIGURES
+    figures: PackageFigures = NO_FIGURES
 
 
-class Chosen(NamedTuple):
+class PackedEntry(NamedTuple):
     """An entry that goes in, the root of the package that brought it, and its figures."""
 
     book: CompiledBook
     entry: CompiledEntry
     root: str
-    figures: Figures
+    figures: PackageFigures
 
 
 class RequiredFailure(NamedTuple):
@@ -65,17 +65,17 @@ class Packing:
     """
 
     request: SelectRequest
-    activation: Activation
+    activation: ActivationResult
     cost: Callable[[CompiledBook, CompiledEntry], int]
     steps: Steps
-    chosen: dict[str, Chosen] = field(default_factory=dict)
-    dropped: dict[str, Verdict] = field(default_factory=dict)
+    chosen: dict[str, PackedEntry] = field(default_factory=dict)
+    dropped: dict[str, Rejection] = field(default_factory=dict)
     failure: RequiredFailure | None = None
     _holders: dict[str, str] = field(default_factory=dict)  # conflict key -> full id
     total_tokens: int = 0
     _constant_spent: int = 0
 
-    def offer(self, candidate: Activated) -> None:
+    def offer(self, candidate: ActivatedCandidate) -> None:
         """Take the candidate's whole package in, or note why not."""
         book, root = candidate.book, candidate.entry
         if len(root.closure.members) == 1:  # it requires nothing, and is eligible itself
@@ -97,16 +97,16 @@ class Packing:
                 self.failure = _failure(root, verdict, self)
             self.dropped[root.full_id] = verdict
             return
-        figures = Figures(cost, self.request.token_budget - self.total_tokens)
+        figures = PackageFigures(cost, self.request.token_budget - self.total_tokens)
         self.total_tokens += cost
         if root.spec.constant and not root.spec.required:
             self._constant_spent += cost
         for entry in new:
-            self.chosen[entry.full_id] = Chosen(book, entry, root.full_id, figures)
+            self.chosen[entry.full_id] = PackedEntry(book, entry, root.full_id, figures)
             if entry.spec.conflict_key is not None:
                 self._holders[entry.spec.conflict_key] = entry.full_id
 
-    def _unavailable(self, candidate: Activated) -> Verdict | None:
+    def _unavailable(self, candidate: ActivatedCandidate) -> Rejection | None:
         closure = candidate.entry.closure
         if len(closure.members) > MAX_PACKAGE_ENTRIES:
             detail = f"the package has more than {MAX_PACKAGE_ENTRIES} entries"
@@ -117,11 +117,13 @@ class Packing:
                 member = candidate.book.entries[index]
                 refusal = self.activation.refusal(member)
                 if refusal is not None:
-                    return Verdict("dependency_unavailable", f"{member.spec.id}: {refusal.reason}")
+                    return Rejection(
+                        "dependency_unavailable", f"{member.spec.id}: {refusal.reason}"
+                    )
             return None
-        return Verdict("dependency_unavailable", detail)
+        return Rejection("dependency_unavailable", detail)
 
-    def _conflict(self, new: list[CompiledEntry]) -> Verdict | None:
+    def _conflict(self, new: list[CompiledEntry]) -> Rejection | None:
         holders: dict[str, str] = {}
         for entry in new:
             key = entry.spec.conflict_key
@@ -129,28 +131,28 @@ class Packing:
                 continue
             holder = self._holders.get(key) or holders.get(key)
             if holder is not None:
-                return Verdict("conflict", None, Figures(beaten_by=holder))
+                return Rejection("conflict", None, PackageFigures(beaten_by=holder))
             holders[key] = entry.full_id
         return None
 
-    def _too_many(self, new: list[CompiledEntry]) -> Verdict | None:
+    def _too_many(self, new: list[CompiledEntry]) -> Rejection | None:
         left = self.request.max_entries - len(self.chosen)
         if len(new) <= left:
             return None
-        return Verdict("max_entries", f"adds {len(new)} entries where {left} may still come")
+        return Rejection("max_entries", f"adds {len(new)} entries where {left} may still come")
 
-    def _too_large(self, candidate: Activated, cost: int) -> Verdict | None:
+    def _too_large(self, candidate: ActivatedCandidate, cost: int) -> Rejection | None:
         room = self.request.token_budget - self.total_tokens
         if cost > room:
-            return Verdict("budget_dropped", None, Figures(cost, room))
+            return Rejection("budget_dropped", None, PackageFigures(cost, room))
         spec = candidate.entry.spec
         if spec.constant and not spec.required:
             room = constant_cap(self.request) - self._constant_spent
             if cost > room:
-                return Verdict("constant_budget_dropped", None, Figures(cost, room))
+                return Rejection("constant_budget_dropped", None, PackageFigures(cost, room))
         return None
 
-    def shortage(self, verdict: Verdict, entry: CompiledEntry) -> Mapping[str, object]:
+    def shortage(self, verdict: Rejection, entry: CompiledEntry) -> Mapping[str, object]:
         """Return limit, needed and available of a package that does not fit."""
         if verdict.reason == "max_entries":
             members = entry.closure.members
@@ -170,7 +172,7 @@ def constant_cap(request: SelectRequest) -> int:
     return int(Decimal(repr(request.constant_budget_ratio)) * request.token_budget)
 
 
-def competition_order(active: Activated, ranks: Mapping[str, float]) -> tuple[object, ...]:
+def competition_order(active: ActivatedCandidate, ranks: Mapping[str, float]) -> tuple[object, ...]:
     """Return the sort key of a candidate; the smallest is served first. Source: §8.7."""
     spec = active.entry.spec
     group = 0 if spec.required else 1 if spec.constant else 2
@@ -178,7 +180,7 @@ def competition_order(active: Activated, ranks: Mapping[str, float]) -> tuple[ob
     return (group, -spec.priority, not active.direct, -ranks.get(full_id, 0), -spec.order, full_id)
 
 
-def _failure(entry: CompiledEntry, verdict: Verdict, packing: Packing) -> RequiredFailure:
+def _failure(entry: CompiledEntry, verdict: Rejection, packing: Packing) -> RequiredFailure:
     name = entry.spec.id
     match verdict.reason:
         case "dependency_unavailable":
@@ -198,7 +200,7 @@ def _failure(entry: CompiledEntry, verdict: Verdict, packing: Packing) -> Requir
 
 def pack(
     request: SelectRequest,
-    activation: Activation,
+    activation: ActivationResult,
     ranks: Mapping[str, float],
     cost: Callable[[CompiledBook, CompiledEntry], int],
     steps: Steps,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.eligibility import Refusal
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
@@ -72,7 +72,7 @@ _DIGITS = 6  # of a similarity in the ledger
 NO_VECTORS = VectorScores(degraded=("vector_disabled",))
 
 
-class Noted(NamedTuple):
+class RecallCandidate(NamedTuple):
     """An entry that came up for a list.
 
     Attributes:
@@ -116,7 +116,7 @@ class Recall:
     lexical: Mapping[str, int] = field(default_factory=dict)
     vector: Mapping[str, int] = field(default_factory=dict)
     fused: Mapping[str, float] = field(default_factory=dict)
-    noted: Mapping[str, Noted] = field(default_factory=dict)
+    noted: Mapping[str, RecallCandidate] = field(default_factory=dict)
     limit: int = KEPT
     strict: bool = False
     kept: dict[str, float] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class _Lists:
     floor: float | None
     refusal: Callable[[CompiledEntry], Refusal | None]
     steps: Steps
-    noted: dict[str, Noted] = field(default_factory=dict)
+    noted: dict[str, RecallCandidate] = field(default_factory=dict)
 
     def fill(
         self, found: Iterable[tuple[int, CompiledEntry]], *, falling: bool = False
@@ -239,7 +239,7 @@ class _Lists:
                 if falling:
                     break
                 continue
-            self.noted[entry.full_id] = Noted(number, entry, similarity, below)
+            self.noted[entry.full_id] = RecallCandidate(number, entry, similarity, below)
             if not below:
                 listed.append(entry.full_id)
                 if len(listed) == LIST_LENGTH:

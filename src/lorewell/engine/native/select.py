@@ -9,12 +9,19 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lorewell.engine.compile import cost_of
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.activation import NO_TRACE, Activation, activate
-from lorewell.engine.native.eligibility import Filters
+from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
+from lorewell.engine.native.compile import cost_of
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.eligibility import EligibilityFilters
 from lorewell.engine.native.keywords import NOTHING
-from lorewell.engine.native.packing import NO_FIGURES, Chosen, Figures, Packing, Verdict, pack
+from lorewell.engine.native.packing import (
+    NO_FIGURES,
+    PackageFigures,
+    PackedEntry,
+    Packing,
+    Rejection,
+    pack,
+)
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
 from lorewell.engine.render import SEPARATOR, escaping_chars, wrap
 from lorewell.engine.steps import Steps
@@ -101,7 +108,7 @@ def select(
     """
     steps = steps or Steps()
     snapshot = _take_snapshot(books, request, limits)
-    activation = Activation(Filters(request, steps))
+    activation = ActivationResult(EligibilityFilters(request, steps))
     if request.strategy == "rules":
         vectors, recall = VectorScores(), Recall()
     else:
@@ -153,7 +160,7 @@ class _Turn:
 
     snapshot: tuple[CompiledBook, ...]
     request: SelectRequest
-    activation: Activation
+    activation: ActivationResult
     vectors: VectorScores
     recall: Recall
     steps: Steps
@@ -315,7 +322,7 @@ class _Turn:
             facts=self._facts(entry, verdict.figures, verdict.reason),
         )
 
-    def _select(self, chosen: Chosen) -> Decision:
+    def _select(self, chosen: PackedEntry) -> Decision:
         book, entry, root, figures = chosen
         full_id = entry.full_id
         active = self.activation.active.get(full_id)
@@ -334,13 +341,13 @@ class _Turn:
             facts=self._facts(entry, figures, None),
         )
 
-    def _untriggered(self, full_id: str) -> Verdict:
+    def _untriggered(self, full_id: str) -> Rejection:
         """Return why an eligible entry that competed for no room stays out."""
         found = self.activation.looked.get(full_id, NOTHING)
         gate = self.recall.gated.get(full_id)
-        return Verdict(found.problem or "not_triggered", found.detail or gate)
+        return Rejection(found.problem or "not_triggered", found.detail or gate)
 
-    def _facts(self, entry: CompiledEntry, figures: Figures, lost: Reason | None) -> Facts:
+    def _facts(self, entry: CompiledEntry, figures: PackageFigures, lost: Reason | None) -> Facts:
         """Return where the key hit, what was rolled, figures of the package, and the ranks.
 
         Args:

@@ -1,17 +1,17 @@
 """The policy `replica`: what the world books of SillyTavern_replica do in a turn."""
 
 from lorewell.engine.replica.activate import activate
-from lorewell.engine.replica.assemble import Assembled, Draft, Message, assemble
+from lorewell.engine.replica.assemble import ReplicaDraft, ReplicaMessage, ReplicaPrompt, assemble
 from lorewell.engine.replica.rag import RagScores, rag_queries
 from lorewell.engine.replica.statistics import log_lines
-from lorewell.engine.replica.world import World, compile_world
+from lorewell.engine.replica.world import ReplicaWorld, compile_world
 
 __all__ = [
-    "Assembled",
-    "Draft",
-    "Message",
     "RagScores",
-    "World",
+    "ReplicaDraft",
+    "ReplicaMessage",
+    "ReplicaPrompt",
+    "ReplicaWorld",
     "activate",
     "assemble",
     "compile_world",

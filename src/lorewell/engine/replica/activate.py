@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 from lorewell.engine.chance import roll
 from lorewell.engine.conditions import counted, in_table
-from lorewell.engine.replica.checks import Checks, Verdict
-from lorewell.engine.replica.conflicts import Candidate, Outcome, resolve
+from lorewell.engine.replica.checks import TriggerChecks, TriggerResult
+from lorewell.engine.replica.conflicts import Candidate, ConflictOutcome, resolve
 from lorewell.engine.replica.entries import CERTAIN
 from lorewell.engine.replica.macros import fill_names
 from lorewell.engine.replica.positions import OUTLET, POSITIONS
 from lorewell.engine.replica.rag import RagScores, rank
-from lorewell.engine.replica.search import Search, Texts
+from lorewell.engine.replica.search import KeywordSearch, TurnTexts
 from lorewell.engine.replica.statistics import count
-from lorewell.engine.replica.world import Lore, World, compile_world
+from lorewell.engine.replica.world import ReplicaEntry, ReplicaWorld, compile_world
 from lorewell.engine.steps import Steps
 from lorewell.model.replica import (
     NO_REPLICA_FACTS,
@@ -41,16 +41,16 @@ _ENTRIES_PER_WATCH: Final = 200
 NO_SCORES: Final = RagScores(degraded=("vector_disabled",))
 
 
-class Collected(NamedTuple):
+class CollectedBook(NamedTuple):
     """A book of the turn, for whom it is, and how many entries come before its own."""
 
-    world: World
+    world: ReplicaWorld
     source: Source
     offset: int
 
 
 def activate(
-    books: Mapping[str, World],
+    books: Mapping[str, ReplicaWorld],
     request: ReplicaRequest,
     *,
     scores: RagScores = NO_SCORES,
@@ -89,11 +89,11 @@ def activate(
 
 
 def collect(
-    books: Mapping[str, World],
+    books: Mapping[str, ReplicaWorld],
     request: ReplicaRequest,
     warnings: list[ReplicaWarning],
     steps: Steps,
-) -> tuple[Collected, ...]:
+) -> tuple[CollectedBook, ...]:
     """Return the books of a turn: the global ones, then the character's, each at its first place.
 
     What can't be had, or is no book, is left out with a warning.
@@ -103,7 +103,7 @@ def collect(
         asked.setdefault(ref.key, "global")
     if request.world_book_data.character_book_id:
         asked.setdefault(request.world_book_data.character_book_id, "character")
-    collected: list[Collected] = []
+    collected: list[CollectedBook] = []
     offset = 0
     for name, source in asked.items():
         if name in request.books:
@@ -118,7 +118,7 @@ def collect(
             warnings.append(ReplicaWarning("book_broken", message, name))
             continue
         warnings.extend(world.warnings)
-        collected.append(Collected(world, source, offset))
+        collected.append(CollectedBook(world, source, offset))
         offset += len(world.entries)
     return tuple(collected)
 
@@ -127,7 +127,7 @@ def collect(
 class _Turn:
     """One request on its way to an answer. Mappings go by place in the order of collection."""
 
-    collected: Sequence[Collected]
+    collected: Sequence[CollectedBook]
     request: ReplicaRequest
     warnings: list[ReplicaWarning]
     steps: Steps
@@ -136,15 +136,15 @@ class _Turn:
 
     def trigger(self, scores: RagScores) -> None:
         """Find the entries of which a trigger fires and whose roll is low enough (§4, §7.1)."""
-        texts = Texts(self.request.mes, self.request.chat_history, self.steps)
+        texts = TurnTexts(self.request.mes, self.request.chat_history, self.steps)
         table = counted(in_table(self.request.dynamic_table_data.current_values), self.steps)
         for book in self.collected:
             world = book.world
-            search = Search(world, texts)
+            search = KeywordSearch(world, texts)
             near = rank(world, self.request, scores, self.steps)
             if None in near.values():
                 self._warn_of_vectors(scores)
-            checks = Checks(table, search, near)
+            checks = TriggerChecks(table, search, near)
             indexes = sorted(search.awake.union(world.alert))
             keys = (world.entries[index].key_count for index in indexes)
             self.steps.spend("scan", _STEPS_PER_ENTRY * len(indexes))
@@ -164,7 +164,7 @@ class _Turn:
             message = f"Entries were not brought in by likeness: {why}."
             self.warnings.append(ReplicaWarning("rag_unavailable", message))
 
-    def _judge(self, book: Collected, lore: Lore, verdict: Verdict) -> None:
+    def _judge(self, book: CollectedBook, lore: ReplicaEntry, verdict: TriggerResult) -> None:
         entry, facts = lore.entry, verdict.facts
         if verdict.trigger is None:
             self._leave_out(book, lore, "not_triggered", verdict.detail, facts)
@@ -177,7 +177,9 @@ class _Turn:
                 return
         self._let_in(book, lore, verdict.trigger, facts)
 
-    def _let_in(self, book: Collected, lore: Lore, trigger: Trigger, facts: ReplicaFacts) -> None:
+    def _let_in(
+        self, book: CollectedBook, lore: ReplicaEntry, trigger: Trigger, facts: ReplicaFacts
+    ) -> None:
         place = book.offset + lore.index
         self.out.pop(place, None)
         self.active[place] = Candidate(
@@ -192,8 +194,8 @@ class _Turn:
 
     def _leave_out(
         self,
-        book: Collected,
-        lore: Lore,
+        book: CollectedBook,
+        lore: ReplicaEntry,
         reason: ReplicaReason,
         detail: str | None = None,
         facts: ReplicaFacts = NO_REPLICA_FACTS,
@@ -226,7 +228,7 @@ class _Turn:
                         facts = ReplicaFacts(required_by=root.uid)
                         self._let_in(book, book.world.entries[index], "dependency", facts)
 
-    def _leave_unmet(self, book: Collected, root: Candidate, missing: str) -> None:
+    def _leave_unmet(self, book: CollectedBook, root: Candidate, missing: str) -> None:
         facts = root.facts._replace(missing=missing)
         detail = f"it requires {missing}, which can't come"
         self._leave_out(book, root.lore, "dependency_unavailable", detail, facts)
@@ -234,7 +236,7 @@ class _Turn:
         warning = ReplicaWarning("dependency_unavailable", message, root.book_id, root.uid)
         self.warnings.append(warning)
 
-    def answer(self, outcome: Outcome) -> ReplicaResponse:
+    def answer(self, outcome: ConflictOutcome) -> ReplicaResponse:
         """Return what stays, sorted by position, then order, then place (§3)."""
         for loss in outcome.lost.values():
             self.steps.spend("output", 1 + len(loss.winner.uid) // _CHARS_PER_STEP)
@@ -296,7 +298,7 @@ class _Turn:
             source=candidate.source,
         )
 
-    def _decisions(self, outcome: Outcome) -> tuple[ReplicaDecision, ...]:
+    def _decisions(self, outcome: ConflictOutcome) -> tuple[ReplicaDecision, ...]:
         """Return the decisions asked for, in the order of collection."""
         if self.request.explain == "none":
             return ()
@@ -318,7 +320,7 @@ class _Turn:
             if lore.idle is not None
         }
 
-    def _gone(self, outcome: Outcome) -> dict[int, ReplicaDecision]:
+    def _gone(self, outcome: ConflictOutcome) -> dict[int, ReplicaDecision]:
         """Return the decisions on those who were active until the conflicts were settled."""
         gone: dict[int, ReplicaDecision] = {}
         for place, loss in outcome.lost.items():

@@ -23,7 +23,7 @@ from lorewell.model.replica import ReplicaActive
 ROLES: Final = ("system", "user", "assistant")
 
 
-class Message(NamedTuple):
+class ReplicaMessage(NamedTuple):
     """One message of a prompt."""
 
     role: str
@@ -31,7 +31,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ReplicaDraft:
     """What the host has of a prompt.
 
     Attributes:
@@ -42,20 +42,20 @@ class Draft:
 
     character: str = ""
     examples: str = ""
-    history: Sequence[Message] = ()
+    history: Sequence[ReplicaMessage] = ()
     mes: str = ""
 
 
-class Assembled(NamedTuple):
+class ReplicaPrompt(NamedTuple):
     """A prompt, and the uids of active entries that replace a marker which is not there."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ReplicaMessage, ...]
     unplaced: tuple[str, ...]
 
 
 def assemble(
-    draft: Draft, entries: Iterable[ReplicaActive], *, steps: Steps | None = None
-) -> Assembled:
+    draft: ReplicaDraft, entries: Iterable[ReplicaActive], *, steps: Steps | None = None
+) -> ReplicaPrompt:
     """Return the prompt of a turn.
 
     Args:
@@ -83,31 +83,33 @@ def assemble(
         examples,
         *_texts(placed[AFTER_EXAMPLES]),
     ]
-    messages = [Message("system", entry.content) for entry in placed[SYSTEM_MESSAGE]]
+    messages = [ReplicaMessage("system", entry.content) for entry in placed[SYSTEM_MESSAGE]]
     one = "\n".join(part for part in parts if part)
-    messages += [Message("system", one)] if one else []
+    messages += [ReplicaMessage("system", one)] if one else []
     messages += _with_depths(draft.history, placed[AT_DEPTH])
     note = "\n".join(_texts(placed[NOTE]))
-    messages += [Message("system", note)] if note else []
-    messages.append(Message("user", draft.mes))
+    messages += [ReplicaMessage("system", note)] if note else []
+    messages.append(ReplicaMessage("user", draft.mes))
     unplaced = tuple(uid for uid in outlets if uid not in used_there | used_here)
-    return Assembled(tuple(messages), unplaced)
+    return ReplicaPrompt(tuple(messages), unplaced)
 
 
 def _texts(entries: Iterable[ReplicaActive]) -> list[str]:
     return [entry.content for entry in entries]
 
 
-def _with_depths(history: Sequence[Message], entries: Iterable[ReplicaActive]) -> list[Message]:
+def _with_depths(
+    history: Sequence[ReplicaMessage], entries: Iterable[ReplicaActive]
+) -> list[ReplicaMessage]:
     """Return the history with entries in it: 0 is after its last message, the user's not counted.
 
     Of one depth they stand in the order given; what is deeper than the history stands before it.
     """
-    before: dict[int, list[Message]] = {}
+    before: dict[int, list[ReplicaMessage]] = {}
     for entry in entries:
         at = max(len(history) - entry.depth, 0)
-        before.setdefault(at, []).append(Message(ROLES[entry.role], entry.content))
-    messages: list[Message] = []
+        before.setdefault(at, []).append(ReplicaMessage(ROLES[entry.role], entry.content))
+    messages: list[ReplicaMessage] = []
     for number in range(len(history) + 1):
         messages += before.get(number, [])
         messages += history[number : number + 1]

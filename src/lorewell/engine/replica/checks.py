@@ -7,15 +7,15 @@ from typing import NamedTuple, assert_never
 
 from lorewell.engine.conditions import Comparison, Flaw, Table, told
 from lorewell.engine.conditions.truth import as_text, compare
-from lorewell.engine.replica.rag import Near
-from lorewell.engine.replica.search import Search
+from lorewell.engine.replica.rag import RagMatch
+from lorewell.engine.replica.search import KeywordSearch
 from lorewell.engine.replica.triggers import LogicTrigger
-from lorewell.engine.replica.world import NO_KEY_FOUND, Condition, Lore
-from lorewell.engine.state import Absent
+from lorewell.engine.replica.world import NO_KEY_FOUND, ParsedCondition, ReplicaEntry
+from lorewell.engine.state import AbsentValue
 from lorewell.model.replica import NO_REPLICA_FACTS, ReplicaFacts, Trigger
 
 
-class Verdict(NamedTuple):
+class TriggerResult(NamedTuple):
     """The trigger that fired, None if none did; then what each of them lacked."""
 
     trigger: Trigger | None
@@ -23,21 +23,23 @@ class Verdict(NamedTuple):
     detail: str | None = None
 
 
-class Checks:
+class TriggerChecks:
     """The triggers of the entries of one book in one turn."""
 
-    def __init__(self, table: Table, search: Search, near: Mapping[int, Near | None]) -> None:
+    def __init__(
+        self, table: Table, search: KeywordSearch, near: Mapping[int, RagMatch | None]
+    ) -> None:
         """Take the table, what was found of the keys, and what is near."""
         self._table = table
         self._search = search
         self._near = near
 
-    def check(self, lore: Lore) -> Verdict:
+    def check(self, lore: ReplicaEntry) -> TriggerResult:
         """Try the triggers that are on, in their order, until one fires."""
         triggers = lore.triggers
         if triggers.constant:
-            return Verdict("constant")
-        missed: list[Verdict] = []
+            return TriggerResult("constant")
+        missed: list[TriggerResult] = []
         if triggers.keyword is not None:
             missed.append(self._keyword(lore))
         if lore.conditions is not None and not _fired(missed):
@@ -50,43 +52,47 @@ class Checks:
             return missed[-1]
         facts = next((each.facts for each in missed if each.facts is not NO_REPLICA_FACTS), None)
         detail = "; ".join(each.detail for each in missed if each.detail)
-        return Verdict(None, facts or NO_REPLICA_FACTS, detail or None)
+        return TriggerResult(None, facts or NO_REPLICA_FACTS, detail or None)
 
-    def _keyword(self, lore: Lore) -> Verdict:
+    def _keyword(self, lore: ReplicaEntry) -> TriggerResult:
         found = self._search.look(lore)
         if found is None:
-            return Verdict(None, detail=NO_KEY_FOUND)
+            return TriggerResult(None, detail=NO_KEY_FOUND)
         if found.detail is not None:
-            return Verdict(None, found.facts, f"keyword: {found.detail}")
-        return Verdict("keyword", found.facts)
+            return TriggerResult(None, found.facts, f"keyword: {found.detail}")
+        return TriggerResult("keyword", found.facts)
 
-    def _conditions(self, conditions: tuple[Condition, ...]) -> Verdict:
+    def _conditions(self, conditions: tuple[ParsedCondition, ...]) -> TriggerResult:
         if not conditions:
-            return Verdict(None, detail="condition: there is none")
+            return TriggerResult(None, detail="condition: there is none")
         for text, parsed in conditions:
             if isinstance(parsed, Flaw):
                 facts = ReplicaFacts(condition=text)
                 detail = f"condition: {text} is unreadable at {parsed.at}: {parsed.detail}"
-                return Verdict(None, facts, detail)
+                return TriggerResult(None, facts, detail)
             if not compare(self._table(parsed.field), parsed.operator, parsed.value):
                 value = told(parsed, self._table)
                 facts = ReplicaFacts(condition=text, value=value)
-                return Verdict(None, facts, f"condition: {text} is false: {value}")
-        return Verdict("condition")
+                return TriggerResult(None, facts, f"condition: {text} is false: {value}")
+        return TriggerResult("condition")
 
-    def _rag(self, index: int) -> Verdict:
+    def _rag(self, index: int) -> TriggerResult:
         near = self._near.get(index)
         if near is None:
-            return Verdict(None, detail="rag: there is no similarity")
-        return Verdict("rag", near.facts) if near.fires else Verdict(None, near.facts, near.detail)
+            return TriggerResult(None, detail="rag: there is no similarity")
+        return (
+            TriggerResult("rag", near.facts)
+            if near.fires
+            else TriggerResult(None, near.facts, near.detail)
+        )
 
-    def _logic(self, logic: LogicTrigger) -> Verdict:
+    def _logic(self, logic: LogicTrigger) -> TriggerResult:
         if self._holds(logic):
-            return Verdict("logic")
+            return TriggerResult("logic")
         left = told(Comparison(logic.variable, "=", ""), self._table)
         text = f"{logic.variable} {logic.operator} {logic.other}"
         facts = ReplicaFacts(condition=text, value=left)
-        return Verdict(None, facts, f"logic: {text} is false: {left}")
+        return TriggerResult(None, facts, f"logic: {text} is false: {left}")
 
     def _holds(self, logic: LogicTrigger) -> bool:
         """Return whether one field stands in that relation to a field or value.
@@ -97,10 +103,10 @@ class Checks:
         other = logic.other
         if other.startswith("tb."):
             right = self._table(other.removeprefix("tb."))
-            if right is None or right is Absent.ABSENT:
+            if right is None or right is AbsentValue.ABSENT:
                 return False
             other = as_text(right)
-        if left is None or left is Absent.ABSENT:
+        if left is None or left is AbsentValue.ABSENT:
             return False
         match logic.operator:
             case "equals":
@@ -119,5 +125,5 @@ class Checks:
                 assert_never(logic.operator)
 
 
-def _fired(verdicts: list[Verdict]) -> bool:
+def _fired(verdicts: list[TriggerResult]) -> bool:
     return bool(verdicts) and verdicts[-1].trigger is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from lorewell.engine.replica.world import Lore
+from lorewell.engine.replica.world import ReplicaEntry
 from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts, Source, Trigger
 
@@ -28,7 +28,7 @@ class Candidate:
     place: int
     book_id: str
     source: Source
-    lore: Lore
+    lore: ReplicaEntry
     trigger: Trigger
     facts: ReplicaFacts
     needs: frozenset[int]
@@ -39,7 +39,7 @@ class Candidate:
         return self.lore.entry.uid
 
 
-class Loss(NamedTuple):
+class ConflictLoss(NamedTuple):
     """To whom an entry lost, and over which label."""
 
     winner: Candidate
@@ -47,7 +47,7 @@ class Loss(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class ConflictOutcome:
     """What became of the candidates. All by place.
 
     Attributes:
@@ -58,12 +58,12 @@ class Outcome:
     """
 
     kept: list[Candidate] = field(default_factory=list)
-    lost: dict[int, Loss] = field(default_factory=dict)
+    lost: dict[int, ConflictLoss] = field(default_factory=dict)
     broken: dict[int, Candidate] = field(default_factory=dict)
     orphans: set[int] = field(default_factory=set)
 
 
-def resolve(candidates: Sequence[Candidate], steps: Steps) -> Outcome:
+def resolve(candidates: Sequence[Candidate], steps: Steps) -> ConflictOutcome:
     """Return who stays: no two share a label, and all have what they require.
 
     Whoever goes with a loser leaves the labels free, so the contest is held anew without those;
@@ -72,7 +72,7 @@ def resolve(candidates: Sequence[Candidate], steps: Steps) -> Outcome:
     by_place = {each.place: each for each in candidates}
     ranked = sorted(candidates, key=_rank)
     labels = sum(len(each.lore.entry.group) for each in candidates)
-    outcome = Outcome()
+    outcome = ConflictOutcome()
     while True:
         steps.spend("groups", _STEPS_PER_CANDIDATE * len(candidates) + labels // 2)
         standing = [
@@ -106,17 +106,17 @@ def _rank(candidate: Candidate) -> tuple[bool, float, int, str, int]:
     )
 
 
-def _contest(ranked: Iterable[Candidate]) -> dict[int, Loss]:
+def _contest(ranked: Iterable[Candidate]) -> dict[int, ConflictLoss]:
     """Return who shares a label with one that comes before and is kept."""
     holders: dict[str, Candidate] = {}
-    lost: dict[int, Loss] = {}
+    lost: dict[int, ConflictLoss] = {}
     for each in ranked:
         labels = each.lore.entry.group
         taken = next((label for label in labels if label in holders), None)
         if taken is None:
             holders.update(dict.fromkeys(labels, each))
         else:
-            lost[each.place] = Loss(holders[taken], taken)
+            lost[each.place] = ConflictLoss(holders[taken], taken)
     return lost
 
 

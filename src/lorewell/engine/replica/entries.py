@@ -33,7 +33,7 @@ _ROLES: Final = {"system": 0, "user": 1, "assistant": 2}
 _INTERNAL: Final = frozenset({"trigger_config", "activationType"})
 
 
-class Odd(NamedTuple):
+class EntryOddity(NamedTuple):
     """Something in an entry that was not as it should be."""
 
     code: WarningCode
@@ -82,7 +82,7 @@ class NormalEntry:
         }
 
 
-def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[Odd]]:
+def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[EntryOddity]]:
     """Return an entry of the internal form with all its values made right, and what was odd.
 
     Args:
@@ -91,7 +91,7 @@ def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[Od
 
     Source: docs/rules/replica.md §2.
     """
-    odd: list[Odd] = []
+    odd: list[EntryOddity] = []
     return NormalEntry(
         uid=as_uid(raw.get("uid")) or uid,
         content=as_content(raw.get("content")),
@@ -142,7 +142,7 @@ def derived_uid(book_id: str, place: int) -> str:
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
 
-def _position(raw: Mapping[str, Raw], odd: list[Odd]) -> int:
+def _position(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> int:
     if "position" not in raw:
         return 0
     value = raw["position"]
@@ -150,7 +150,7 @@ def _position(raw: Mapping[str, Raw], odd: list[Odd]) -> int:
     number = as_integer(value) if number is None else number
     if number in range(len(POSITIONS)) and number is not None:
         return number
-    odd.append(Odd("position_changed", "The position is none of 0 to 7: it counts as 0."))
+    odd.append(EntryOddity("position_changed", "The position is none of 0 to 7: it counts as 0."))
     return 0
 
 
@@ -180,11 +180,11 @@ def _uids(value: Raw) -> tuple[str, ...]:
     return tuple(dict.fromkeys(uid for uid in named if uid is not None))
 
 
-def _config(raw: Mapping[str, Raw], odd: list[Odd]) -> Mapping[str, Raw]:
+def _config(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> Mapping[str, Raw]:
     config = raw.get("trigger_config")
     if config is None:
         return derive_config(raw)
     if isinstance(config, Mapping):
         return config
-    odd.append(Odd("trigger_broken", "trigger_config is no object: no trigger is on."))
+    odd.append(EntryOddity("trigger_broken", "trigger_config is no object: no trigger is on."))
     return {"triggers": {}}

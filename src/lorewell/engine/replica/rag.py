@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lorewell.engine.replica.triggers import RagTrigger
-from lorewell.engine.replica.world import World
+from lorewell.engine.replica.world import ReplicaWorld
 from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts, ReplicaRequest
 
@@ -34,7 +34,7 @@ class RagScores:
     degraded: tuple[str, ...] = ()
 
 
-class Near(NamedTuple):
+class RagMatch(NamedTuple):
     """Whether an entry is near enough, and its figures."""
 
     fires: bool
@@ -67,7 +67,7 @@ class _Queries:
 
 
 def rag_queries(
-    worlds: Iterable[World], request: ReplicaRequest, *, steps: Steps | None = None
+    worlds: Iterable[ReplicaWorld], request: ReplicaRequest, *, steps: Steps | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return by book id the queries that similarities are asked for, each once.
 
@@ -94,8 +94,8 @@ def rag_queries(
 
 
 def rank(
-    world: World, request: ReplicaRequest, scores: RagScores, steps: Steps
-) -> dict[int, Near | None]:
+    world: ReplicaWorld, request: ReplicaRequest, scores: RagScores, steps: Steps
+) -> dict[int, RagMatch | None]:
     """Return by index how near each entry with this trigger is; None for those without a vector.
 
     Ties are ranked by uid.
@@ -103,7 +103,7 @@ def rank(
     filled = _Queries(request.mes, steps)
     steps.spend("recall", _STEPS_PER_ENTRY * len(world.rag))
     near: dict[int, tuple[float, RagTrigger]] = {}
-    found: dict[int, Near | None] = {}
+    found: dict[int, RagMatch | None] = {}
     for lore in world.rag:
         trigger = lore.triggers.rag
         if trigger is None:
@@ -121,7 +121,7 @@ def rank(
     return found
 
 
-def _judge(trigger: RagTrigger, similarity: float, place: int) -> Near:
+def _judge(trigger: RagTrigger, similarity: float, place: int) -> RagMatch:
     facts = ReplicaFacts(
         similarity=round(similarity, 6),
         threshold=trigger.threshold,
@@ -130,6 +130,6 @@ def _judge(trigger: RagTrigger, similarity: float, place: int) -> Near:
     )
     if similarity < trigger.threshold:
         detail = f"rag: {similarity:.6f} is below {trigger.threshold}"
-        return Near(fires=False, facts=facts, detail=detail)
+        return RagMatch(fires=False, facts=facts, detail=detail)
     detail = f"rag: {place} is beyond the first {trigger.top_k}"
-    return Near(fires=place <= trigger.top_k, facts=facts, detail=detail)
+    return RagMatch(fires=place <= trigger.top_k, facts=facts, detail=detail)

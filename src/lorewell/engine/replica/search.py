@@ -11,7 +11,7 @@ from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import MOST_TOLD, occurrences
 from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.replica.triggers import KeywordTrigger
-from lorewell.engine.replica.world import Lore, World
+from lorewell.engine.replica.world import ReplicaEntry, ReplicaWorld
 from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts
 
@@ -24,7 +24,7 @@ _FOUND_IN: dict[tuple[bool, bool], Literal["user", "history", "both"]] = {
 }
 
 
-class Found(NamedTuple):
+class KeywordMatch(NamedTuple):
     """What the keys of an entry gave; with a `detail` they do not count, for that reason."""
 
     facts: ReplicaFacts
@@ -41,7 +41,7 @@ class _Seen:
         self.history: tuple[int, Span] | None = None
 
 
-class Texts:
+class TurnTexts:
     """The texts of one turn, each brought to the forms for comparison once, for all books."""
 
     def __init__(self, mes: str, history: Sequence[str], steps: Steps) -> None:
@@ -60,14 +60,14 @@ class Texts:
             yield (None if place < 0 else place), folded
 
 
-class Search:
+class KeywordSearch:
     """The keys of one book in the texts of one turn: one pass over each text.
 
     Attributes:
         awake: indexes of the entries of which a key was found somewhere, whole word or not.
     """
 
-    def __init__(self, world: World, texts: Texts) -> None:
+    def __init__(self, world: ReplicaWorld, texts: TurnTexts) -> None:
         """Search all of it."""
         self._world = world
         self._steps = texts.steps
@@ -117,7 +117,7 @@ class Search:
                 return span
         return None
 
-    def look(self, lore: Lore) -> Found | None:
+    def look(self, lore: ReplicaEntry) -> KeywordMatch | None:
         """Return what the keys of an entry gave; None if none was found."""
         keyword = lore.triggers.keyword or KeywordTrigger()
         seen = self._seen[keyword.case_sensitive][keyword.whole_words]
@@ -133,7 +133,7 @@ class Search:
             message=message,
             span=span,
         )
-        return Found(facts, _fault(keyword.logic, lore.secondary, seen))
+        return KeywordMatch(facts, _fault(keyword.logic, lore.secondary, seen))
 
 
 def _may_note(seen: _Seen | None, number: int | None) -> bool:

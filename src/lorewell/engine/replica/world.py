@@ -30,14 +30,14 @@ MAX_PACKAGE: Final = 50  # dependencies of one entry, §7.7
 NO_KEY_FOUND: Final = "keyword: no key was found"
 
 
-class Condition(NamedTuple):
+class ParsedCondition(NamedTuple):
     """A condition as written, and as read."""
 
     text: str
     parsed: Comparison | Flaw
 
 
-class Needs(NamedTuple):
+class EntryNeeds(NamedTuple):
     """What an entry requires.
 
     Attributes:
@@ -49,11 +49,11 @@ class Needs(NamedTuple):
     missing: str | None = None
 
 
-NO_NEEDS = Needs()
+NO_NEEDS = EntryNeeds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lore:
+class ReplicaEntry:
     """One entry, made ready.
 
     Attributes:
@@ -68,8 +68,8 @@ class Lore:
     triggers: Triggers
     primary: tuple[LiteralKey, ...]
     secondary: tuple[LiteralKey, ...]
-    conditions: tuple[Condition, ...] | None
-    needs: Needs
+    conditions: tuple[ParsedCondition, ...] | None
+    needs: EntryNeeds
     idle: ReplicaDecision | None
 
     @property
@@ -79,7 +79,7 @@ class Lore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class ReplicaWorld:
     """A book, ready for a turn. Immutable; safe to share between threads.
 
     Attributes:
@@ -97,17 +97,17 @@ class World:
 
     book_id: str
     name: str
-    entries: tuple[Lore, ...]
+    entries: tuple[ReplicaEntry, ...]
     literals: tuple[LiteralIndex, LiteralIndex]
     alone: tuple[frozenset[int], frozenset[int]]
     alert: tuple[int, ...]
-    rag: tuple[Lore, ...]
+    rag: tuple[ReplicaEntry, ...]
     content_chars: int
     warnings: tuple[ReplicaWarning, ...]
     flaw: str | None = None
 
 
-def compile_world(document: Raw, *, book_id: str, steps: Steps | None = None) -> World:
+def compile_world(document: Raw, *, book_id: str, steps: Steps | None = None) -> ReplicaWorld:
     """Return a book ready for a turn; it is not changed.
 
     Args:
@@ -173,7 +173,7 @@ class _Compiler:
         for each in odd:
             self._warnings.append(ReplicaWarning(*each, self._book_id, entry.uid))
 
-    def world(self, name: str, flaw: str | None) -> World:
+    def world(self, name: str, flaw: str | None) -> ReplicaWorld:
         """Return the book."""
         all_needs = close_needs(self._normal)
         entries = tuple(
@@ -183,7 +183,7 @@ class _Compiler:
             LiteralIndex(tuple(patterns), [tuple(woken) for woken in wakes])
             for patterns, wakes in zip(self._patterns, self._wakes, strict=True)
         )
-        return World(
+        return ReplicaWorld(
             book_id=self._book_id,
             name=name,
             entries=entries,
@@ -198,7 +198,7 @@ class _Compiler:
             flaw=flaw,
         )
 
-    def _lore(self, index: int, entry: NormalEntry, needs: Needs) -> Lore:
+    def _lore(self, index: int, entry: NormalEntry, needs: EntryNeeds) -> ReplicaEntry:
         triggers = read_triggers(entry.config)
         for what in triggers.broken:
             self._warn("trigger_broken", f"Of the triggers {what}: it is off.", entry.uid)
@@ -211,7 +211,7 @@ class _Compiler:
             secondary = self._keys(keyword.secondary, case=case, whole=whole, wakes=None)
         others = (triggers.conditions, triggers.rag, triggers.logic)
         keys_alone = not triggers.constant and others == (None, None, None)
-        return Lore(
+        return ReplicaEntry(
             index=index,
             entry=entry,
             triggers=triggers,
@@ -252,7 +252,9 @@ class _Compiler:
             parsed.append(LiteralKey(key, pattern, whole))
         return tuple(parsed)
 
-    def _conditions(self, entry: NormalEntry, triggers: Triggers) -> tuple[Condition, ...] | None:
+    def _conditions(
+        self, entry: NormalEntry, triggers: Triggers
+    ) -> tuple[ParsedCondition, ...] | None:
         texts = triggers.conditions
         if texts is None or entry.disable:
             return None
@@ -264,13 +266,13 @@ class _Compiler:
             if isinstance(found, Flaw):
                 message = f"{text[:100]!r} is no condition, and so false: {found.detail}."
                 self._warn("condition_unreadable", message, entry.uid)
-        return tuple(map(Condition, texts, parsed))
+        return tuple(map(ParsedCondition, texts, parsed))
 
     def _warn(self, code: WarningCode, message: str, uid: str | None) -> None:
         self._warnings.append(ReplicaWarning(code, message, self._book_id, uid))
 
 
-def close_needs(entries: Sequence[NormalEntry]) -> list[Needs]:
+def close_needs(entries: Sequence[NormalEntry]) -> list[EntryNeeds]:
     """Return what each entry requires, with all that those require. Circles do no harm.
 
     Source: docs/rules/replica.md §7.7.
@@ -284,17 +286,17 @@ def close_needs(entries: Sequence[NormalEntry]) -> list[Needs]:
     ]
 
 
-def _close(entries: Sequence[NormalEntry], root: int, places: Mapping[str, int]) -> Needs:
+def _close(entries: Sequence[NormalEntry], root: int, places: Mapping[str, int]) -> EntryNeeds:
     found: dict[int, None] = {root: None}
     for index in _growing(found):
         for uid in entries[index].requires:
             place = places.get(uid)
             if place is None or entries[place].disable:
-                return Needs(missing=uid)
+                return EntryNeeds(missing=uid)
             found[place] = None
             if len(found) > MAX_PACKAGE + 1:
-                return Needs(missing=f"more than {MAX_PACKAGE} entries")
-    return Needs(tuple(sorted(found.keys() - {root})))
+                return EntryNeeds(missing=f"more than {MAX_PACKAGE} entries")
+    return EntryNeeds(tuple(sorted(found.keys() - {root})))
 
 
 def _growing(found: Mapping[int, None]) -> Iterator[int]:

@@ -1,22 +1,6 @@
-"""SillyTavern's side of an entry: reading it, showing it, and what in it we can't run."""
+"""The policy `sillytavern`: what SillyTavern's World Info does with books and a chat.
 
-from lorewell.engine.sillytavern.dynamic import Sign, lowered_alike
-from lorewell.engine.sillytavern.fields import ReadEntry, read_entry
-from lorewell.engine.sillytavern.reading import Imported, import_entry
-from lorewell.engine.sillytavern.table import Form, form_of
-from lorewell.engine.sillytavern.values import Repair
-from lorewell.engine.sillytavern.view import overlaid, sillytavern_view
-
-__all__ = [
-    "Form",
-    "Imported",
-    "ReadEntry",
-    "Repair",
-    "Sign",
-    "form_of",
-    "import_entry",
-    "lowered_alike",
-    "overlaid",
-    "read_entry",
-    "sillytavern_view",
-]
+It reads like docs/rules/sillytavern.md. `turns` runs one turn or a whole chat, `world` compiles
+books, `scan` is the scan itself. `entry` is the codec between an entry's fields in SillyTavern's
+files and ours.
+"""

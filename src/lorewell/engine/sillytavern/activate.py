@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from lorewell.engine.sillytavern.budget import Tally
+from lorewell.engine.sillytavern.budget import TextCounter
 from lorewell.engine.sillytavern.forced import queue
-from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, as_text, in_object_order
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.output import Output
@@ -54,7 +54,7 @@ def activate(
     counter = counter or token_counter()
     steps = steps or Steps()
     known = library.counts_of(counter)
-    tally = Tally(counter, request.message_tokens, steps, known=known)
+    tally = TextCounter(counter, request.message_tokens, steps, known=known)
     ledger = Ledger(steps, kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
@@ -120,7 +120,7 @@ def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger, steps: Steps) -> t
     return tuple(verdicts)
 
 
-def _activated(item: Item) -> ActivatedEntry:
+def _activated(item: ScanItem) -> ActivatedEntry:
     lore, found = item.lore, item.found
     return ActivatedEntry(
         id=item.id,

@@ -28,7 +28,7 @@ def limit_of(request: SillyTavernRequest) -> int:
     return min(limit, cap) if cap > 0 else limit
 
 
-class Tally:
+class TextCounter:
     r"""Counts texts of contents, each followed by a line break, as SillyTavern does.
 
     "" is 0, and any other text may cost something extra. SillyTavern counts the whole text anew
@@ -105,7 +105,7 @@ class Tally:
 class RunningText(NamedTuple):
     """A text that grows, counted when asked: `settled` tokens, and a rest that they precede."""
 
-    tally: Tally
+    tally: TextCounter
     settled: int
     rest: str
 
@@ -138,7 +138,7 @@ class _Piece(NamedTuple):
     settled: int
     tail: str
 
-    def after(self, other: _Piece, tally: Tally) -> _Piece:
+    def after(self, other: _Piece, tally: TextCounter) -> _Piece:
         """Return this text with the other one before it."""
         if not other.tail:
             return _Piece(other.head + self.head, self.settled, self.tail)
@@ -151,10 +151,10 @@ class _Piece(NamedTuple):
 _NO_PIECE: Final = _Piece("", 0, "")
 
 
-class Charged:
+class LoopContents:
     """The contents of earlier loops, the newest first, as one text that grows at its front."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: TextCounter) -> None:
         """Begin with no text."""
         self._tally = tally
         self._first: str | None = None  # the newest content, as a line

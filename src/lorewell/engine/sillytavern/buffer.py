@@ -12,10 +12,10 @@ from typing import Final, NamedTuple, get_args
 
 from lorewell.engine.sillytavern.javascript import SURROGATE, WHITESPACE, in_object_order, trim
 from lorewell.engine.sillytavern.keys import MARKER
-from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.lore import ScanEntry
 from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.steps import Steps
-from lorewell.jsregex import Outcome, Parts, Pattern
+from lorewell.jsregex import Parts, Pattern, PatternOutcome
 from lorewell.model.activate import ScanTexts, SillyTavernRequest
 from lorewell.model.activated import Hit, HitIn
 
@@ -80,7 +80,7 @@ class Segment:
         return Hit(self.kind, self.number, (start + self.offset, end + self.offset), woken_by)
 
 
-class View(NamedTuple):
+class EntryView(NamedTuple):
     """What an entry sees: so many messages, the texts of these bits, and recursion or not."""
 
     depth: int
@@ -106,7 +106,7 @@ class _Written:
         recursion: how many texts of recursion it holds.
     """
 
-    def __init__(self, buffer: Buffer, depth: int) -> None:
+    def __init__(self, buffer: ScanBuffer, depth: int) -> None:
         """Join the texts."""
         self.depth = depth
         self.recursion = len(buffer.recursion)
@@ -124,8 +124,8 @@ class _Written:
         self._ends[0] = len(front)
         self._begin = len(others)
 
-    def parts(self, view: View) -> Parts:
-        """Return which parts a view of at least one message shows: as `Joined` has them."""
+    def parts(self, view: EntryView) -> Parts:
+        """Return which parts a view of at least one message shows: as `JoinedText` has them."""
         parts = [(self._begin, self._ends[min(view.depth, len(self._ends) - 1)])]
         at = 0
         for segment in self._others:
@@ -138,7 +138,7 @@ class _Written:
         return tuple(parts)
 
 
-class Joined:
+class JoinedText:
     """All that an entry sees as the one text that SillyTavern searches.
 
     Attributes:
@@ -146,7 +146,7 @@ class Joined:
         size: its characters, and one for each of its texts.
     """
 
-    def __init__(self, view: View, buffer: Buffer) -> None:
+    def __init__(self, view: EntryView, buffer: ScanBuffer) -> None:
         """Find the texts; they are joined when asked for."""
         others = filter(view.shows, [*buffer.others, *buffer.recursion])
         self._has_messages = view.depth > 0 and bool(buffer.messages)
@@ -183,7 +183,7 @@ class Joined:
         return segment.hit(low, high)
 
 
-class Buffer:
+class ScanBuffer:
     """The texts of one scan; recursion adds to them, and each step of depth lets more be seen."""
 
     def __init__(self, request: SillyTavernRequest, macros: Macros, steps: Steps) -> None:
@@ -198,9 +198,9 @@ class Buffer:
         self.others = [*_extras(request.scan_texts), *_injected(request, macros)]
         self.recursion: list[Segment] = []
         self._present = sum(segment.source for segment in self.others)
-        self._joined: dict[View, Joined] = {}
+        self._joined: dict[EntryView, JoinedText] = {}
         self._size = 0
-        self._outcomes: dict[View, dict[Pattern, Outcome]] = {}
+        self._outcomes: dict[EntryView, dict[Pattern, PatternOutcome]] = {}
         self._written: _Written | None = None
 
     @property
@@ -213,13 +213,13 @@ class Buffer:
         self._forget(lambda view: view.depth == self.depth)
         self._skew += 1
 
-    def view(self, lore: Lore, *, recursion: bool) -> View:
+    def view(self, lore: ScanEntry, *, recursion: bool) -> EntryView:
         """Return what an entry sees; texts that are not there don't tell views apart."""
         own = self.depth if lore.scan_depth is None else lore.scan_depth
         depth = 0 if math.isnan(own) or own <= 0 else int(min(own, MAX_DEPTH))
         if not depth:
-            return View(0, 0, recursion=False)
-        return View(depth, lore.sources & self._present, recursion and bool(self.recursion))
+            return EntryView(0, 0, recursion=False)
+        return EntryView(depth, lore.sources & self._present, recursion and bool(self.recursion))
 
     def add(self, contents: Sequence[tuple[str, str]], loop: int) -> None:
         """Add the text of one loop: ids and contents of its entries."""
@@ -233,16 +233,16 @@ class Buffer:
         )
         self._forget(lambda view: view.recursion)
 
-    def _forget(self, useless: Callable[[View], bool]) -> None:
+    def _forget(self, useless: Callable[[EntryView], bool]) -> None:
         for known in (self._joined, self._outcomes):
             for view in [view for view in known if useless(view)]:
                 del known[view]
         self._size = sum(joined.size for joined in self._joined.values())
 
-    def joined(self, view: View) -> Joined:
+    def joined(self, view: EntryView) -> JoinedText:
         """Return all that a view shows, as one text; the texts asked for last are kept."""
         if view not in self._joined:
-            joined = Joined(view, self)
+            joined = JoinedText(view, self)
             self._count(joined.segments, joined.size)
             self._size += joined.size
             while self._joined and self._size > _MAX_JOINED_SIZE:
@@ -255,11 +255,11 @@ class Buffer:
         cost = 1 + len(segments) // _SEGMENTS_PER_STEP + chars // _CHARS_PER_STEP
         self._steps.spend("scan", cost)
 
-    def outcomes(self, view: View) -> dict[Pattern, Outcome]:
+    def outcomes(self, view: EntryView) -> dict[Pattern, PatternOutcome]:
         """Return what regexes have given in what a view shows; to be added to."""
         return self._outcomes.setdefault(view, {})
 
-    def written(self, views: Iterable[View]) -> tuple[str, dict[View, Parts]]:
+    def written(self, views: Iterable[EntryView]) -> tuple[str, dict[EntryView, Parts]]:
         """Return one text with all that the views show, and the parts of it that each shows.
 
         From one call to the next it grows at its end, as long as only recursion adds to it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lorewell.engine.sillytavern.lore import Limits, Lore
+from lorewell.engine.sillytavern.lore import EntryLimits, ScanEntry
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, EventKind, State
@@ -21,7 +21,7 @@ def _file_name(avatar: str) -> str:
     return stem if dot else avatar
 
 
-class Checks:
+class EntryChecks:
     """The checks of one scan that ask for no key.
 
     Attributes:
@@ -34,7 +34,7 @@ class Checks:
         self._timed = timed
         self.level: float = 0
 
-    def check(self, lore: Lore, state: State, *, forced: bool) -> Outcome:
+    def check(self, lore: ScanEntry, state: State, *, forced: bool) -> Outcome:
         """Return whether an entry is skipped or taken, and why; None if its keys decide.
 
         That it is active already, or failed its probability, the caller knows.
@@ -54,7 +54,7 @@ class Checks:
             return "take", "sticky"
         return None if lore.has_keys else ("skip", "no_keys")
 
-    def _refusal(self, lore: Lore, state: State) -> EventKind | None:
+    def _refusal(self, lore: ScanEntry, state: State) -> EventKind | None:
         if lore.disabled:
             return "disabled"
         if lore.limits is not None:
@@ -75,7 +75,7 @@ class Checks:
             return "exclude_recursion"
         return None
 
-    def _limited(self, limits: Limits) -> EventKind | None:
+    def _limited(self, limits: EntryLimits) -> EventKind | None:
         character = self._request.character
         if limits.triggers and self._request.trigger not in limits.triggers:
             return "trigger_filter"

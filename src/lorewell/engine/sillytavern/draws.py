@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lorewell.errors import Fault, ValidationFailedError
 
 
-class Draws:
+class RandomDraws:
     """Gives one number after the other, in [0, 1).
 
     >>> Draws("0", (0.25, 0.5)).next()

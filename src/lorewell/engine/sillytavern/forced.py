@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lorewell.engine.sillytavern.item import OUTSIDE, Item
+from lorewell.engine.sillytavern.item import OUTSIDE, ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, as_parsed
 from lorewell.engine.sillytavern.lore import read_lore, work_of
-from lorewell.engine.sillytavern.sources import EntryList, Spot
+from lorewell.engine.sillytavern.sources import EntryList, EntryLocation
 from lorewell.engine.steps import Steps
 from lorewell.model.activate import ForcedEntry
 
 
-def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> dict[str, Item]:
+def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> dict[str, ScanItem]:
     """Return the forced copies by "book.uid"; what names no book and no entry is left out."""
-    queued: dict[str, Item] = {}
-    first: dict[str, Spot | None] = {}
+    queued: dict[str, ScanItem] = {}
+    first: dict[str, EntryLocation | None] = {}
     for each in forced:
         if each.entry is not None:
             if "world" not in each.entry or "uid" not in each.entry:
@@ -38,5 +38,5 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> di
                 fields = {**original.fields, **as_parsed(each.override)}
                 steps.spend("compile", work_of(fields))
                 lore = read_lore(fields, digest=original.hash)
-        queued[lore.id] = Item(lore, OUTSIDE, OUTSIDE)
+        queued[lore.id] = ScanItem(lore, OUTSIDE, OUTSIDE)
     return queued

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lorewell.engine.sillytavern.draws import Draws
-from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.draws import RandomDraws
+from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import in_object_order, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernRequest
 
-Groups = dict[str, list[Item]]
+Groups = dict[str, list[ScanItem]]
 
 
 class GroupFilter:
@@ -21,9 +21,9 @@ class GroupFilter:
     def __init__(
         self,
         timed: TimedEffects,
-        draws: Draws,
+        draws: RandomDraws,
         ledger: Ledger,
-        score: Callable[[Item], int],
+        score: Callable[[ScanItem], int],
         request: SillyTavernRequest,
         steps: Steps,
     ) -> None:
@@ -35,9 +35,9 @@ class GroupFilter:
         self._score = score
         self._scoring = request.settings.world_info_use_group_scoring
         self._mending = request.mending
-        self._left: dict[Item, None] = {}
+        self._left: dict[ScanItem, None] = {}
 
-    def apply(self, candidates: Iterable[Item], active: Iterable[Item]) -> list[Item]:
+    def apply(self, candidates: Iterable[ScanItem], active: Iterable[ScanItem]) -> list[ScanItem]:
         """Return the candidates that their groups leave, in order.
 
         Args:
@@ -52,7 +52,7 @@ class GroupFilter:
         for name, members in groups.items():
             if name not in settled:
                 self._apply_scores(name, members)
-        taken: dict[object, Item] = {}
+        taken: dict[object, ScanItem] = {}
         for item in active:
             self._steps.spend("groups")
             if isinstance(item.lore.group, str):
@@ -72,7 +72,7 @@ class GroupFilter:
                     groups.setdefault(name, []).append(item)
         return {name: groups[name] for name in in_object_order(groups)}
 
-    def _remove(self, item: Item) -> None:
+    def _remove(self, item: ScanItem) -> None:
         """Take a candidate out; where it is out already, SillyTavern takes out the last one.
 
         Golden cases: groups-046, groups-047.
@@ -83,7 +83,7 @@ class GroupFilter:
             victim, _ = self._left.popitem()
             self._ledger.add("group_mistaken", victim.id, winner=item.id)
 
-    def _apply_timers(self, name: str, members: list[Item]) -> bool:
+    def _apply_timers(self, name: str, members: list[ScanItem]) -> bool:
         """Remove what timed effects decide against; return whether a sticky entry settles it."""
         self._steps.spend("groups", 2 * len(members))
         settled = any(self._timed.is_sticky(item.lore) for item in members)
@@ -103,10 +103,10 @@ class GroupFilter:
                 self._remove(item)
         return settled
 
-    def _scores(self, item: Item) -> bool:
+    def _scores(self, item: ScanItem) -> bool:
         return self._scoring if item.lore.scoring is None else item.lore.scoring
 
-    def _apply_scores(self, name: str, members: list[Item]) -> None:
+    def _apply_scores(self, name: str, members: list[ScanItem]) -> None:
         if not self._scoring and not any(item.lore.scoring for item in members):
             return
         scores = [self._score(item) for item in members]
@@ -120,7 +120,7 @@ class GroupFilter:
                 left.append(item)
         members[:] = left
 
-    def _choose(self, name: str, members: list[Item], holder: Item | None) -> None:
+    def _choose(self, name: str, members: list[ScanItem], holder: ScanItem | None) -> None:
         self._steps.spend("groups", len(members))
         if holder is not None:
             self._ledger.add("group_already_active", group=name)
@@ -138,7 +138,7 @@ class GroupFilter:
                 self._ledger.add("group_lost", item.id, group=name, winner=winner.id)
                 self._remove(item)
 
-    def _prioritised(self, name: str, members: list[Item]) -> Item | None:
+    def _prioritised(self, name: str, members: list[ScanItem]) -> ScanItem | None:
         overriding = [item for item in members if item.lore.overrides]
         if not overriding:
             return None
@@ -146,7 +146,7 @@ class GroupFilter:
         self._ledger.add("group_prio_winner", winner.id, group=name)
         return winner
 
-    def _rolled(self, name: str, members: list[Item]) -> Item | None:
+    def _rolled(self, name: str, members: list[ScanItem]) -> ScanItem | None:
         total = sum(item.lore.weight for item in members)
         roll = self._draws.next() * total
         reached: float = 0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lorewell.engine.sillytavern.lookout import NOTHING, Found
-from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.lookout import NOTHING, KeyHits
+from lorewell.engine.sillytavern.lore import ScanEntry
 from lorewell.model.activated import Activation
 
 OUTSIDE = -1
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class ScanItem:
     """An entry of the list, or a copy that is forced from outside. Two are equal if identical.
 
     Attributes:
@@ -24,13 +24,13 @@ class Item:
         loop: the loop that activated it.
     """
 
-    lore: Lore
+    lore: ScanEntry
     place: int
     book: int
     content: str = field(init=False)
     failed: bool = False
     why: Activation = "primary"
-    found: Found = NOTHING
+    found: KeyHits = NOTHING
     loop: int = 0
 
     def __post_init__(self) -> None:

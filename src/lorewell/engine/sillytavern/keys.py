@@ -22,7 +22,7 @@ _BARE_SLASH = re.compile(r"(?<!\\)/")
 _WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-class Plain(NamedTuple):
+class PlainKey(NamedTuple):
     """A key that is looked for as text.
 
     Attributes:
@@ -36,20 +36,20 @@ class Plain(NamedTuple):
     single: bool
 
 
-class Regex(NamedTuple):
+class JsRegexKey(NamedTuple):
     """A regex key; should V8 refuse it, it is looked for as text."""
 
     pattern: Pattern
-    otherwise: Plain
+    otherwise: PlainKey
 
 
-Prepared = Plain | Regex
+Prepared = PlainKey | JsRegexKey
 # Says whether a hit stands alone: of the text, where it starts and ends, and what that may cost.
 Borders = Callable[[str, int, int, Steps], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SillyTavernKey:
     """A key of an entry.
 
     Attributes:
@@ -59,12 +59,12 @@ class Key:
     """
 
     text: str
-    plain: Plain | None
+    plain: PlainKey | None
 
 
-def as_plain(text: str) -> Plain:
+def as_plain(text: str) -> PlainKey:
     """Return a text as a plain key."""
-    return Plain(text, text.lower(), SPACES.search(text) is None)
+    return PlainKey(text, text.lower(), SPACES.search(text) is None)
 
 
 def classify(text: str) -> Prepared:
@@ -76,16 +76,16 @@ def classify(text: str) -> Prepared:
     match = _REGEX.fullmatch(text)
     if match is None or _BARE_SLASH.search(match[1]):
         return as_plain(text)
-    return Regex(Pattern(match[1], match[2]), as_plain(text))
+    return JsRegexKey(Pattern(match[1], match[2]), as_plain(text))
 
 
-def read_key(text: str) -> Key:
+def read_key(text: str) -> SillyTavernKey:
     """Return a key as its entry has it."""
     trimmed = trim(text)
     if not trimmed or MARKER in trimmed or SURROGATE.search(text) or may_hold_macro(text):
-        return Key(text, None)
+        return SillyTavernKey(text, None)
     prepared = classify(trimmed)
-    return Key(text, prepared if isinstance(prepared, Plain) else None)
+    return SillyTavernKey(text, prepared if isinstance(prepared, PlainKey) else None)
 
 
 def stands_alone(text: str, start: int, end: int, _: Steps) -> bool:

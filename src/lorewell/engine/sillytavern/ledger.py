@@ -21,7 +21,7 @@ _DECIDING: frozenset[EventKind] = frozenset(
 )
 
 
-class Facts(TypedDict, total=False):
+class EventFacts(TypedDict, total=False):
     """The figures of an event."""
 
     key: str | None
@@ -56,7 +56,7 @@ class Ledger:
         self.events: list[Event] = []
         self.loops: list[Loop] = []
 
-    def add(self, kind: EventKind, entry: str | None = None, **facts: Unpack[Facts]) -> None:
+    def add(self, kind: EventKind, entry: str | None = None, **facts: Unpack[EventFacts]) -> None:
         """Write an event down."""
         if self.kept:
             texts = (entry, facts.get("key"), facts.get("group"), facts.get("winner"))

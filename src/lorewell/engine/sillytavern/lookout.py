@@ -9,30 +9,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from lorewell.engine.matching.keys import count_regexes
-from lorewell.engine.sillytavern.buffer import Buffer, View
+from lorewell.engine.sillytavern.buffer import EntryView, ScanBuffer
 from lorewell.engine.sillytavern.javascript import trim
 from lorewell.engine.sillytavern.keys import (
     Borders,
-    Key,
-    Plain,
+    JsRegexKey,
+    PlainKey,
     Prepared,
-    Regex,
+    SillyTavernKey,
     classify,
     find_plain,
 )
-from lorewell.engine.sillytavern.lore import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, Lore
+from lorewell.engine.sillytavern.lore import AND_ALL, AND_ANY, NOT_ALL, NOT_ANY, ScanEntry
 from lorewell.engine.sillytavern.macros import Macros
-from lorewell.engine.sillytavern.sightings import Sight, Sightings
+from lorewell.engine.sillytavern.sightings import KeyHit, PlainKeyHits
 from lorewell.engine.steps import Steps
-from lorewell.jsregex import Look, Outcome, Pattern, RegexGuard
+from lorewell.jsregex import Look, Pattern, PatternOutcome, RegexGuard
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, Hit
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """Where a key is: a sight, or a place in the joined text, None where that holds no text."""
 
-    sight: Sight | None = None
+    sight: KeyHit | None = None
     in_joined: Hit | None = None
 
     @property
@@ -41,7 +41,7 @@ class Place(NamedTuple):
         return self.in_joined if self.sight is None else self.sight.hit
 
 
-class Found(NamedTuple):
+class KeyHits(NamedTuple):
     """What the keys of an entry gave.
 
     Attributes:
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     """
 
     key: str | None = None
-    place: Place | None = None
+    place: KeyPlace | None = None
     why: Activation | None = None
     secondary: str | None = None
     problem: tuple[str, Literal["regex_timeout", "regex_unsupported"]] | None = None
@@ -62,12 +62,12 @@ class Found(NamedTuple):
 class _Asked(NamedTuple):
     """The regexes of an entry that are to be searched in what it sees."""
 
-    view: View
+    view: EntryView
     primary: tuple[Pattern, ...]
     secondary: tuple[Pattern, ...]
 
 
-NOTHING: Final = Found()
+NOTHING: Final = KeyHits()
 _STEPS_PER_CALL: Final = 200  # of a single regex, beside what its text costs
 _CHARS_PER_STEP: Final = 100
 _ALWAYS: Final = "always"
@@ -77,12 +77,12 @@ _PROBLEMS: Final[dict[str, Literal["regex_timeout", "regex_unsupported"]]] = {
 }
 
 
-class Lookout:
+class KeyMatcher:
     """Looks for keys in the texts of one scan."""
 
     def __init__(
         self,
-        buffer: Buffer,
+        buffer: ScanBuffer,
         macros: Macros,
         request: SillyTavernRequest,
         alone: Borders,
@@ -101,7 +101,7 @@ class Lookout:
         self._prepared: dict[str, Prepared | Literal["always"] | None] = {}
         self._as_written: dict[str, Prepared] = {}
 
-    def look(self, lore: Lore, sightings: Sightings | None, *, recursion: bool) -> Found:
+    def look(self, lore: ScanEntry, sightings: PlainKeyHits | None, *, recursion: bool) -> KeyHits:
         """Return what the keys of an entry give.
 
         Args:
@@ -114,11 +114,13 @@ class Lookout:
             place = self._find(key, lore, view, sightings)
             if place is not None:
                 if not lore.looks_at_secondary:
-                    return Found(key.text, place, "primary")
-                return self._judge(Found(key.text, place), lore, view, sightings)
+                    return KeyHits(key.text, place, "primary")
+                return self._judge(KeyHits(key.text, place), lore, view, sightings)
         return self._explain(lore, view)
 
-    def _judge(self, found: Found, lore: Lore, view: View, sightings: Sightings | None) -> Found:
+    def _judge(
+        self, found: KeyHits, lore: ScanEntry, view: EntryView, sightings: PlainKeyHits | None
+    ) -> KeyHits:
         """Return a found primary key with the verdict of the secondary logic."""
         any_found, all_found = False, True
         for key in lore.secondary:
@@ -134,17 +136,17 @@ class Lookout:
             return found._replace(why="and_all")
         return found
 
-    def _explain(self, lore: Lore, view: View) -> Found:
+    def _explain(self, lore: ScanEntry, view: EntryView) -> KeyHits:
         """Return why nothing was found, where a regex was not decided."""
         for key in lore.keys:
             prepared = None if key.plain is not None else self._prepare(key.text)
-            if isinstance(prepared, Regex):
+            if isinstance(prepared, JsRegexKey):
                 verdict = self._outcome(prepared.pattern, view).verdict
                 if verdict in _PROBLEMS:
-                    return Found(problem=(key.text, _PROBLEMS[verdict]))
+                    return KeyHits(problem=(key.text, _PROBLEMS[verdict]))
         return NOTHING
 
-    def score(self, lore: Lore, *, recursion: bool) -> int:
+    def score(self, lore: ScanEntry, *, recursion: bool) -> int:
         """Return how many keys of an entry are found: as written, an empty one always is."""
         view = self._buffer.view(lore, recursion=recursion)
         if not lore.keys:
@@ -160,7 +162,7 @@ class Lookout:
                 return primary + secondary
         return primary
 
-    def _count(self, keys: Sequence[Key], lore: Lore, view: View) -> int:
+    def _count(self, keys: Sequence[SillyTavernKey], lore: ScanEntry, view: EntryView) -> int:
         self._steps.spend("groups", 1 + len(keys))
         found = (self._search(self._classify(key.text), lore, view) for key in keys)
         return sum(place is not None for place in found)
@@ -182,45 +184,47 @@ class Lookout:
             self._prepared[text] = meaning
         return self._prepared[text]
 
-    def _find(self, key: Key, lore: Lore, view: View, sightings: Sightings | None) -> Place | None:
+    def _find(
+        self, key: SillyTavernKey, lore: ScanEntry, view: EntryView, sightings: PlainKeyHits | None
+    ) -> KeyPlace | None:
         if key.plain is None or sightings is None:
             prepared = self._prepare(key.text)
             if prepared == _ALWAYS:
-                return Place(in_joined=self._buffer.joined(view).hit(0, 0))
+                return KeyPlace(in_joined=self._buffer.joined(view).hit(0, 0))
             return None if prepared is None else self._search(prepared, lore, view)
         case, alone = self._modes(lore, key.plain)
         sight = sightings.find(key.plain, view, case=case, alone=alone)
-        return None if sight is None else Place(sight)
+        return None if sight is None else KeyPlace(sight)
 
-    def _modes(self, lore: Lore, key: Plain) -> tuple[bool, bool]:
+    def _modes(self, lore: ScanEntry, key: PlainKey) -> tuple[bool, bool]:
         """Return whether case counts, and whether the key must stand alone."""
         case = self._case if lore.case is None else lore.case
         whole = self._whole if lore.whole is None else lore.whole
         return case, whole and key.single
 
-    def _search(self, key: Prepared, lore: Lore, view: View) -> Place | None:
+    def _search(self, key: Prepared, lore: ScanEntry, view: EntryView) -> KeyPlace | None:
         """Search the joined text."""
         joined = self._buffer.joined(view)
-        if isinstance(key, Regex):
+        if isinstance(key, JsRegexKey):
             outcome = self._outcome(key.pattern, view)
             if outcome.span is not None:
-                return Place(in_joined=joined.hit(*outcome.span))
+                return KeyPlace(in_joined=joined.hit(*outcome.span))
             if outcome.verdict != "invalid":
                 return None
             key = key.otherwise
         case, alone = self._modes(lore, key)
         wanted, text = (key.exact, joined.text) if case else (key.folded, joined.folded)
         start = find_plain(text, wanted, self._alone if alone else None, self._steps)
-        return None if start < 0 else Place(in_joined=joined.hit(start, start + len(wanted)))
+        return None if start < 0 else KeyPlace(in_joined=joined.hit(start, start + len(wanted)))
 
-    def _outcome(self, pattern: Pattern, view: View) -> Outcome:
+    def _outcome(self, pattern: Pattern, view: EntryView) -> PatternOutcome:
         outcomes = self._buffer.outcomes(view)
         if pattern not in outcomes:
             self._steps.spend("regex", _STEPS_PER_CALL)
             self._search_all([_Asked(view, (pattern,), ())])
         return outcomes[pattern]
 
-    def search_regexes(self, lores: Iterable[Lore], *, recursion: bool) -> None:
+    def search_regexes(self, lores: Iterable[ScanEntry], *, recursion: bool) -> None:
         """Search the regex keys of entries about to be looked at, all in one call."""
         asked: list[_Asked] = []
         for lore in lores:
@@ -235,9 +239,9 @@ class Lookout:
             asked.append(_Asked(view, primary, secondary))
         self._search_all(asked)
 
-    def _patterns(self, keys: Sequence[Key]) -> tuple[Pattern, ...]:
+    def _patterns(self, keys: Sequence[SillyTavernKey]) -> tuple[Pattern, ...]:
         prepared = [self._prepare(key.text) for key in keys if key.plain is None]
-        return tuple(key.pattern for key in prepared if isinstance(key, Regex))
+        return tuple(key.pattern for key in prepared if isinstance(key, JsRegexKey))
 
     def _search_all(self, asked: Sequence[_Asked]) -> None:
         """Search what the views show, in one call, and the empty text in another."""
@@ -258,7 +262,7 @@ class Lookout:
             patterns = dict.fromkeys(pattern for each in unseeing for pattern in each.primary)
             self._buffer.outcomes(unseeing[0].view).update(self._on_nothing(patterns))
 
-    def _on_nothing(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Pattern, Outcome]]:
+    def _on_nothing(self, patterns: Iterable[Pattern]) -> Iterator[tuple[Pattern, PatternOutcome]]:
         """Yield what regexes give in the empty text, which the guard does not search.
 
         After the line break of a text that holds nothing else is the same as nowhere: with `m`

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lorewell.engine.sillytavern.decorators import ACTIVATE, DONT_ACTIVATE
-from lorewell.engine.sillytavern.fields import group_names
+from lorewell.engine.sillytavern.entry.fields import group_names
 from lorewell.engine.sillytavern.javascript import MISSING, as_text, is_true, to_number
-from lorewell.engine.sillytavern.keys import Key, read_key
+from lorewell.engine.sillytavern.keys import SillyTavernKey, read_key
 from lorewell.engine.steps import weigh
 
 Object = Mapping[str, Any]  # an entry as its file has it: its values are known at run time alone
@@ -25,7 +25,7 @@ _STEPS_PER_ENTRY, _STEPS_PER_VALUE = 20, 4
 _CERTAIN = 100  # percent
 
 
-class Limits(NamedTuple):
+class EntryLimits(NamedTuple):
     """Whom an entry is for: kinds of generation, and characters by file name and tag."""
 
     triggers: tuple[object, ...]
@@ -35,7 +35,7 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lore:
+class ScanEntry:
     """One entry with its values read as SillyTavern reads them.
 
     Attributes:
@@ -67,9 +67,9 @@ class Lore:
     depth: object
     role: object
     outlet: str
-    keys: tuple[Key, ...]
+    keys: tuple[SillyTavernKey, ...]
     has_keys: bool
-    secondary: tuple[Key, ...]
+    secondary: tuple[SillyTavernKey, ...]
     selective: bool
     logic: int | None
     scan_depth: float | None
@@ -91,7 +91,7 @@ class Lore:
     sticky: float | None
     cooldown: float | None
     delay: float | None
-    limits: Limits | None
+    limits: EntryLimits | None
     look: int
 
     @property
@@ -104,7 +104,7 @@ def _list(value: object) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else ()
 
 
-def _keys(value: object) -> tuple[Key, ...]:
+def _keys(value: object) -> tuple[SillyTavernKey, ...]:
     return tuple(read_key(key) for key in _list(value) if isinstance(key, str))
 
 
@@ -116,10 +116,10 @@ def _turns(value: object) -> float | None:
     return to_number(value) if is_true(value) else None
 
 
-def _limits(fields: Object) -> Limits | None:
+def _limits(fields: Object) -> EntryLimits | None:
     characters = fields.get("characterFilter")
     members: Object = characters if isinstance(characters, Mapping) else {}
-    limits = Limits(
+    limits = EntryLimits(
         _list(fields.get("triggers")),
         _list(members.get("names")),
         _list(members.get("tags")),
@@ -145,7 +145,7 @@ def work_of(fields: Object) -> int:
     return _STEPS_PER_ENTRY + _STEPS_PER_VALUE * weigh(fields)
 
 
-def read_lore(fields: Object, *, digest: object = MISSING) -> Lore:
+def read_lore(fields: Object, *, digest: object = MISSING) -> ScanEntry:
     """Return an entry of a book's list, as an object whose decorators are split off.
 
     Args:
@@ -164,7 +164,7 @@ def read_lore(fields: Object, *, digest: object = MISSING) -> Lore:
     level = fields.get("delayUntilRecursion", MISSING)
     weight = fields.get("groupWeight")
     keys, secondary = _keys(fields.get("key")), _keys(fields.get("keysecondary"))
-    return Lore(
+    return ScanEntry(
         id=f"{as_text(fields.get('world', MISSING))}.{as_text(fields.get('uid', MISSING))}",
         fields=fields,
         hash=digest,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.model.activate import AuthorsNote
@@ -36,7 +36,7 @@ class Output:
     _by_place: dict[object, _Group] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, active: Iterable[Item], ledger: Ledger) -> Output:
+    def of(cls, active: Iterable[ScanItem], ledger: Ledger) -> Output:
         """Place the active entries; those without text and those of no place go nowhere."""
         output = cls()
         for item in sort_descending(active, lambda item: item.lore.order):
@@ -54,7 +54,7 @@ class Output:
             texts.reverse()
         self.examples.reverse()
 
-    def _place(self, item: Item) -> None:
+    def _place(self, item: ScanItem) -> None:
         text = item.content
         match item.lore.position:
             case 0:
@@ -74,7 +74,7 @@ class Output:
             case 7 if item.lore.outlet:
                 self.outlets.setdefault(item.lore.outlet, []).append(text)
 
-    def _place_at_depth(self, item: Item) -> None:
+    def _place_at_depth(self, item: ScanItem) -> None:
         """Put an entry into the group of its depth and role, or open one.
 
         An entry without a depth looks for the group of depth 4, but the one it opens has none, so

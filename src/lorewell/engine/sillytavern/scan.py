@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from lorewell.engine.matching import words
-from lorewell.engine.sillytavern.budget import Charged, Tally, limit_of
-from lorewell.engine.sillytavern.buffer import Buffer
-from lorewell.engine.sillytavern.checks import Checks
-from lorewell.engine.sillytavern.draws import Draws
+from lorewell.engine.sillytavern.budget import LoopContents, TextCounter, limit_of
+from lorewell.engine.sillytavern.buffer import ScanBuffer
+from lorewell.engine.sillytavern.checks import EntryChecks
+from lorewell.engine.sillytavern.draws import RandomDraws
 from lorewell.engine.sillytavern.groups import GroupFilter
-from lorewell.engine.sillytavern.item import Item
+from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.keys import stands_alone
 from lorewell.engine.sillytavern.ledger import Ledger
-from lorewell.engine.sillytavern.lookout import Lookout
+from lorewell.engine.sillytavern.lookout import KeyMatcher
 from lorewell.engine.sillytavern.macros import Macros
-from lorewell.engine.sillytavern.sightings import Sightings
-from lorewell.engine.sillytavern.sources import EntryList, Spot
+from lorewell.engine.sillytavern.sightings import PlainKeyHits
+from lorewell.engine.sillytavern.sources import EntryList, EntryLocation
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import EventKind, Loop, State
@@ -44,17 +44,17 @@ class Scan:
         request: SillyTavernRequest,
         *,
         timed: TimedEffects,
-        forced: dict[str, Item],
-        tally: Tally,
+        forced: dict[str, ScanItem],
+        tally: TextCounter,
         ledger: Ledger,
     ) -> None:
         """Bind a scan to its entries and its turn; what it may cost is that of the ledger."""
         self._steps = steps = ledger.steps
-        self.active: dict[str, Item] = {}
+        self.active: dict[str, ScanItem] = {}
         self.limit = limit_of(request)
         self.used = 0
         self.overflowed = False
-        self.draws = Draws(request.seed, request.draws)
+        self.draws = RandomDraws(request.seed, request.draws)
         self._entries = entries
         self._settings = request.settings
         self._skips_on = request.mending.budget
@@ -64,20 +64,20 @@ class Scan:
         self._tally = tally
         self._ledger = ledger
         self._macros = macros = Macros(request.macros, steps)
-        self._buffer = Buffer(request, macros, steps)
+        self._buffer = ScanBuffer(request, macros, steps)
         alone = words.stands_alone if request.mending.word_borders else stands_alone
-        self._lookout = Lookout(self._buffer, macros, request, alone, steps)
-        self._checks = Checks(request, timed)
+        self._lookout = KeyMatcher(self._buffer, macros, request, alone, steps)
+        self._checks = EntryChecks(request, timed)
         self._groups = GroupFilter(timed, self.draws, ledger, self._score, request, steps)
         self._sightings = [
-            Sightings(world, self._buffer, request.settings, alone, steps)
+            PlainKeyHits(world, self._buffer, request.settings, alone, steps)
             for world in entries.worlds
         ]
-        self._items: dict[int, Item] = {}
+        self._items: dict[int, ScanItem] = {}
         self._waiting = set(self._find_special())  # entries to be gone through in each loop
         self._levels = list(entries.levels)
         self._state: State = "initial"
-        self._charged = Charged(tally)  # what later loops are charged for
+        self._charged = LoopContents(tally)  # what later loops are charged for
 
     def run(self) -> None:
         """Go through all loops."""
@@ -118,22 +118,22 @@ class Scan:
         if state != "stop":
             self._feed(supply)
 
-    def _feed(self, supply: Sequence[Item]) -> None:
+    def _feed(self, supply: Sequence[ScanItem]) -> None:
         """Add the texts of a loop to what the next ones search, and to what is charged."""
         text = "\n".join(item.content for item in supply)
         if text:
             self._buffer.add([(item.id, item.content) for item in supply], self._ledger.loop)
             self._charged.put_before([item.content for item in supply])
 
-    def _score(self, item: Item) -> int:
+    def _score(self, item: ScanItem) -> int:
         return self._lookout.score(item.lore, recursion=self._state != "min_activations")
 
-    def _item(self, place: int, book: int) -> Item:
+    def _item(self, place: int, book: int) -> ScanItem:
         if place not in self._items:
-            self._items[place] = Item(self._entries.entries[place], place, book)
+            self._items[place] = ScanItem(self._entries.entries[place], place, book)
         return self._items[place]
 
-    def _spots(self) -> list[Spot]:
+    def _spots(self) -> list[EntryLocation]:
         """Return which entries are gone through, in order.
 
         Nothing happens to the others: no key of theirs is in any text, and none is needed, or they
@@ -142,24 +142,26 @@ class Scan:
         """
         for book, sightings in enumerate(self._sightings):
             places = self._entries.places[book]
-            self._waiting.update(Spot(places[index], book) for index in sightings.advance())
+            self._waiting.update(
+                EntryLocation(places[index], book) for index in sightings.advance()
+            )
         self._steps.spend("scan", 1 + len(self._sightings) + len(self._waiting) // 2)
         return sorted(self._waiting)
 
-    def _find_special(self) -> set[Spot]:
+    def _find_special(self) -> set[EntryLocation]:
         """Return the entries that are gone through whether or not a key of theirs is found."""
         entries = self._entries
-        found: set[Spot] = set()
+        found: set[EntryLocation] = set()
         for book, world in enumerate(entries.worlds):
             indexes = (*world.always, *world.barred) if self._ledger.kept else world.always
-            found.update(Spot(entries.places[book][index], book) for index in indexes)
+            found.update(EntryLocation(entries.places[book][index], book) for index in indexes)
         for digest in self._timed.active:
             found.update(entries.with_hash(digest))
         for entry in self._forced:
             found.update(entries.with_id(entry))
         return found
 
-    def _find_candidates(self) -> list[Item]:
+    def _find_candidates(self) -> list[ScanItem]:
         """Return the entries that pass the checks and whose keys hold, in no certain order."""
         recursion = self._state != "min_activations"
         checked = []
@@ -179,7 +181,7 @@ class Scan:
         self._steps.spend("scan", work)
         undecided = (item.lore for item, outcome in checked if outcome is None)
         self._lookout.search_regexes(undecided, recursion=recursion)
-        candidates: dict[Item, None] = {}
+        candidates: dict[ScanItem, None] = {}
         for item, outcome in checked:
             if outcome is None:
                 if self._look(item, recursion=recursion):
@@ -193,7 +195,7 @@ class Scan:
                 candidates[taken] = None
         return list(candidates)
 
-    def _look(self, item: Item, *, recursion: bool) -> bool:
+    def _look(self, item: ScanItem, *, recursion: bool) -> bool:
         """Return whether the keys of an entry hold, and write down why."""
         found = self._lookout.look(item.lore, self._sightings[item.book], recursion=recursion)
         if found.key is None:
@@ -213,7 +215,7 @@ class Scan:
         item.why, item.found = found.why, found
         return True
 
-    def _take_in(self, candidates: Sequence[Item], base: int) -> None:
+    def _take_in(self, candidates: Sequence[ScanItem], base: int) -> None:
         """Activate the candidates that their probability and the budget let through.
 
         Args:
@@ -239,7 +241,7 @@ class Scan:
                 tokens = None if unlimited else self.used
                 self._ledger.add("added", item.id, tokens=tokens, limit=self.limit)
 
-    def _fits(self, item: Item, tokens: int) -> bool:
+    def _fits(self, item: ScanItem, tokens: int) -> bool:
         """Return whether the budget has room; if not, it takes no further entry in."""
         if tokens < self.limit + self._skips_on:
             self.used = tokens
@@ -250,7 +252,7 @@ class Scan:
         self._ledger.add(kind, item.id, tokens=tokens, limit=self.limit, number=number)
         return False
 
-    def _passes(self, item: Item) -> bool:
+    def _passes(self, item: ScanItem) -> bool:
         """Return whether the entry's probability is for it; if not, it is out for good."""
         chance = item.lore.probability
         if chance is None or self._timed.is_sticky(item.lore):
@@ -266,7 +268,7 @@ class Scan:
         )
         return passed
 
-    def _next_state(self, supply: Sequence[Item]) -> State:
+    def _next_state(self, supply: Sequence[ScanItem]) -> State:
         state: State = "stop"
         if self._settings.world_info_recursive and not self.overflowed:
             again = self._state == "min_activations" and self._buffer.recursion

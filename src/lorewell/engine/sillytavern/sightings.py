@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from lorewell.engine.matching.literal import MOST_TOLD
-from lorewell.engine.sillytavern.buffer import MAX_DEPTH, Buffer, Segment, View
-from lorewell.engine.sillytavern.keys import Borders, Plain, find_plain
-from lorewell.engine.sillytavern.world import Literals, World
+from lorewell.engine.sillytavern.buffer import MAX_DEPTH, EntryView, ScanBuffer, Segment
+from lorewell.engine.sillytavern.keys import Borders, PlainKey, find_plain
+from lorewell.engine.sillytavern.world import PlainKeyIndex, SillyTavernWorld
 from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernSettings
 from lorewell.model.activated import Hit
@@ -18,7 +18,7 @@ _FEW: Final = 4  # places of a key; to look at them is part of searching
 _CHARS_PER_STEP: Final = 50  # of a text that is put in lower case
 
 
-class Sight(NamedTuple):
+class KeyHit(NamedTuple):
     """The first place of a key in one text, in the form in which that was searched."""
 
     segment: Segment
@@ -41,17 +41,17 @@ class _Seen:
     __slots__ = ("message", "others")
 
     def __init__(self) -> None:
-        self.message: Sight | None = None
-        self.others: dict[tuple[int, bool], Sight] = {}
+        self.message: KeyHit | None = None
+        self.others: dict[tuple[int, bool], KeyHit] = {}
 
-    def note(self, sight: Sight) -> None:
+    def note(self, sight: KeyHit) -> None:
         segment = sight.segment
         if segment.rank >= MAX_DEPTH:
             self.others.setdefault((segment.source, segment.kind == "recursion"), sight)
         else:
             self.message = sight
 
-    def find(self, view: View) -> Sight | None:
+    def find(self, view: EntryView) -> KeyHit | None:
         if self.message is not None and view.shows(self.message.segment):
             return self.message
         return next((sight for sight in self.others.values() if view.shows(sight.segment)), None)
@@ -65,7 +65,7 @@ def _may_note(seen: _Seen | None, segment: Segment) -> bool:
     return seen is None or segment.rank >= MAX_DEPTH or seen.message is None
 
 
-class Sightings:
+class PlainKeyHits:
     """The plain keys of one book in the texts of one scan.
 
     A text holds no marker and a plain key holds none, so a key found in the joined text lies
@@ -75,8 +75,8 @@ class Sightings:
 
     def __init__(
         self,
-        world: World,
-        buffer: Buffer,
+        world: SillyTavernWorld,
+        buffer: ScanBuffer,
         settings: SillyTavernSettings,
         alone: Borders,
         steps: Steps,
@@ -126,21 +126,26 @@ class Sightings:
                 self._see(literals, case, pattern, segment, starts)
 
     def _see(
-        self, literals: Literals, case: int, pattern: int, segment: Segment, starts: Sequence[int]
+        self,
+        literals: PlainKeyIndex,
+        case: int,
+        pattern: int,
+        segment: Segment,
+        starts: Sequence[int],
     ) -> None:
         """Note where a key stands in a text, unless that changes nothing."""
         index, woken_alone = literals.automaton, literals.alone[pattern]
         wanted = index.patterns[pattern]
         anywhere, alone = self._seen[case]
         if _may_note(anywhere.get(wanted), segment):
-            sight = Sight(segment, starts[0], starts[0] + len(wanted), folded=not case)
+            sight = KeyHit(segment, starts[0], starts[0] + len(wanted), folded=not case)
             self._note(anywhere, wanted, sight, index.entries[pattern])
         if woken_alone is not None and _may_note(alone.get(wanted), segment):
             start = self._first_alone(
                 segment.folded if case == 0 else segment.exact, wanted, starts
             )
             if start >= 0:
-                sight = Sight(segment, start, start + len(wanted), folded=not case)
+                sight = KeyHit(segment, start, start + len(wanted), folded=not case)
                 self._note(alone, wanted, sight, woken_alone)
 
     def _first_alone(self, text: str, wanted: str, starts: Sequence[int]) -> int:
@@ -155,7 +160,7 @@ class Sightings:
         return find_plain(text, wanted, self._alone, self._steps, begin=starts[-1] + 1)
 
     def _note(
-        self, seen: dict[str, _Seen], wanted: str, sight: Sight, woken: Iterable[int]
+        self, seen: dict[str, _Seen], wanted: str, sight: KeyHit, woken: Iterable[int]
     ) -> None:
         known = seen.get(wanted)
         if known is None:
@@ -163,7 +168,7 @@ class Sightings:
             self._awake.update(woken)
         known.note(sight)
 
-    def find(self, key: Plain, view: View, *, case: bool, alone: bool) -> Sight | None:
+    def find(self, key: PlainKey, view: EntryView, *, case: bool, alone: bool) -> KeyHit | None:
         """Return where a key stands in what a view shows."""
         seen = self._seen[case][alone].get(key.exact if case else key.folded)
         return None if seen is None else seen.find(view)

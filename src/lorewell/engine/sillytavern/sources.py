@@ -11,8 +11,8 @@ from functools import cache
 from typing import NamedTuple
 
 from lorewell.engine.sillytavern.javascript import sort_descending
-from lorewell.engine.sillytavern.lore import Lore
-from lorewell.engine.sillytavern.world import World
+from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.engine.tokens import TokenCounter, adds_up
 from lorewell.model.activate import BookSource
 from lorewell.model.activated import Verdict
@@ -30,10 +30,10 @@ class Attached(NamedTuple):
     """A book and what it is bound to."""
 
     source: BookSource
-    world: World
+    world: SillyTavernWorld
 
 
-class Spot(NamedTuple):
+class EntryLocation(NamedTuple):
     """Where an entry is: its place in the list, and the number of its book."""
 
     place: int
@@ -51,28 +51,28 @@ class EntryList:
         idle: gives the verdict on each entry if nothing happens to it.
     """
 
-    entries: tuple[Lore, ...]
-    worlds: tuple[World, ...]
+    entries: tuple[ScanEntry, ...]
+    worlds: tuple[SillyTavernWorld, ...]
     places: tuple[tuple[int, ...], ...]
     levels: tuple[float, ...]
     idle: Callable[[], tuple[Verdict, ...]]
 
-    def find(self, digest: object) -> Lore | None:
+    def find(self, digest: object) -> ScanEntry | None:
         """Return the entry that has a hash."""
         return next((self.entries[place] for place, _ in self.with_hash(digest)), None)
 
-    def with_hash(self, digest: object) -> Iterator[Spot]:
+    def with_hash(self, digest: object) -> Iterator[EntryLocation]:
         """Yield where entries of a hash are: several if a book or an entry is there twice."""
         if isinstance(digest, int | float):
             for book, world in enumerate(self.worlds):
                 for index in world.by_hash.get(digest, ()):
-                    yield Spot(self.places[book][index], book)
+                    yield EntryLocation(self.places[book][index], book)
 
-    def with_id(self, entry: str) -> Iterator[Spot]:
+    def with_id(self, entry: str) -> Iterator[EntryLocation]:
         """Yield where the entries of an id are."""
         for book, world in enumerate(self.worlds):
             for index in world.by_id.get(entry, ()):
-                yield Spot(self.places[book][index], book)
+                yield EntryLocation(self.places[book][index], book)
 
 
 def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:

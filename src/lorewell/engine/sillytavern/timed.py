@@ -17,7 +17,7 @@ from lorewell.engine.sillytavern.javascript import (
     to_number,
 )
 from lorewell.engine.sillytavern.ledger import Ledger
-from lorewell.engine.sillytavern.lore import Lore
+from lorewell.engine.sillytavern.lore import ScanEntry
 from lorewell.engine.sillytavern.sources import EntryList
 from lorewell.engine.steps import Steps
 
@@ -27,7 +27,7 @@ _Why = Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"
 Effect = Mapping[str, object]
 
 
-def _turns(lore: Lore, timer: Timer) -> float | None:
+def _turns(lore: ScanEntry, timer: Timer) -> float | None:
     return lore.sticky if timer == "sticky" else lore.cooldown
 
 
@@ -64,11 +64,11 @@ class TimedEffects:
         """Take the state of the last turn; nothing but delays is active before `check`."""
         return cls(length, _clean(state), entries, {"sticky": set(), "cooldown": set()})
 
-    def is_sticky(self, lore: Lore) -> bool:
+    def is_sticky(self, lore: ScanEntry) -> bool:
         """Return whether an entry is kept active."""
         return lore.hash in self._active["sticky"]
 
-    def is_cooling(self, lore: Lore) -> bool:
+    def is_cooling(self, lore: ScanEntry) -> bool:
         """Return whether an entry is kept inactive."""
         return lore.hash in self._active["cooldown"]
 
@@ -77,11 +77,11 @@ class TimedEffects:
         """The hashes of all entries kept active or inactive."""
         return self._active["sticky"] | self._active["cooldown"]
 
-    def is_delayed(self, lore: Lore) -> bool:
+    def is_delayed(self, lore: ScanEntry) -> bool:
         """Return whether the chat is too short for an entry."""
         return lore.delay is not None and self.length < lore.delay
 
-    def is_held_back(self, lore: Lore) -> bool:
+    def is_held_back(self, lore: ScanEntry) -> bool:
         """Return whether a candidate is delayed all the same.
 
         Delayed entries are no candidates. But what is forced may be a copy of one of them and have
@@ -108,7 +108,7 @@ class TimedEffects:
                 if over is not None and over.cooldown is not None:
                     self._start("cooldown", name, over, protected=True)
 
-    def _end_of(self, timer: Timer, effect: Effect, lore: Lore | None) -> _Why | None:
+    def _end_of(self, timer: Timer, effect: Effect, lore: ScanEntry | None) -> _Why | None:
         start, end = (to_number(effect.get(name, MISSING)) for name in ("start", "end"))
         if self.length <= start and not is_true(effect.get("protected", MISSING)):
             return "chat_not_advanced"
@@ -118,13 +118,13 @@ class TimedEffects:
             return "not_configured"
         return "expired" if self.length >= end else None
 
-    def _start(self, timer: Timer, name: str, lore: Lore, *, protected: bool) -> None:
+    def _start(self, timer: Timer, name: str, lore: ScanEntry, *, protected: bool) -> None:
         digest = {} if lore.hash is MISSING else {"hash": lore.hash}
         turns = _turns(lore, timer) or 0
         times = {"start": self.length, "end": self.length + turns, "protected": protected}
         self.state[timer][name] = {**digest, **times}
 
-    def set(self, active: Iterable[Lore]) -> None:
+    def set(self, active: Iterable[ScanEntry]) -> None:
         """Start the effects of active entries, in the order of activation."""
         for lore in active:
             for timer in TIMERS:

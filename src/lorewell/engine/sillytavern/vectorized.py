@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lorewell.engine.sillytavern.lore import Lore
-from lorewell.engine.sillytavern.world import World
+from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.model.activate import ChatLine
 from lorewell.model.activated import VectorEntry
 from lorewell.model.conversation import VectorSearch
@@ -22,14 +22,16 @@ def query_of(chat: Sequence[ChatLine], search: VectorSearch) -> str:
     return "\n".join(line.content for line in newest).strip()
 
 
-def may_be_found(lore: Lore, search: VectorSearch) -> bool:
+def may_be_found(lore: ScanEntry, search: VectorSearch) -> bool:
     """Return whether a search may find an entry: one that is marked, or any if all count."""
     is_meant = search.all_entries or lore.fields.get("vectorized") is True
     return is_meant and not lore.disabled and bool(lore.content.strip())
 
 
 def find_entries(
-    worlds: Sequence[World], similarities: Mapping[int, NDArray[float64]], search: VectorSearch
+    worlds: Sequence[SillyTavernWorld],
+    similarities: Mapping[int, NDArray[float64]],
+    search: VectorSearch,
 ) -> tuple[VectorEntry, ...]:
     """Return the entries that are to be activated, best first.
 

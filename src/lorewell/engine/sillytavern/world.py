@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.sillytavern.decorators import split_decorators
-from lorewell.engine.sillytavern.fields import group_of
+from lorewell.engine.sillytavern.entry.fields import group_of
+from lorewell.engine.sillytavern.entry.table import TABLE
+from lorewell.engine.sillytavern.entry.view import file_view, sillytavern_view
 from lorewell.engine.sillytavern.hashing import hash_all
 from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
-from lorewell.engine.sillytavern.lore import Lore, Object, read_lore, work_of
-from lorewell.engine.sillytavern.table import TABLE
-from lorewell.engine.sillytavern.view import file_view, sillytavern_view
+from lorewell.engine.sillytavern.lore import Object, ScanEntry, read_lore, work_of
 from lorewell.engine.steps import Steps
 from lorewell.model import BookCreate, Entry
 
@@ -36,7 +36,7 @@ def split_object(entry: Object, book: str) -> dict[str, Any]:
     return {**fields, "decorators": list(decorators), "content": left}
 
 
-class Literals(NamedTuple):
+class PlainKeyIndex(NamedTuple):
     """The plain keys of a book for which case does not count, or those for which it does.
 
     Attributes:
@@ -50,7 +50,7 @@ class Literals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class SillyTavernWorld:
     """A book, ready to be scanned. Immutable; safe to share between threads.
 
     Attributes:
@@ -67,12 +67,12 @@ class World:
     """
 
     name: str
-    entries: tuple[Lore, ...]
+    entries: tuple[ScanEntry, ...]
     by_hash: Mapping[object, Sequence[int]]
     by_id: Mapping[str, Sequence[int]]
     always: tuple[int, ...]
     barred: tuple[int, ...]
-    literals: Callable[[bool, bool], tuple[Literals, Literals]]
+    literals: Callable[[bool, bool], tuple[PlainKeyIndex, PlainKeyIndex]]
     deepest: float
     ignored_rules: Mapping[str, tuple[str, ...]]
 
@@ -83,7 +83,7 @@ def compile_world(
     *,
     ignored_rules: Mapping[str, tuple[str, ...]] | None = None,
     steps: Steps | None = None,
-) -> World:
+) -> SillyTavernWorld:
     """Return a book ready to be scanned.
 
     Args:
@@ -109,7 +109,7 @@ def compile_world(
     for index, each in enumerate(lore):
         by_id.setdefault(each.id, []).append(index)
         by_hash.setdefault(each.hash, []).append(index)
-    return World(
+    return SillyTavernWorld(
         name=name,
         entries=lore,
         by_hash=by_hash,
@@ -122,11 +122,11 @@ def compile_world(
     )
 
 
-def _needs_no_sight(lore: Lore) -> bool:
+def _needs_no_sight(lore: ScanEntry) -> bool:
     return lore.constant or lore.activates or any(key.plain is None for key in lore.keys)
 
 
-def _may_be_barred(lore: Lore) -> bool:
+def _may_be_barred(lore: ScanEntry) -> bool:
     """Return whether a check may keep an entry out; a cooldown that is stored may do so, too."""
     if lore.disabled or lore.suppressed or not lore.has_keys or lore.limits is not None:
         return True
@@ -138,7 +138,9 @@ def world_entries(entries: Mapping[str, Object]) -> list[Object]:
     return [entries[name] for name in in_object_order(entries)]
 
 
-def _literals(entries: Sequence[Lore], *, case: bool, whole: bool) -> tuple[Literals, Literals]:
+def _literals(
+    entries: Sequence[ScanEntry], *, case: bool, whole: bool
+) -> tuple[PlainKeyIndex, PlainKeyIndex]:
     """Return the automata of all plain keys; an entry is woken by its primary ones alone."""
     folded, exact = _KeyTable(), _KeyTable()
     for index, lore in enumerate(entries):
@@ -165,10 +167,10 @@ class _KeyTable:
         anywhere = self._anywhere.setdefault(wanted, [])
         return self._alone.setdefault(wanted, []) if alone else anywhere
 
-    def literals(self) -> Literals:
+    def literals(self) -> PlainKeyIndex:
         """Return the automaton of all keys."""
         alone = [self._alone.get(wanted) for wanted in self._anywhere]
-        return Literals(
+        return PlainKeyIndex(
             LiteralIndex(
                 tuple(self._anywhere), [tuple(woken) for woken in self._anywhere.values()]
             ),
@@ -176,7 +178,7 @@ class _KeyTable:
         )
 
 
-def compile_stored(book: BookCreate, *, name: str | None = None) -> World:
+def compile_stored(book: BookCreate, *, name: str | None = None) -> SillyTavernWorld:
     """Return a stored book ready to be scanned.
 
     Args:

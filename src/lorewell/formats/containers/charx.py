@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
 from lorewell.formats.containers.inflating import Inflater, inflate
-from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, Part
+from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, ContainerPart
 from lorewell.formats.json_text import storable
-from lorewell.formats.notes import Notes, cut
+from lorewell.formats.notes import ImportNotes, cut
 
 MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # of the first member, or of an empty archive
 MAX_MEMBERS: Final = 10_000
@@ -119,7 +119,7 @@ def _directory(data: bytes, at: int) -> Directory | None:
     return None
 
 
-def read_card(data: bytes, notes: Notes) -> bytes:
+def read_card(data: bytes, notes: ImportNotes) -> bytes:
     """Return `card.json` at the root of an archive.
 
     Args:
@@ -150,7 +150,7 @@ def read_card(data: bytes, notes: Notes) -> bytes:
     return _content(data, _widened(card), directory.shift, notes)
 
 
-def list_members(data: bytes) -> list[Part]:
+def list_members(data: bytes) -> list[ContainerPart]:
     """Return what the list of members of the last archive in a file names, in its order.
 
     It is empty where there is no archive, its list is damaged, or it has more than `MAX_MEMBERS`.
@@ -159,13 +159,13 @@ def list_members(data: bytes) -> list[Part]:
     if directory is None or directory.member_count > MAX_MEMBERS:
         return []
     try:
-        members = _members(data, directory, Notes())
+        members = _members(data, directory, ImportNotes())
     except ImportInvalidError:
         return []
-    return [Part(each.shown, "member", _widened(each).real_bytes) for each in members]
+    return [ContainerPart(each.shown, "member", _widened(each).real_bytes) for each in members]
 
 
-def _members(data: bytes, directory: Directory, notes: Notes) -> list[_Member]:
+def _members(data: bytes, directory: Directory, notes: ImportNotes) -> list[_Member]:
     """Return the members in the order of the list, not more than it says that it has."""
     members: list[_Member] = []
     at = directory.start
@@ -206,7 +206,7 @@ def _widened(member: _Member) -> _Member:
     return member
 
 
-def _note_names(members: Sequence[_Member], notes: Notes) -> None:
+def _note_names(members: Sequence[_Member], notes: ImportNotes) -> None:
     """Note what the names tell; they are looked at and never used."""
     counts = Counter(member.name for member in members)
     repeated = [member for member in members if counts[member.name] > 1]
@@ -231,7 +231,7 @@ def _note_names(members: Sequence[_Member], notes: Notes) -> None:
         )
 
 
-def _content(data: bytes, card: _Member, shift: int, notes: Notes) -> bytes:
+def _content(data: bytes, card: _Member, shift: int, notes: ImportNotes) -> bytes:
     """Return the inflated card; the limit is counted while inflating, whatever was promised."""
     packed = _packed(data, card, card.offset + shift)
     if card.real_bytes > MAX_CARD_BYTES:

@@ -9,12 +9,12 @@ from typing import Final
 
 from lorewell.errors import ImportInvalidError
 from lorewell.formats.containers import charx
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 MAGIC: Final = b"\xff\xd8\xff"
 
 
-def read_card(data: bytes, notes: Notes) -> bytes:
+def read_card(data: bytes, notes: ImportNotes) -> bytes:
     """Return `card.json` of the archive behind a JPEG.
 
     Args:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 MAX_PART_NAME_CHARS = 80  # of a name that the file chose; only ever shown
 
 
-class Part(NamedTuple):
+class ContainerPart(NamedTuple):
     """A text chunk of a picture, or a member of an archive.
 
     Attributes:

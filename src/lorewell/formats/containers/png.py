@@ -15,9 +15,9 @@ from typing import NamedTuple
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
 from lorewell.formats.containers.inflating import inflate
-from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, Part
+from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, ContainerPart
 from lorewell.formats.json_text import storable
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 MAX_CHUNKS = 100_000  # real pictures have a few thousand
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -50,7 +50,7 @@ class TextChunk:
     deflated: bool
 
 
-class Texts(NamedTuple):
+class PngTexts(NamedTuple):
     """The text chunks of a PNG in the order of the file, and where it is cut off, if it is."""
 
     chunks: tuple[TextChunk, ...]
@@ -72,7 +72,7 @@ class _Chunk(NamedTuple):
     sound: bool  # whether the checksum is right
 
 
-def read_texts(data: bytes, keywords: frozenset[str], notes: Notes) -> Texts:
+def read_texts(data: bytes, keywords: frozenset[str], notes: ImportNotes) -> PngTexts:
     """Return the text chunks with one of the keywords; the rest of a picture is passed over.
 
     A wrong checksum, chunks after the end and a file that is cut off are noted; only what is
@@ -101,10 +101,10 @@ def read_texts(data: bytes, keywords: frozenset[str], notes: Notes) -> Texts:
         notes.add("png_trailing_bytes", f"{reader.trailing} bytes follow the PNG's end")
     if reader.fault is not None and found:
         notes.add("png_damaged", reader.fault)
-    return Texts(tuple(found), reader.fault)
+    return PngTexts(tuple(found), reader.fault)
 
 
-def list_texts(data: bytes) -> Iterator[Part]:
+def list_texts(data: bytes) -> Iterator[ContainerPart]:
     """Yield every text chunk of a PNG, whatever its keyword, as far as the file is sound.
 
     Args:
@@ -115,7 +115,7 @@ def list_texts(data: bytes) -> Iterator[Part]:
             start, end = span.start + _HEAD_BYTES, span.end - _CRC_BYTES
             head = data[start : min(end, start + MAX_PART_NAME_CHARS)]
             keyword = storable(head.partition(b"\0")[0].decode("latin-1"))
-            yield Part(keyword, span.type.decode(), end - start)
+            yield ContainerPart(keyword, span.type.decode(), end - start)
 
 
 class _Reader:
@@ -195,7 +195,7 @@ def _text_chunk(chunk: _Chunk) -> TextChunk | None:
     return TextChunk(keyword=keyword.decode("latin-1").lower(), text=rest, deflated=deflated)
 
 
-def payload(chunk: TextChunk, notes: Notes) -> bytes:
+def payload(chunk: TextChunk, notes: ImportNotes) -> bytes:
     """Return the document in a text chunk: inflated, and out of its base64.
 
     White space, missing padding and the URL alphabet are taken; plain JSON is taken and noted.

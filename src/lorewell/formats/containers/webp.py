@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 
 MAGIC: Final = b"RIFF"
 MAX_CHUNKS: Final = 100_000  # real pictures have a handful, films a few thousand
@@ -61,7 +61,7 @@ def is_webp(data: bytes) -> bool:
     return data.startswith(MAGIC) and data[8:_CHUNKS_START] == _FORM
 
 
-def read_card(data: bytes, notes: Notes) -> bytes:
+def read_card(data: bytes, notes: ImportNotes) -> bytes:
     """Return the text of the card in a WEBP: JSON, as bytes in UTF-8 or with a mark of UTF-16.
 
     Args:
@@ -84,7 +84,7 @@ def read_card(data: bytes, notes: Notes) -> bytes:
     return text if numbers is None else numbers
 
 
-def _exif(data: bytes, notes: Notes) -> bytes:
+def _exif(data: bytes, notes: ImportNotes) -> bytes:
     """Return the EXIF chunk, the first of several."""
     at = _CHUNKS_START
     count = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never, get_args
 
-from lorewell.engine.sillytavern import Form
+from lorewell.engine.sillytavern.entry import Form
 from lorewell.formats.build import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
 from lorewell.formats.export.entries import card_entry, container_of, map_key, world_entry
 from lorewell.formats.export.replica import came_from_replica, exported_entry

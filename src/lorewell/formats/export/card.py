@@ -9,10 +9,10 @@ from typing import Any, Final
 from lorewell.errors import ImportInvalidError, InvalidInputError, TooExpensiveError
 from lorewell.formats.containers import png
 from lorewell.formats.decode import CCV3, CHARA, decode_text
-from lorewell.formats.detect import CARDS, Kind, find_kind
+from lorewell.formats.detect import CARDS, FileKind, find_kind
 from lorewell.formats.export.book import export_book
 from lorewell.formats.files import check_size
-from lorewell.formats.notes import Notes
+from lorewell.formats.notes import ImportNotes
 from lorewell.formats.registry import read_lorebook
 from lorewell.model import BookCreate
 
@@ -42,14 +42,14 @@ def put_into_card(book: BookCreate, card: bytes) -> bytes:
     check_size(card, "the card")
     if card.startswith(png.SIGNATURE):
         return _into_picture(book, card)
-    return _dumped(_with_book(_card_in(card, Notes()), book), indent=2)
+    return _dumped(_with_book(_card_in(card, ImportNotes()), book), indent=2)
 
 
 def _into_picture(book: BookCreate, picture: bytes) -> bytes:
     found = _cards_in(picture)
     made = {keyword: _with_book(card, book) for keyword, card in found.items()}
     chara, ccv3 = made.get(CHARA), made.get(CCV3)
-    if ccv3 is None and chara is not None and find_kind(chara) == Kind.CARD_V3:
+    if ccv3 is None and chara is not None and find_kind(chara) == FileKind.CARD_V3:
         ccv3 = chara
     first = chara if chara is not None else ccv3
     return png.replace_card(
@@ -59,7 +59,7 @@ def _into_picture(book: BookCreate, picture: bytes) -> bytes:
 
 def _cards_in(picture: bytes) -> dict[str, Card]:
     """Return the cards in a picture by keyword; a broken one counts if there is no other."""
-    notes = Notes()
+    notes = ImportNotes()
     texts = png.read_texts(picture, _KEYWORDS, notes)
     found: dict[str, Card] = {}
     fault: InvalidInputError | None = None
@@ -77,7 +77,7 @@ def _cards_in(picture: bytes) -> dict[str, Card]:
     return found
 
 
-def _card_in(data: bytes, notes: Notes) -> Card:
+def _card_in(data: bytes, notes: ImportNotes) -> Card:
     try:
         document = decode_text(data, notes).value
     except TooExpensiveError:
@@ -93,14 +93,14 @@ def _card_in(data: bytes, notes: Notes) -> Card:
 
 def _with_book(card: Card, book: BookCreate) -> Card:
     """Return the card with the book at the place where readers look for it."""
-    lorebook = read_lorebook(card, Notes())
+    lorebook = read_lorebook(card, ImportNotes())
     steps = lorebook.at
     if lorebook.book is None:
         if not book.entries:
             return card
-        if find_kind(card) != Kind.CARD_V1 and isinstance(card.get("data"), Mapping):
+        if find_kind(card) != FileKind.CARD_V1 and isinstance(card.get("data"), Mapping):
             steps = ("data", _BOOK)
-    is_v3 = find_kind(card) == Kind.CARD_V3
+    is_v3 = find_kind(card) == FileKind.CARD_V3
     exported = export_book(book, "lorebook_v3" if is_v3 else "character_book").document
     return _replaced(card, steps, exported["data"] if is_v3 else exported)
 

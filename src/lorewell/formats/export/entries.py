@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lorewell.engine.matching.keys import split_regex
-from lorewell.engine.sillytavern import Form, overlaid, sillytavern_view
-from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.fields import DEFAULT_BLOCK, join
-from lorewell.engine.sillytavern.table import TABLE, Field
+from lorewell.engine.sillytavern.entry import Form, overlaid, sillytavern_view
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, join
+from lorewell.engine.sillytavern.entry.table import TABLE, EntryField
 from lorewell.formats.build import is_imported_id, own_id
-from lorewell.formats.detect import CARD_SPEC, Kind
+from lorewell.formats.detect import CARD_SPEC, FileKind
 from lorewell.formats.losses import Losses
 from lorewell.model import Entry
 
-_CARD_KINDS = frozenset([Kind.CHARACTER_BOOK.value, Kind.LOREBOOK_V3.value])
+_CARD_KINDS = frozenset([FileKind.CHARACTER_BOOK.value, FileKind.LOREBOOK_V3.value])
 _OURS = "extensions/lorewell/"
 _WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
 _CARD_ROWS = tuple(field for field in TABLE if field.card)
@@ -42,7 +42,7 @@ def container_of(entry: Entry) -> Form | None:
     word = entry.source.get("format")
     if not isinstance(word, str) or not isinstance(entry.source.get("raw"), Mapping):
         return None
-    if word == Kind.ST_WORLD.value:
+    if word == FileKind.ST_WORLD.value:
         return "world_info"
     return "card" if word in _CARD_KINDS or CARD_SPEC.fullmatch(word) else None
 
@@ -52,7 +52,9 @@ def says_use_regex(entry: Entry) -> bool:
     word = str(entry.source.get("format"))
     spec = CARD_SPEC.fullmatch(word)
     newest_without = 2
-    return word == Kind.LOREBOOK_V3.value or (spec is not None and int(spec[1]) > newest_without)
+    return word == FileKind.LOREBOOK_V3.value or (
+        spec is not None and int(spec[1]) > newest_without
+    )
 
 
 def map_key(entry: Entry, raw: Mapping[str, Any], at: int, losses: Losses) -> str:
@@ -190,7 +192,7 @@ def _extensions(shown: Mapping[str, Any], at: int, losses: Losses) -> dict[str, 
 
 def _card_fields(
     shown: Mapping[str, Any], values: Mapping[str, Any]
-) -> Iterator[tuple[Field, Any]]:
+) -> Iterator[tuple[EntryField, Any]]:
     """Yield the fields that are to be written: those that are shown, and those that matter."""
     for field in _CARD_ROWS:
         value = values[field.name]

@@ -24,10 +24,10 @@ from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.replica.positions import AT_DEPTH, NOTE, SYSTEM_MESSAGE
 from lorewell.engine.replica.triggers import KINDS, MAX_CONDITIONS, derive_config, read_triggers
 from lorewell.engine.replica.values import as_flag, as_labels, as_uid
-from lorewell.engine.sillytavern.fields import LACKING, group_of, member
-from lorewell.engine.sillytavern.table import ROLES
+from lorewell.engine.sillytavern.entry.fields import LACKING, group_of, member
+from lorewell.engine.sillytavern.entry.table import ROLES
 from lorewell.formats.build import is_imported_id, own_id
-from lorewell.formats.detect import Kind
+from lorewell.formats.detect import FileKind
 from lorewell.formats.losses import Losses
 from lorewell.formats.replica import (
     KEPT,
@@ -130,7 +130,7 @@ def _note_others(entry: Entry, at: int, losses: Losses) -> None:
 def came_from_replica(entry: Entry) -> bool:
     """Return whether the entry is from a file of that program."""
     source = entry.source
-    return source.get("format") == Kind.REPLICA and isinstance(source.get("raw"), Mapping)
+    return source.get("format") == FileKind.REPLICA and isinstance(source.get("raw"), Mapping)
 
 
 def rebuild(entry: Entry) -> Rebuilt:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.access import create_key as create, list_keys as list_all, revoke_key as revoke
 from lorewell.app.books import list_books, list_tenants as list_all_tenants, read_book
-from lorewell.app.pages import Page
+from lorewell.app.pages import PageRequest
 from lorewell.errors import BookNotFoundError, NotFoundError, RevisionNotFoundError
 from lorewell.http.calls import (
     CREATED,
@@ -55,7 +55,7 @@ async def list_all_books(
     page = await list_books(
         call.services,
         None,
-        Page(limit=limit, cursor=cursor),
+        PageRequest(limit=limit, cursor=cursor),
         name_contains=name_contains,
         include_deleted=include_deleted,
     )

@@ -12,7 +12,7 @@ from lorewell.app.books import (
     read_book,
     restore_book as restore,
 )
-from lorewell.app.pages import Page
+from lorewell.app.pages import PageRequest
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,
@@ -89,7 +89,7 @@ async def list_books(
     page = await list_page(
         call.services,
         call.tenant_id,
-        Page(limit=limit, cursor=cursor),
+        PageRequest(limit=limit, cursor=cursor),
         name_contains=name_contains,
         include_deleted=include_deleted,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from lorewell.app.selection import open_selection, preview_context, select_context
+from lorewell.app.native.selection import open_selection, preview_context, select_context
 from lorewell.errors import (
     BookNotFoundError,
     BudgetExceededError,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from lorewell.app.conversations import (
+from lorewell.app.pages import PageRequest
+from lorewell.app.sillytavern.conversations import (
     delete_conversation as delete,
     get_conversation as get,
     list_conversations as list_page,
 )
-from lorewell.app.pages import Page
 from lorewell.errors import NotFoundError
 from lorewell.http.calls import NO_CONTENT, OK, Reading, Writing, answer
 from lorewell.http.openapi import told
@@ -24,7 +24,7 @@ router = APIRouter()
 @router.get("/v1/conversations", **told(gives={OK: ConversationPage}))
 async def list_conversations(call: Reading, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Return a page of conversations, last used first."""
-    page = Page(limit=limit, cursor=cursor)
+    page = PageRequest(limit=limit, cursor=cursor)
     return answer(await list_page(call.services, call.tenant_id, page))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Header, Request, Response
 
-from lorewell.app.access import Entered, enter
+from lorewell.app.access import Caller, enter
 from lorewell.app.gateway.chat import ChatTurn, enrich, list_prompts
 from lorewell.app.gateway.options import Gateway, UpstreamCall
 from lorewell.errors import (
@@ -149,7 +149,7 @@ async def list_models(request: Request, _key: _Key = None) -> Response:
     return answer_json(orjson.dumps({"object": "list", "data": models}))
 
 
-async def _enter(request: Request) -> tuple[Gateway, Entered]:
+async def _enter(request: Request) -> tuple[Gateway, Caller]:
     services = shared(request).services
     gateway = services.gateway
     if gateway is None:

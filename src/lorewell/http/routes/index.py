@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
 
-from lorewell.app.indexing import claim_index, index_state, list_indexes as list_page
-from lorewell.app.pages import Page
+from lorewell.app.pages import PageRequest
+from lorewell.app.vectors.indexing import claim_index, index_state, list_indexes as list_page
 from lorewell.errors import (
     BookNotFoundError,
     EmbeddingUnavailableError,
@@ -104,5 +104,5 @@ async def list_indexes(
     call: Reading, limit: Limit = 50, cursor: Cursor = None, *, stale: Stale = False
 ) -> Response:
     """Return the indexes of each book's latest revision and of those that are bound by number."""
-    page = Page(limit=limit, cursor=cursor)
+    page = PageRequest(limit=limit, cursor=cursor)
     return answer(await list_page(call.services, call.tenant_id, page, stale=stale))

@@ -10,7 +10,7 @@ from lorewell.app.books import (
     publish,
     restore_revision as restore,
 )
-from lorewell.app.pages import Page
+from lorewell.app.pages import PageRequest
 from lorewell.errors import (
     BookNotFoundError,
     IdempotencyConflictError,
@@ -48,7 +48,7 @@ async def list_revisions(
     call: Reading, book_id: BookId, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
     """Return a page of a book's revisions without their entries, newest first."""
-    page = Page(limit=limit, cursor=cursor)
+    page = PageRequest(limit=limit, cursor=cursor)
     return answer(await list_page(call.services, call.tenant_id, book_id, page))
 
 

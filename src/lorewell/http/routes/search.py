@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from lorewell.app.search import search
+from lorewell.app.native.search import search
 from lorewell.errors import (
     BookNotFoundError,
     EmbeddingUnavailableError,

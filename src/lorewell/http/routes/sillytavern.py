@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from lorewell.app.activation import (
+from lorewell.app.sillytavern.activation import (
     activate_turn,
     open_activation,
     preview_turn,

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AfterValidator
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from lorewell.app import worldbooks
-from lorewell.app.worldbooks import Form
+from lorewell.app.replica import worldbooks
+from lorewell.app.replica.worldbooks import Form
 from lorewell.errors import (
     BatchTooLargeError,
     BookBoundError,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.documents import load_model
-from lorewell.app.pages import Page, bad_cursor
+from lorewell.app.pages import PageRequest, bad_cursor
 from lorewell.app.ports import Embedder, Transaction
 from lorewell.app.rows import Chunk, IndexRow, RevisionRow
 from lorewell.app.services import Services
@@ -139,7 +139,9 @@ async def index_state(
     return _state(services, row.book_id, row.revision, index)
 
 
-async def list_indexes(services: Services, tenant_id: str, page: Page, *, stale: bool) -> IndexPage:
+async def list_indexes(
+    services: Services, tenant_id: str, page: PageRequest, *, stale: bool
+) -> IndexPage:
     """Return the indexes of the revisions in use; with `stale` those that can't be used alone.
 
     Raises:

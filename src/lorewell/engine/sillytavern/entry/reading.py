@@ -6,21 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.engine.sillytavern.dynamic import (
+from lorewell.engine.sillytavern.entry.dynamic import (
     UNCOUNTED,
-    Sign,
+    DynamicSign,
     Texts,
     find_signs,
     in_table_order,
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.fields import Unread, needs_of, read_entry, unread, with_ways
-from lorewell.engine.sillytavern.table import TABLE, ByName, Form
-from lorewell.engine.sillytavern.values import Repair
+from lorewell.engine.sillytavern.entry.fields import (
+    UnreadMembers,
+    needs_of,
+    read_entry,
+    unread,
+    with_ways,
+)
+from lorewell.engine.sillytavern.entry.table import TABLE, ByName, Form
+from lorewell.engine.sillytavern.entry.values import Repair
 from lorewell.engine.steps import Steps
 
-__all__ = ["Form", "Imported", "Repair", "import_entry", "requirements_of"]
+__all__ = ["Form", "ImportedEntry", "Repair", "import_entry", "requirements_of"]
 
 _KNOWN = with_ways(
     ["uid", "id", "use_regex", *(name.path for field in TABLE for name in field.names["card"])]
@@ -28,7 +34,7 @@ _KNOWN = with_ways(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedEntry:
     """An entry for a BookCreate, and what is to be said of it.
 
     Attributes:
@@ -41,9 +47,9 @@ class Imported:
 
     entry: dict[str, Any]
     texts: Texts
-    signs: tuple[Sign, ...]
+    signs: tuple[DynamicSign, ...]
     repairs: tuple[Repair, ...]
-    unread: Unread
+    unread: UnreadMembers
 
 
 def import_entry(
@@ -53,7 +59,7 @@ def import_entry(
     entry_id: str,
     source_format: str,
     steps: Steps | None = None,
-) -> Imported:
+) -> ImportedEntry:
     """Return a foreign entry, ready for the entries of a BookCreate.
 
     Args:
@@ -82,7 +88,7 @@ def import_entry(
     }
     if read.block:
         entry["sillytavern"] = dict(read.block)
-    return Imported(
+    return ImportedEntry(
         entry=entry,
         texts=texts,
         signs=signs,

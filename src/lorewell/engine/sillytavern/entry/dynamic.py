@@ -73,7 +73,7 @@ UNCOUNTED: Final = 2**62  # steps for work whose input was counted when it came 
 Span = tuple[int, int]
 
 
-class Sign(NamedTuple):
+class DynamicSign(NamedTuple):
     """What an entry asks for that we don't offer, and where it shows.
 
     Attributes:
@@ -89,16 +89,16 @@ class Sign(NamedTuple):
     text: str = ""
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """Where a value is in an entry; a chain, as a name can be megabytes long and be shared."""
 
-    outer: Place | None
+    outer: ValuePlace | None
     step: str | int
 
     def pointer(self) -> str:
         """Return the JSON pointer below the entry; that of a holder where it would be very long."""
         steps: list[str | int] = []
-        place: Place | None = self
+        place: ValuePlace | None = self
         while place is not None:
             steps.append(place.step)
             place = place.outer
@@ -121,20 +121,20 @@ def kind_of(requirements: Sequence[str]) -> Kind:
     return "lore"
 
 
-Texts = Sequence[tuple[Place, str]]
+Texts = Sequence[tuple[ValuePlace, str]]
 
 
-def texts_of(raw: Mapping[str, object], steps: Steps) -> Iterator[tuple[Place, str]]:
+def texts_of(raw: Mapping[str, object], steps: Steps) -> Iterator[tuple[ValuePlace, str]]:
     """Walk all texts of an entry, at any depth, each with its place; names are none."""
-    walks: list[tuple[Place | None, Iterator[tuple[str | int, object]]]]
+    walks: list[tuple[ValuePlace | None, Iterator[tuple[str | int, object]]]]
     walks = [(None, _members(raw, steps))]
     while walks:
         outer, members = walks[-1]
         for step, value in members:
             if isinstance(value, str):
-                yield Place(outer, step), value
+                yield ValuePlace(outer, step), value
             elif value and isinstance(value, dict | list | tuple):
-                walks.append((Place(outer, step), _members(value, steps)))
+                walks.append((ValuePlace(outer, step), _members(value, steps)))
                 break
         else:
             walks.pop()
@@ -316,31 +316,33 @@ def _spans_in(text: str, steps: Steps) -> Iterator[tuple[str, Span]]:
             yield requirement, span
 
 
-def _at_the_front(content: str, title: str, texts: Iterable[tuple[Place, str]]) -> Iterator[Sign]:
+def _at_the_front(
+    content: str, title: str, texts: Iterable[tuple[ValuePlace, str]]
+) -> Iterator[DynamicSign]:
     """Yield what counts at the front of the content or of the title alone."""
     if content.lstrip(BLANK).startswith("@@"):
         tail = content[-_TAIL_CHARS:]
         for at, text in texts:
             block = _DECORATORS.match(text) if text.endswith(tail) else None
             if block is not None:
-                yield Sign("decorators", at.pointer(), block.span(1), text)
+                yield DynamicSign("decorators", at.pointer(), block.span(1), text)
                 break
         else:
-            yield Sign("decorators", "")
+            yield DynamicSign("decorators", "")
     start = len(title) - len(title.lstrip(BLANK))
     end = start + len(_CHARINFO)
     if title[start:end].lower() == _CHARINFO:
         for at, text in texts:
             if text.startswith(title):
-                yield Sign(_CHARINFO, at.pointer(), (start, end), text)
+                yield DynamicSign(_CHARINFO, at.pointer(), (start, end), text)
                 break
         else:
-            yield Sign(_CHARINFO, "")
+            yield DynamicSign(_CHARINFO, "")
 
 
 def find_signs(
     content: str, title: str, texts: Texts, steps: Steps | None = None
-) -> tuple[Sign, ...]:
+) -> tuple[DynamicSign, ...]:
     r"""Return the signs in the texts of an entry of what we don't offer, in the order of the texts.
 
     Of a requirement a text shows its first hundred, and an entry its first 5,000. Nothing is looked
@@ -370,7 +372,7 @@ def find_signs(
     steps = Steps(UNCOUNTED) if steps is None else steps
     seen: dict[str, tuple[tuple[str, Span], ...]] = {}
     counts: Counter[str] = Counter()
-    signs: list[Sign] = []
+    signs: list[DynamicSign] = []
     others = {content, title}
     for begin in range(0, len(texts), _VALUES_AT_ONCE):
         some = texts[begin : begin + _VALUES_AT_ONCE]
@@ -386,10 +388,12 @@ def find_signs(
                     seen[text] = spans
             if spans:
                 where = at.pointer()
-                signs += [Sign(word, where, span, text) for word, span in _new(spans, counts)]
+                signs += [
+                    DynamicSign(word, where, span, text) for word, span in _new(spans, counts)
+                ]
     for text in (content, title):  # a number read as text, or taken from another entry
         if text in others and _may_hold_sign(text, steps):
-            signs += [Sign(requirement, "") for requirement, _ in _spans_in(text, steps)]
+            signs += [DynamicSign(requirement, "") for requirement, _ in _spans_in(text, steps)]
     return (*signs, *_at_the_front(content, title, texts))
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lorewell.app.indexing import embedding_version
 from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors import (
+from lorewell.app.sillytavern.worlds import LoadedWorld, find_worlds
+from lorewell.app.vectors.indexing import embedding_version
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
@@ -18,9 +19,8 @@ from lorewell.app.vectors import (
     not_ready,
     vector_of,
 )
-from lorewell.app.worlds import LoadedWorld, find_worlds
 from lorewell.engine.sillytavern.vectorized import find_entries, may_be_found, query_of
-from lorewell.engine.sillytavern.world import World
+from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.model import ActivateRequest
 from lorewell.model.activate import AttachedBook, ForcedEntry
 from lorewell.model.activated import VectorsUsed
@@ -36,8 +36,8 @@ async def embed_chat(
 ) -> QueryVector | None:
     """Return the vector of what was said last; None if the request asks for no search.
 
-    Where no book has an index, or nothing was said, there is no vector and no cause: `Near` knows
-    which books lack one.
+    Where no book has an index, or nothing was said, there is no vector and no cause:
+    `VectorMatches` knows which books lack one.
 
     Raises:
         LorewellError: the books can't be found, as `find_worlds`.
@@ -61,7 +61,7 @@ async def embed_chat(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Near:
+class VectorMatches:
     """What vectors say of the books of a turn.
 
     Attributes:
@@ -74,7 +74,7 @@ class Near:
     missing: Mapping[int, str]
     query: QueryVector
 
-    def entries(self, worlds: Sequence[World], search: VectorSearch) -> VectorsUsed:
+    def entries(self, worlds: Sequence[SillyTavernWorld], search: VectorSearch) -> VectorsUsed:
         """Return what is found in the compiled books."""
         causes = {
             cause
@@ -90,11 +90,11 @@ class Near:
 
 def find_near(
     tx: Transaction, tenant_id: str, loaded: Sequence[LoadedWorld], query: QueryVector
-) -> Near:
+) -> VectorMatches:
     """Return how near the entries of all books with an index are to what was said."""
     version = query.embedding_version
     if version is None:
-        return Near(similarities={}, missing={}, query=query)
+        return VectorMatches(similarities={}, missing={}, query=query)
     stored = {
         number: each.row
         for number, each in enumerate(loaded)
@@ -113,7 +113,7 @@ def find_near(
         elif query.vector is not None:
             scores = tx.similarities(index, query.vector)
             similarities[number] = best_of_entries(scores, row.entry_count)
-    return Near(similarities=similarities, missing=missing, query=query)
+    return VectorMatches(similarities=similarities, missing=missing, query=query)
 
 
 def force(request: ActivateRequest, used: VectorsUsed) -> ActivateRequest:

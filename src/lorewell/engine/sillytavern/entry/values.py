@@ -43,7 +43,7 @@ class MisfitError(Exception):
 
 
 @dataclass(slots=True)
-class Notes:
+class RepairNotes:
     """The repairs of one entry, collected while it is read; `at` is the place being read."""
 
     at: str = ""
@@ -54,7 +54,7 @@ class Notes:
         self.repairs.append(Repair(self.at + below, code, message))
 
 
-Reader = Callable[[object, Notes], object]
+Reader = Callable[[object, RepairNotes], object]
 
 
 def shown(value: object) -> str:
@@ -67,7 +67,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
-def _figure(value: object, notes: Notes) -> int | float:
+def _figure(value: object, notes: RepairNotes) -> int | float:
     """Return the number in a value: a JSON number, or a text that holds one."""
     if isinstance(value, str):
         text = value.strip(BLANK)
@@ -86,7 +86,7 @@ def _figure(value: object, notes: Notes) -> int | float:
 def number(low: int, high: int) -> Reader:
     """Return a reader of numbers that clamps them to the bounds."""
 
-    def read(value: object, notes: Notes) -> int | float:
+    def read(value: object, notes: RepairNotes) -> int | float:
         found = _figure(value, notes)
         kept = min(max(found, low), high)
         if kept != found:
@@ -100,7 +100,7 @@ def integer(low: int, high: int) -> Reader:
     """Return a reader of whole numbers that rounds, then clamps to the bounds."""
     clamp = number(low, high)
 
-    def read(value: object, notes: Notes) -> object:
+    def read(value: object, notes: RepairNotes) -> object:
         found = _figure(value, notes)
         whole = round(found)
         if whole != found:
@@ -110,12 +110,12 @@ def integer(low: int, high: int) -> Reader:
     return read
 
 
-def turns(value: object, notes: Notes) -> object:
+def turns(value: object, notes: RepairNotes) -> object:
     """Return a number of messages; 0 is off, which is None."""
     return integer(0, MAX_TURNS)(value, notes) or None
 
 
-def flag(value: object, notes: Notes) -> bool:
+def flag(value: object, notes: RepairNotes) -> bool:
     """Return a boolean, also from the texts and numbers that stand for one in real files."""
     if isinstance(value, bool):
         return value
@@ -131,12 +131,12 @@ def flag(value: object, notes: Notes) -> bool:
     return meant
 
 
-def negated(value: object, notes: Notes) -> bool:
+def negated(value: object, notes: RepairNotes) -> bool:
     """Return the opposite of a boolean: `disable` for `enabled`."""
     return not flag(value, notes)
 
 
-def level(value: object, notes: Notes) -> object:
+def level(value: object, notes: RepairNotes) -> object:
     """Return a recursion level: true is kept, false is 0."""
     if isinstance(value, bool):
         return value or 0
@@ -145,7 +145,7 @@ def level(value: object, notes: Notes) -> object:
     return integer(0, MAX_TURNS)(value, notes)
 
 
-def _words(value: object, notes: Notes, below: str = "") -> str:
+def _words(value: object, notes: RepairNotes, below: str = "") -> str:
     if isinstance(value, str):
         return value
     found = _figure(value, notes)
@@ -157,7 +157,7 @@ def _words(value: object, notes: Notes, below: str = "") -> str:
 def text(limit: int | None = None) -> Reader:
     """Return a reader of texts that cuts them to the limit, if there is one."""
 
-    def read(value: object, notes: Notes) -> str:
+    def read(value: object, notes: RepairNotes) -> str:
         found = _words(value, notes)
         if limit is None or len(found) <= limit:
             return found
@@ -197,7 +197,7 @@ def _item_start(listed: str, at: int) -> int:
     return found.end() if found else at
 
 
-def keys(value: object, notes: Notes) -> tuple[str, ...]:
+def keys(value: object, notes: RepairNotes) -> tuple[str, ...]:
     """Return a list of keys, also from one text with commas; what is no text is named."""
     if isinstance(value, str):
         found = split_keys(value)
@@ -206,7 +206,7 @@ def keys(value: object, notes: Notes) -> tuple[str, ...]:
     return _items(value, notes)
 
 
-def _items(value: object, notes: Notes) -> tuple[str, ...]:
+def _items(value: object, notes: RepairNotes) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise MisfitError
     found = []
@@ -219,7 +219,7 @@ def _items(value: object, notes: Notes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _bounded(value: object, notes: Notes, most: int, chars: int) -> tuple[str, ...]:
+def _bounded(value: object, notes: RepairNotes, most: int, chars: int) -> tuple[str, ...]:
     found = _items(value, notes)
     kept = tuple(item[:chars] for item in found[:most])
     if kept != found:
@@ -243,7 +243,7 @@ def choice(
         usual: those that the dialect itself writes and nobody needs to hear of.
     """
 
-    def read(value: object, notes: Notes) -> str:
+    def read(value: object, notes: RepairNotes) -> str:
         if isinstance(value, str):
             word = value.strip(BLANK).lower().replace(" ", "_").replace("-", "_")
             if word in words:
@@ -258,7 +258,7 @@ def choice(
     return read
 
 
-def character_filter(value: object, notes: Notes) -> dict[str, object] | None:
+def character_filter(value: object, notes: RepairNotes) -> dict[str, object] | None:
     """Return a character filter as the block holds it, None if it names nobody."""
     if not isinstance(value, Mapping):
         raise MisfitError

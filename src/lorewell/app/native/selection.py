@@ -11,25 +11,25 @@ from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.cache import BookCache
-from lorewell.app.computing.pool import Turn
+from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
 from lorewell.app.ledgers import ledger_path
 from lorewell.app.live.events import of_selection
-from lorewell.app.loaded import Loaded, compiled, key_of, load_book, load_books
-from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
-from lorewell.app.recent import (
+from lorewell.app.loaded import LoadedRevision, compiled, key_of, load_book, load_books
+from lorewell.app.native.recent import (
     SHORT_IN_THREAD_MS,
     SHORT_MS,
     NotShortError,
     may_be_short,
     short_steps,
 )
+from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
-from lorewell.app.vectors import embed_query, not_ready, scores_of, without
-from lorewell.engine.compile import compile_book
-from lorewell.engine.compiled import CompiledBook
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import embed_query, not_ready, scores_of, without
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
+from lorewell.engine.native.compile import compile_book
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
 from lorewell.errors import Fault, NotFoundError, ValidationFailedError
@@ -152,7 +152,7 @@ async def _select(
             recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
             return response
 
-    def load(tx: Transaction) -> tuple[list[Loaded], VectorScores]:
+    def load(tx: Transaction) -> tuple[list[LoadedRevision], VectorScores]:
         loaded = load_books(tx, cache, tenant_id, request.books)
         return loaded, _scores(tx, tenant_id, loaded, query)
 
@@ -166,7 +166,7 @@ async def _select(
 
 
 def _scores(
-    tx: Transaction, tenant_id: str, loaded: Sequence[Loaded], query: QueryVector | None
+    tx: Transaction, tenant_id: str, loaded: Sequence[LoadedRevision], query: QueryVector | None
 ) -> VectorScores:
     if query is None:
         return NO_VECTORS
@@ -203,7 +203,7 @@ async def preview_context(
     if request.strategy == "hybrid":
         query = await embed_query(services, tenant_id, stored, request.query)
 
-    def load(tx: Transaction) -> tuple[list[Loaded | None], VectorScores]:
+    def load(tx: Transaction) -> tuple[list[LoadedRevision | None], VectorScores]:
         loaded = [
             None
             if isinstance(item, InlineBook)
@@ -218,8 +218,8 @@ async def preview_context(
         return loaded, _scores(tx, tenant_id, named, query)
 
     def answer(
-        turn: Turn,
-        loaded: Sequence[Loaded | None],
+        turn: ComputeTurn,
+        loaded: Sequence[LoadedRevision | None],
         stored: Mapping[int, CompiledBook],
         vectors: VectorScores,
     ) -> SelectResponse:
@@ -251,18 +251,18 @@ async def preview_context(
 
 def _load_item(
     tx: Transaction, cache: BookCache, tenant_id: str, item: BookRef | ChangedBook
-) -> Loaded:
+) -> LoadedRevision:
     head = get_head(tx, tenant_id, item.book_id)
     if isinstance(item, BookRef):
         return load_book(tx, cache, get_revision(tx, head, item.revision))
     row = get_revision(tx, head, item.revision)
-    return Loaded(row, None, tx.get_content(tenant_id, row.content_hash))
+    return LoadedRevision(row, None, tx.get_content(tenant_id, row.content_hash))
 
 
 def _preview_book(
     services: Services,
     item: BookRef | InlineBook | ChangedBook,
-    loaded: Loaded | None,
+    loaded: LoadedRevision | None,
     index: int,
 ) -> CompiledBook:
     """Compile a book that is stored nowhere as it is."""

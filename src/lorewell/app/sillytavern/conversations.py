@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.app.pages import Page, cursor_of, parse_cursor
+from lorewell.app.pages import PageRequest, cursor_of, parse_cursor
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.app.services import Services
@@ -39,7 +39,7 @@ TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class StartingState:
     """The timed state that a turn of a conversation begins with, and what the answer says of it."""
 
     timed_state: dict[str, Any]
@@ -72,7 +72,7 @@ def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
 
 def find_beginning(
     tx: Transaction, tenant_id: str, request: ActivateRequest, hashes: Sequence[str]
-) -> Beginning | None:
+) -> StartingState | None:
     """Return what a turn of a conversation begins with; None if it is of none.
 
     What the request says goes before what is kept.
@@ -82,7 +82,7 @@ def find_beginning(
         return None
     if "timed_state" in request.model_fields_set:
         told = Continued(conversation_id=name, state="given")
-        return Beginning(timed_state=request.timed_state, told=told)
+        return StartingState(timed_state=request.timed_state, told=told)
     before = {
         mark.message_count: mark
         for mark in tx.list_marks(tenant_id, name)
@@ -90,11 +90,11 @@ def find_beginning(
         and hashes[mark.message_count] == mark.messages_hash
     }
     if not before:
-        return Beginning(timed_state={}, told=Continued(conversation_id=name, state="none"))
+        return StartingState(timed_state={}, told=Continued(conversation_id=name, state="none"))
     longest = max(before)
     state = tx.get_state(tenant_id, name, before[longest].messages_hash)
     told = Continued(conversation_id=name, state="kept", kept_after=longest)
-    return Beginning(timed_state=json.loads(state), told=told)
+    return StartingState(timed_state=json.loads(state), told=told)
 
 
 async def keep(
@@ -114,7 +114,9 @@ async def keep(
     await services.store.write(lambda tx: tx.keep_state(*name, mark, body, most=most))
 
 
-async def list_conversations(services: Services, tenant_id: str, page: Page) -> ConversationPage:
+async def list_conversations(
+    services: Services, tenant_id: str, page: PageRequest
+) -> ConversationPage:
     """Return a page of conversations, last used first.
 
     Raises:

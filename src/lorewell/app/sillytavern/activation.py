@@ -8,15 +8,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
-from lorewell.app.computing.pool import Turn
-from lorewell.app.conversations import Beginning, find_beginning, hash_beginnings, keep
+from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import ledger_path
-from lorewell.app.live.events import Named, of_activation
+from lorewell.app.live.events import NamedBook, of_activation
 from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
-from lorewell.app.vectorized import Near, embed_chat, find_near, force
-from lorewell.app.worlds import (
+from lorewell.app.sillytavern.conversations import (
+    StartingState,
+    find_beginning,
+    hash_beginnings,
+    keep,
+)
+from lorewell.app.sillytavern.vectorized import VectorMatches, embed_chat, find_near, force
+from lorewell.app.sillytavern.worlds import (
     LoadedWorld,
     attach_worlds,
     compile_stored,
@@ -143,7 +148,7 @@ class _Done(NamedTuple):
 
     turn: ActivateRequest
     response: SillyTavernResponse
-    books: Sequence[Named]
+    books: Sequence[NamedBook]
 
 
 async def _activate_and_keep(services: Services, tenant_id: str, request: ActivateRequest) -> _Done:
@@ -175,16 +180,18 @@ async def _activate(
 ) -> _Done:
     query = await embed_chat(services, tenant_id, request)
 
-    def load(tx: Transaction) -> tuple[list[LoadedWorld], Beginning | None, Near | None]:
+    def load(
+        tx: Transaction,
+    ) -> tuple[list[LoadedWorld], StartingState | None, VectorMatches | None]:
         loaded = load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
         near = None if query is None else find_near(tx, tenant_id, loaded, query)
         return loaded, find_beginning(tx, tenant_id, request, hashes), near
 
     def answer(
-        turn: Turn,
+        turn: ComputeTurn,
         loaded: Sequence[LoadedWorld],
-        beginning: Beginning | None,
-        near: Near | None,
+        beginning: StartingState | None,
+        near: VectorMatches | None,
     ) -> _Done:
         begun = scene = request if beginning is None else beginning.of(request)
         attached = attach_worlds(services, turn, loaded)
@@ -200,7 +207,7 @@ async def _activate(
             vectors=used,
         )
         books = [
-            Named(each.world, None if of.row is None else of.row.book_id)
+            NamedBook(each.world, None if of.row is None else of.row.book_id)
             for each, of in zip(attached, loaded, strict=True)
         ]
         return _Done(begun, response, books)
@@ -226,7 +233,7 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     def load(tx: Transaction) -> list[LoadedWorld]:
         return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
 
-    def answer(turn: Turn, loaded: Sequence[LoadedWorld]) -> ReplayResponse:
+    def answer(turn: ComputeTurn, loaded: Sequence[LoadedWorld]) -> ReplayResponse:
         library = make_library(services, loaded, attach_worlds(services, turn, loaded))
         made = replay(library, request, counter=services.counter, steps=turn.steps)
         turns = tuple(_bounded(turn, made))
@@ -242,7 +249,7 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
         return await turn.run(lambda: answer(turn, loaded))
 
 
-def _bounded(turn: Turn, turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
+def _bounded(turn: ComputeTurn, turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
     """Yield turns until they are enough for one answer, or take most of what it may cost."""
     number, found, reserved_s = 0, 0, turn.seconds_left() * _RESERVED_RATIO
     try:

@@ -10,16 +10,16 @@ from typing import Final
 
 from lorewell.app.bindings import find_bound_under
 from lorewell.app.cache import BookCache, CacheKey
-from lorewell.app.computing.pool import Turn
+from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
 from lorewell.app.loaded import check_size, find_rows
+from lorewell.app.native.selection import changed
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
-from lorewell.app.selection import changed
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import (
-    World,
+    SillyTavernWorld,
     compile_stored as compile_native,
     compile_world,
     world_entries,
@@ -48,7 +48,7 @@ class LoadedWorld:
     item: Item
     index: int
     row: RevisionRow | None = None
-    world: World | None = None
+    world: SillyTavernWorld | None = None
     content: bytes | None = None
 
 
@@ -111,7 +111,7 @@ def _load(tx: Transaction, cache: BookCache, found: LoadedWorld) -> LoadedWorld:
 
 
 async def compile_stored(
-    services: Services, turn: Turn, loaded: Sequence[LoadedWorld]
+    services: Services, turn: ComputeTurn, loaded: Sequence[LoadedWorld]
 ) -> list[LoadedWorld]:
     """Return the books with those compiled that are as they are stored."""
     return [
@@ -122,7 +122,7 @@ async def compile_stored(
     ]
 
 
-async def _compiled(services: Services, turn: Turn, loaded: LoadedWorld) -> World:
+async def _compiled(services: Services, turn: ComputeTurn, loaded: LoadedWorld) -> SillyTavernWorld:
     if loaded.world is not None:
         return loaded.world
     key = _key(loaded)
@@ -130,7 +130,9 @@ async def _compiled(services: Services, turn: Turn, loaded: LoadedWorld) -> Worl
     return await services.cache.get(key, turn, lambda: _compile(loaded))
 
 
-def attach_worlds(services: Services, turn: Turn, loaded: Sequence[LoadedWorld]) -> list[Attached]:
+def attach_worlds(
+    services: Services, turn: ComputeTurn, loaded: Sequence[LoadedWorld]
+) -> list[Attached]:
     """Return the books compiled, in their order; the stored ones are compiled already.
 
     Books in our own format that are given or changed are compiled for one request alone.
@@ -171,7 +173,7 @@ def _library(services: Services, attached: Sequence[Attached]) -> Library:
     return Library(attached)
 
 
-def _key(loaded: LoadedWorld) -> CacheKey[World] | None:
+def _key(loaded: LoadedWorld) -> CacheKey[SillyTavernWorld] | None:
     """Return what the compiled form is held under; None if it is made for one request alone."""
     item, row = loaded.item, loaded.row
     if not isinstance(item, AttachedBook):
@@ -183,14 +185,14 @@ def _key(loaded: LoadedWorld) -> CacheKey[World] | None:
     digest = hashlib.sha256()
     for each in (item.entries or {}).items():
         digest.update(json.dumps(each, ensure_ascii=False, separators=(",", ":")).encode())
-    return CacheKey(World, (item.name, digest.digest()))
+    return CacheKey(SillyTavernWorld, (item.name, digest.digest()))
 
 
-def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[World]:
-    return CacheKey(World, (item.name, row.book_id, row.revision, row.content_hash))
+def _stored_key(item: AttachedBook, row: RevisionRow) -> CacheKey[SillyTavernWorld]:
+    return CacheKey(SillyTavernWorld, (item.name, row.book_id, row.revision, row.content_hash))
 
 
-def _world(cache: BookCache, turn: Turn, loaded: LoadedWorld) -> World:
+def _world(cache: BookCache, turn: ComputeTurn, loaded: LoadedWorld) -> SillyTavernWorld:
     if loaded.world is not None:
         return loaded.world
     key = _key(loaded)
@@ -203,7 +205,7 @@ def _world(cache: BookCache, turn: Turn, loaded: LoadedWorld) -> World:
     return world
 
 
-def _compile(loaded: LoadedWorld, steps: Steps | None = None) -> World:
+def _compile(loaded: LoadedWorld, steps: Steps | None = None) -> SillyTavernWorld:
     item = loaded.item
     if isinstance(item, AttachedNative):
         return compile_native(item.book, name=item.name)

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from lorewell.app.books import delete_book, get_revision, insert, publish
 from lorewell.app.documents import load_model, prepare
-from lorewell.app.imports import File
+from lorewell.app.imports import UploadedFile
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import Head
+from lorewell.app.rows import HeadRow
 from lorewell.app.services import Services
 from lorewell.engine.replica.values import as_uid
 from lorewell.engine.steps import Steps
@@ -47,7 +47,7 @@ _MOST_BYTES: Final = 130_000  # of a description as JSON
 class _Opened(NamedTuple):
     """A book by its name: its head and the content of its newest revision."""
 
-    head: Head
+    head: HeadRow
     content: bytes
 
 
@@ -58,7 +58,7 @@ async def list_worldbooks(services: Services, tenant_id: str) -> bytes:
         heads = tx.list_heads(
             tenant_id, limit=MAX_LISTED, after=None, name_contains=None, include_deleted=False
         )
-        named: dict[str, Head] = {}
+        named: dict[str, HeadRow] = {}
         for head in heads:
             named.setdefault(head.name, head)
         return [_summary_of(tx, head) for head in named.values()]
@@ -105,7 +105,7 @@ async def change_worldbook(
         RevisionConflictError: others changed it all the time.
     """
 
-    def change(head: Head, book: BookCreate) -> tuple[BookCreate, bytes]:
+    def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         given = asked.description
         described = book if given is None else book.model_copy(update={"description": given})
         return described, _written(_summary(head, described.description, len(described.entries)))
@@ -170,7 +170,7 @@ async def create_entry(
     now = _seconds(services.clock.now())
     entry = take_entry({**given, "uid": uid, "createdAt": now, "updatedAt": now})
 
-    def change(head: Head, book: BookCreate) -> tuple[BookCreate, bytes]:
+    def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         if any(each.id == uid for each in book.entries):
             message = f"The book {name!r} has an entry {uid!r} already."
             raise NameTakenError(message, name=name, uid=uid)
@@ -193,7 +193,7 @@ async def change_entry_of(
     now = _seconds(services.clock.now())
     asked = {name: value for name, value in given.items() if name != "createdAt"}
 
-    def change(head: Head, book: BookCreate) -> tuple[BookCreate, bytes]:
+    def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         place = _place(book, uid)
         before = book.entries[place]
         made = _entry(head, before)["createdAt"]
@@ -213,7 +213,7 @@ async def delete_entry(services: Services, tenant_id: str, name: str, uid: str) 
         RevisionConflictError: others changed the book all the time.
     """
 
-    def change(_head: Head, book: BookCreate) -> tuple[BookCreate, bytes]:
+    def change(_head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         place = _place(book, uid)
         entries = (*book.entries[:place], *book.entries[place + 1 :])
         return _with_entries(book, entries), _written({"uid": uid})
@@ -221,7 +221,7 @@ async def delete_entry(services: Services, tenant_id: str, name: str, uid: str) 
     return await _change(services, tenant_id, name, change)
 
 
-async def import_into(services: Services, tenant_id: str, name: str, file: File) -> bytes:
+async def import_into(services: Services, tenant_id: str, name: str, file: UploadedFile) -> bytes:
     """Make a book of a file, or merge it into the book of this name: its entries win, by uid.
 
     Raises:
@@ -242,7 +242,7 @@ async def import_into(services: Services, tenant_id: str, name: str, file: File)
         raise ImportInvalidError(message, file=file.name)
     coming = found.book.entries
 
-    def merge(_head: Head, book: BookCreate) -> tuple[BookCreate, bytes]:
+    def merge(_head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         merged = {entry.id: entry for entry in (*book.entries, *coming)}
         told = _imported(name, book.entries, coming, created=False)
         return _with_entries(book, tuple(merged.values())), told
@@ -265,7 +265,7 @@ async def export_worldbook(services: Services, tenant_id: str, name: str, form: 
         BookNotFoundError: there is no book of this name.
     """
 
-    def make(head: Head, book: BookCreate) -> dict[str, Any]:
+    def make(head: HeadRow, book: BookCreate) -> dict[str, Any]:
         if form == "sillytavern":
             return export_book(book, "st_world").document
         # Of the file that it came from, also what nobody knows.
@@ -275,7 +275,7 @@ async def export_worldbook(services: Services, tenant_id: str, name: str, form: 
     return await _read(services, tenant_id, name, make)
 
 
-def _find(tx: Transaction, tenant_id: str, name: str) -> Head:
+def _find(tx: Transaction, tenant_id: str, name: str) -> HeadRow:
     head = tx.find_heads_named(tenant_id, [name]).get(name)
     if head is None:
         message = f"There is no book {name!r}."
@@ -289,7 +289,7 @@ def _open(tx: Transaction, tenant_id: str, name: str) -> _Opened:
 
 
 async def _read(
-    services: Services, tenant_id: str, name: str, show: Callable[[Head, BookCreate], object]
+    services: Services, tenant_id: str, name: str, show: Callable[[HeadRow, BookCreate], object]
 ) -> bytes:
     async with services.computing.long_turn(tenant_id) as turn:
         found = await services.store.read(lambda tx: _open(tx, tenant_id, name))
@@ -300,7 +300,7 @@ async def _change(
     services: Services,
     tenant_id: str,
     name: str,
-    change: Callable[[Head, BookCreate], tuple[BookCreate, Result]],
+    change: Callable[[HeadRow, BookCreate], tuple[BookCreate, Result]],
 ) -> Result:
     """Publish what a book becomes; where others publish meanwhile, begin again with theirs.
 
@@ -319,7 +319,7 @@ async def _try_to_change(
     services: Services,
     tenant_id: str,
     name: str,
-    change: Callable[[Head, BookCreate], tuple[BookCreate, Result]],
+    change: Callable[[HeadRow, BookCreate], tuple[BookCreate, Result]],
 ) -> Result:
     now = services.clock.now()
 
@@ -334,11 +334,11 @@ async def _try_to_change(
 
 async def _add(
     services: Services, tenant_id: str, book: BookCreate, report: ImportReport | None = None
-) -> Head:
+) -> HeadRow:
     prepared = await services.computing.run(tenant_id, lambda: prepare(book, report))
     book_id = services.new_id()
 
-    def work(tx: Transaction) -> Head:
+    def work(tx: Transaction) -> HeadRow:
         tx.hold_name(tenant_id, book.name)
         if tx.find_heads_named(tenant_id, [book.name]):
             message = f"There is a book {book.name!r} already."
@@ -384,20 +384,20 @@ def _imported(
     return _written(told)
 
 
-def _document(head: Head, book: BookCreate) -> dict[str, Any]:
+def _document(head: HeadRow, book: BookCreate) -> dict[str, Any]:
     entries = [_entry(head, each) for each in book.entries]
     told = _summary(head, book.description, len(entries))
     del told["entryCount"]
     return {**told, "entries": entries, "version": _VERSION}
 
 
-def _entry(head: Head, entry: Entry) -> dict[str, Any]:
+def _entry(head: HeadRow, entry: Entry) -> dict[str, Any]:
     """Return an entry as it is shown; one without times has those of its book."""
     times = {"createdAt": _seconds(head.created_at), "updatedAt": _seconds(head.updated_at)}
     return {**times, **show_entry(entry)}
 
 
-def _summary(head: Head, description: str, entry_count: int) -> dict[str, Any]:
+def _summary(head: HeadRow, description: str, entry_count: int) -> dict[str, Any]:
     return {
         "id": head.book_id,
         "name": head.name,
@@ -408,7 +408,7 @@ def _summary(head: Head, description: str, entry_count: int) -> dict[str, Any]:
     }
 
 
-def _summary_of(tx: Transaction, head: Head) -> dict[str, Any]:
+def _summary_of(tx: Transaction, head: HeadRow) -> dict[str, Any]:
     row = get_revision(tx, head, None)
     content = tx.get_content(head.tenant_id, row.content_hash)
     return _summary(head, _description_in(content), row.entry_count)

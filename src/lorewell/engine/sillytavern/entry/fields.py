@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, get_args
 
-from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.dynamic import Sign
-from lorewell.engine.sillytavern.table import TABLE, ByName, Field, Form, Name
-from lorewell.engine.sillytavern.values import MisfitError, Notes, Repair, shown
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.dynamic import DynamicSign
+from lorewell.engine.sillytavern.entry.table import TABLE, ByName, EntryField, FieldName, Form
+from lorewell.engine.sillytavern.entry.values import MisfitError, Repair, RepairNotes, shown
 from lorewell.engine.steps import Steps
 from lorewell.model.text import pointer
 
@@ -46,7 +46,7 @@ class ReadEntry:
 
     core: dict[str, Any]
     block: dict[str, Any]
-    needs: tuple[Sign, ...]
+    needs: tuple[DynamicSign, ...]
     repairs: tuple[Repair, ...]
 
 
@@ -62,7 +62,7 @@ def member(raw: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  a foreign
     return found
 
 
-class Unread(NamedTuple):
+class UnreadMembers(NamedTuple):
     """Members that no field is read from.
 
     Attributes:
@@ -74,7 +74,7 @@ class Unread(NamedTuple):
     more: int
 
 
-def unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> Unread:
+def unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> UnreadMembers:
     """Return the members that no field is read from, but for those without a value.
 
     Args:
@@ -88,7 +88,7 @@ def unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> Unrea
     while count := sum(1 for _ in islice(found, _AT_ONCE)):
         steps.spend("entries", count)
         more += count
-    return Unread(pointers, more)
+    return UnreadMembers(pointers, more)
 
 
 def _unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iterator[str]:
@@ -112,7 +112,9 @@ def with_ways(paths: Iterable[str]) -> frozenset[str]:
     return frozenset(known)
 
 
-def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, Any] | None:
+def find_value(
+    raw: Mapping[str, Any], field: EntryField, form: Form
+) -> tuple[FieldName, Any] | None:
     """Return the field's value as written and the name it stands under; None if it has none.
 
     Null is no value, nor is an empty text where a text is looked for: another name may have one.
@@ -127,7 +129,7 @@ def find_value(raw: Mapping[str, Any], field: Field, form: Form) -> tuple[Name, 
     return None
 
 
-class Values(NamedTuple):
+class EntryValues(NamedTuple):
     """What the fields of an entry say.
 
     Attributes:
@@ -136,7 +138,7 @@ class Values(NamedTuple):
     """
 
     found: dict[str, Any]
-    written: dict[str, Name]
+    written: dict[str, FieldName]
 
 
 class _Row(NamedTuple):
@@ -148,16 +150,16 @@ class _Row(NamedTuple):
         usual: how most entries write the default; `LACKING` where that would be noted.
     """
 
-    field: Field
+    field: EntryField
     default: Any
-    first: Name
+    first: FieldName
     is_member: bool
     usual: Any
 
 
-def _row(field: Field, form: Form) -> _Row:
+def _row(field: EntryField, form: Form) -> _Row:
     default, first = field.default_in(form), field.names[form][0]
-    codec, notes = first.codec or field.codec, Notes()
+    codec, notes = first.codec or field.codec, RepairNotes()
     try:
         usual = codec.write(default)
         is_plain = codec.read(usual, notes) == default and not notes.repairs
@@ -171,7 +173,7 @@ _ROWS: Mapping[Form, tuple[_Row, ...]] = {
 }
 
 
-def read_values(raw: Mapping[str, Any], form: Form, notes: Notes) -> Values:
+def read_values(raw: Mapping[str, Any], form: Form, notes: RepairNotes) -> EntryValues:
     """Return what the entry means, field for field."""
     found, names = {}, {}
     for field, default, first, is_member, usual in _ROWS[form]:
@@ -192,10 +194,10 @@ def read_values(raw: Mapping[str, Any], form: Form, notes: Notes) -> Values:
             message = f"{shown(value)} can't stand here; the default counts."
             notes.add("wrong_type", message)
     _read_decorators(found, notes)
-    return Values(found, names)
+    return EntryValues(found, names)
 
 
-def _read_decorators(found: dict[str, Any], notes: Notes) -> None:
+def _read_decorators(found: dict[str, Any], notes: RepairNotes) -> None:
     """Let the decorators of the content say what they can; they beat the fields of that name."""
     decorated = read_decorators(found["content"])
     notes.at = "/content"
@@ -272,7 +274,7 @@ def _group_warning(group: str) -> tuple[str, str]:
     return "group_too_long", f"The group's name is longer than {MAX_GROUP_NAME} characters."
 
 
-def _warn_of_values(values: Values, notes: Notes) -> None:
+def _warn_of_values(values: EntryValues, notes: RepairNotes) -> None:
     """Note what was understood, but means nothing or something else under the native policy."""
     found = values.found
     for field in TABLE:
@@ -290,7 +292,7 @@ def _warn_of_values(values: Values, notes: Notes) -> None:
             notes.add("outlet_without_name", message)
 
 
-def _warn_of_null(raw: Mapping[str, Any], notes: Notes) -> None:
+def _warn_of_null(raw: Mapping[str, Any], notes: RepairNotes) -> None:
     for name in ("enabled", "disable"):
         if raw.get(name, LACKING) is None:
             notes.at = f"/{name}"
@@ -315,7 +317,7 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
 
     Source: docs/rules/native.md §11.4, §11.5; docs/rules/formats.md §0.6, §2.3, §2.4.
     """
-    notes = Notes()
+    notes = RepairNotes()
     values = read_values(raw, form, notes)
     found = values.found
     _warn_of_null(raw, notes)
@@ -324,6 +326,8 @@ def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
     return ReadEntry(
         core=core,
         block={name: value for name, value in block.items() if value != DEFAULT_BLOCK[name]},
-        needs=tuple(Sign(word, f"/{values.written[name].path}") for word, name in needs_of(found)),
+        needs=tuple(
+            DynamicSign(word, f"/{values.written[name].path}") for word, name in needs_of(found)
+        ),
         repairs=tuple(notes.repairs),
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field as attribute
 from typing import Any, Literal, NamedTuple
 
-from lorewell.engine.sillytavern import values as v
+from lorewell.engine.sillytavern.entry import values as v
 from lorewell.model.sillytavern import (
     MAX_AUTOMATION_CHARS,
     MAX_GROUP_CHARS,
@@ -60,7 +60,7 @@ class Codec(NamedTuple):
     write: Callable[[Any], object] = _plain
 
 
-class Name(NamedTuple):
+class FieldName(NamedTuple):
     """A place in an entry where a field may stand.
 
     Attributes:
@@ -75,7 +75,7 @@ class Name(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class EntryField:
     """A field: its name here, its names there, and how its values translate.
 
     Attributes:
@@ -98,17 +98,17 @@ class Field:
     default: Any
     card_default: Any = None
     world: str
-    card: tuple[Name, ...]
+    card: tuple[FieldName, ...]
     nullable: bool = False
     optional: bool = False
     ignored: str = ""
     requirement: str = ""
 
-    names: Mapping[Form, tuple[Name, ...]] = attribute(init=False)
+    names: Mapping[Form, tuple[FieldName, ...]] = attribute(init=False)
 
     def __post_init__(self) -> None:
         """Work out all places, as every field of every entry is looked for there."""
-        world, card = (Name(self.world),), self.card
+        world, card = (FieldName(self.world),), self.card
         both = {"world_info": (world, card), "card": (card, world)}
         names = {}
         for form, (own, other) in both.items():
@@ -122,9 +122,9 @@ class Field:
         return self.card_default if differs else self.default
 
 
-def _names(*paths: str) -> tuple[Name, ...]:
+def _names(*paths: str) -> tuple[FieldName, ...]:
     """Return places in a card: a leading dot stands for `extensions`."""
-    return tuple(Name(path.replace(".", "extensions/", 1)) for path in paths)
+    return tuple(FieldName(path.replace(".", "extensions/", 1)) for path in paths)
 
 
 _FLAG = Codec(v.flag)
@@ -142,14 +142,14 @@ def _write_filter(found: ByName | None) -> object:
     return {name: _plain(found[member]) for name, member in names.items()}
 
 
-def _flag(place: Literal["core", "block"], name: str, world: str, *card: str) -> Field:
-    return Field(
+def _flag(place: Literal["core", "block"], name: str, world: str, *card: str) -> EntryField:
+    return EntryField(
         name=name, place=place, codec=_FLAG, default=False, world=world, card=_names(*card)
     )
 
 
-def _inherited(name: str, world: str, *card: str) -> Field:
-    return Field(
+def _inherited(name: str, world: str, *card: str) -> EntryField:
+    return EntryField(
         name=name,
         place="core",
         codec=_FLAG,
@@ -160,8 +160,8 @@ def _inherited(name: str, world: str, *card: str) -> Field:
     )
 
 
-def _turns(name: str) -> Field:
-    return Field(
+def _turns(name: str) -> EntryField:
+    return EntryField(
         name=name,
         place="block",
         codec=Codec(v.turns),
@@ -175,8 +175,8 @@ def _turns(name: str) -> Field:
 
 # In the order of SillyTavern's own conversion. whole_words_only and key_logic are WyvernChat's.
 # Source: docs/rules/formats.md §1, §2.2, §2.3, §2.4; docs/rules/native.md §11.4.
-TABLE: tuple[Field, ...] = (
-    Field(
+TABLE: tuple[EntryField, ...] = (
+    EntryField(
         name="keys",
         place="core",
         codec=Codec(v.keys),
@@ -184,7 +184,7 @@ TABLE: tuple[Field, ...] = (
         world="key",
         card=_names("keys"),
     ),
-    Field(
+    EntryField(
         name="secondary_keys",
         place="core",
         codec=Codec(v.keys),
@@ -193,15 +193,15 @@ TABLE: tuple[Field, ...] = (
         card=_names("secondary_keys"),
     ),
     # Of a card SillyTavern reads `comment` alone, so a new title has to stand there too.
-    Field(
+    EntryField(
         name="title",
         place="core",
         codec=Codec(v.text(MAX_TITLE_CHARS)),
         default="",
         world="comment",
-        card=(Name("name"), Name("comment", along=True)),
+        card=(FieldName("name"), FieldName("comment", along=True)),
     ),
-    Field(
+    EntryField(
         name="content",
         place="core",
         codec=Codec(v.text()),
@@ -211,7 +211,7 @@ TABLE: tuple[Field, ...] = (
     ),
     _flag("core", "constant", "constant", "constant"),
     _flag("core", "selective", "selective", "selective"),
-    Field(
+    EntryField(
         name="order",
         place="core",
         codec=Codec(v.integer(-MAX_LEVEL, MAX_LEVEL)),
@@ -220,7 +220,7 @@ TABLE: tuple[Field, ...] = (
         card=_names("insertion_order"),
     ),
     # A card's other readers look at the text alone, so both are written.
-    Field(
+    EntryField(
         name="position",
         place="core",
         codec=Codec(v.choice(POSITIONS, _POSITION_WORDS), POSITIONS.index),
@@ -228,13 +228,13 @@ TABLE: tuple[Field, ...] = (
         card_default="after_character",
         world="position",
         card=(
-            Name("extensions/position", along=True),
-            Name("position", _CARD_POSITION, along=True),
+            FieldName("extensions/position", along=True),
+            FieldName("position", _CARD_POSITION, along=True),
         ),
     ),
     _flag("core", "exclude_recursion", "excludeRecursion", ".exclude_recursion"),
     _flag("core", "prevent_recursion", "preventRecursion", ".prevent_recursion"),
-    Field(
+    EntryField(
         name="delay_until_recursion",
         place="block",
         codec=Codec(v.level),
@@ -243,15 +243,15 @@ TABLE: tuple[Field, ...] = (
         card=_names(".delay_until_recursion"),
         requirement="delay_until_recursion",
     ),
-    Field(
+    EntryField(
         name="enabled",
         place="core",
         codec=Codec(v.negated, operator.not_),
         default=True,
         world="disable",
-        card=(Name("enabled", _FLAG),),
+        card=(FieldName("enabled", _FLAG),),
     ),
-    Field(
+    EntryField(
         name="add_memo",
         place="block",
         codec=_FLAG,
@@ -260,7 +260,7 @@ TABLE: tuple[Field, ...] = (
         card=(),
         optional=True,
     ),
-    Field(
+    EntryField(
         name="display_index",
         place="block",
         codec=Codec(v.integer(-MAX_PLACE, MAX_PLACE)),
@@ -270,7 +270,7 @@ TABLE: tuple[Field, ...] = (
         nullable=True,
         optional=True,
     ),
-    Field(
+    EntryField(
         name="probability",
         place="core",
         codec=Codec(v.number(0, 100)),
@@ -278,7 +278,7 @@ TABLE: tuple[Field, ...] = (
         world="probability",
         card=_names(".probability"),
     ),
-    Field(
+    EntryField(
         name="use_probability",
         place="block",
         codec=_FLAG,
@@ -286,7 +286,7 @@ TABLE: tuple[Field, ...] = (
         world="useProbability",
         card=_names(".useProbability", ".use_probability"),
     ),
-    Field(
+    EntryField(
         name="depth",
         place="core",
         codec=Codec(v.integer(0, MAX_DEPTH)),
@@ -294,7 +294,7 @@ TABLE: tuple[Field, ...] = (
         world="depth",
         card=_names(".depth"),
     ),
-    Field(
+    EntryField(
         name="logic",
         place="core",
         codec=Codec(v.choice(LOGICS, _LOGIC_WORDS), LOGICS.index),
@@ -302,10 +302,10 @@ TABLE: tuple[Field, ...] = (
         world="selectiveLogic",
         card=(
             *_names(".selectiveLogic", ".selective_logic"),
-            Name("key_logic", Codec(v.choice(LOGICS, _LOGIC_WORDS, _LOGIC_WORDS), str.upper)),
+            FieldName("key_logic", Codec(v.choice(LOGICS, _LOGIC_WORDS, _LOGIC_WORDS), str.upper)),
         ),
     ),
-    Field(
+    EntryField(
         name="outlet_name",
         place="core",
         codec=Codec(v.text(MAX_OUTLET_CHARS)),
@@ -313,7 +313,7 @@ TABLE: tuple[Field, ...] = (
         world="outletName",
         card=_names(".outlet_name"),
     ),
-    Field(
+    EntryField(
         name="group",
         place="block",
         codec=Codec(v.text(MAX_GROUP_CHARS)),
@@ -322,7 +322,7 @@ TABLE: tuple[Field, ...] = (
         card=_names(".group"),
     ),
     _flag("block", "group_override", "groupOverride", ".group_override"),
-    Field(
+    EntryField(
         name="group_weight",
         place="block",
         codec=Codec(v.number(0, MAX_WEIGHT)),
@@ -331,7 +331,7 @@ TABLE: tuple[Field, ...] = (
         card=_names(".group_weight"),
         ignored="group_weight_ignored",
     ),
-    Field(
+    EntryField(
         name="scan_depth",
         place="core",
         codec=Codec(v.integer(0, MAX_SCAN_DEPTH)),
@@ -343,7 +343,7 @@ TABLE: tuple[Field, ...] = (
     # A card's own `case_sensitive` means nothing to SillyTavern, but its author meant it.
     _inherited("case_sensitive", "caseSensitive", ".case_sensitive", "case_sensitive"),
     _inherited("match_whole_words", "matchWholeWords", ".match_whole_words", "whole_words_only"),
-    Field(
+    EntryField(
         name="use_group_scoring",
         place="block",
         codec=_FLAG,
@@ -353,7 +353,7 @@ TABLE: tuple[Field, ...] = (
         nullable=True,
         ignored="ignored_field",
     ),
-    Field(
+    EntryField(
         name="automation_id",
         place="block",
         codec=Codec(v.text(MAX_AUTOMATION_CHARS)),
@@ -362,7 +362,7 @@ TABLE: tuple[Field, ...] = (
         card=_names(".automation_id"),
         ignored="ignored_field",
     ),
-    Field(
+    EntryField(
         name="role",
         place="core",
         codec=Codec(v.choice(ROLES, {word: word for word in ROLES}), ROLES.index),
@@ -371,7 +371,7 @@ TABLE: tuple[Field, ...] = (
         card=_names(".role"),
         nullable=True,
     ),
-    Field(
+    EntryField(
         name="vectorized",
         place="block",
         codec=_FLAG,
@@ -409,7 +409,7 @@ TABLE: tuple[Field, ...] = (
     ),
     _flag("block", "match_scenario", "matchScenario", ".match_scenario"),
     _flag("block", "match_creator_notes", "matchCreatorNotes", ".match_creator_notes"),
-    Field(
+    EntryField(
         name="triggers",
         place="block",
         codec=Codec(v.texts(MAX_TRIGGERS, MAX_TRIGGER_CHARS)),
@@ -418,7 +418,7 @@ TABLE: tuple[Field, ...] = (
         card=_names(".triggers"),
         requirement="generation_trigger",
     ),
-    Field(
+    EntryField(
         name="ignore_budget",
         place="block",
         codec=_FLAG,
@@ -427,7 +427,7 @@ TABLE: tuple[Field, ...] = (
         card=_names(".ignore_budget"),
         ignored="ignored_field",
     ),
-    Field(
+    EntryField(
         name="character_filter",
         place="block",
         codec=Codec(v.character_filter, _write_filter),
@@ -439,13 +439,13 @@ TABLE: tuple[Field, ...] = (
         requirement="character_filter",
     ),
     # World info has no place for it.
-    Field(
+    EntryField(
         name="priority",
         place="core",
         codec=Codec(v.integer(-MAX_LEVEL, MAX_LEVEL)),
         default=0,
         world="extensions/lorewell/priority",
-        card=(Name("extensions/lorewell/priority"), Name("priority", along=True)),
+        card=(FieldName("extensions/lorewell/priority"), FieldName("priority", along=True)),
         optional=True,
     ),
 )

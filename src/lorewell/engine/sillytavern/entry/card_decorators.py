@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from lorewell.engine.sillytavern.table import MAX_DEPTH, MAX_SCAN_DEPTH, ROLES, ByName
+from lorewell.engine.sillytavern.entry.table import MAX_DEPTH, MAX_SCAN_DEPTH, ROLES, ByName
 from lorewell.model.entry import MAX_CONTENT_CHARS
 
 MAX_LINES: Final = 1_000  # of a block; one with more means nothing here
@@ -21,7 +21,7 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,9}")
 _SIDES: Final = {"before_desc": "before_character", "after_desc": "after_character"}
 
 
-class Decorated(NamedTuple):
+class DecoratedContent(NamedTuple):
     """A content whose leading decorators were looked at.
 
     Attributes:
@@ -45,7 +45,7 @@ class _Group(NamedTuple):
     values: ByName | None  # None where none was understood
 
 
-def read_decorators(content: str) -> Decorated:
+def read_decorators(content: str) -> DecoratedContent:
     r"""Return what the leading decorators say, and the content without those that were understood.
 
     Of a name the first one counts. A place that beats another one here is beaten by none: where
@@ -62,12 +62,12 @@ def read_decorators(content: str) -> Decorated:
     groups = [] if text is None else _ranked(list(_groups(block)))
     understood = [(group.lines, group.values) for group in groups if group.values is not None]
     if text is None or not understood:
-        return Decorated("", {}, tuple(line.strip() for line in block), content)
+        return DecoratedContent("", {}, tuple(line.strip() for line in block), content)
     values: ByName = {}
     for _, told in understood:
         values = {**told, **values}
     kept = [line for group in groups if group.values is None for line in group.lines]
-    return Decorated(
+    return DecoratedContent(
         lines="".join(line for lines, _ in understood for line in lines),
         values=values,
         kept=tuple(line.strip() for line in kept),

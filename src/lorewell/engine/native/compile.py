@@ -6,15 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
-from lorewell.engine.compiled import (
-    Closure,
-    CompiledBook,
-    CompiledEntry,
-    ConditionText,
-    Diagnostic,
-    Gate,
-    KeyExpression,
-)
 from lorewell.engine.conditions import (
     Flaw,
     parse_expression,
@@ -23,6 +14,15 @@ from lorewell.engine.conditions import (
 )
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
 from lorewell.engine.matching.literal import LiteralIndex
+from lorewell.engine.native.compiled import (
+    Closure,
+    CompiledBook,
+    CompiledEntry,
+    ConditionText,
+    Diagnostic,
+    Gate,
+    KeyExpression,
+)
 from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, counter as token_counter
@@ -31,7 +31,7 @@ from lorewell.jsregex import Pattern
 from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
 from lorewell.model.select import is_uuid
 from lorewell.model.text import is_blank, pointer
-from lorewell.retrieval.bm25 import Document, build_index
+from lorewell.retrieval.bm25 import EntryTexts, build_index
 
 MAX_PACKAGE_ENTRIES = 50  # docs/rules/native.md §8.8
 MAX_PACKAGE_EDGES = 8
@@ -174,11 +174,11 @@ def _read_conditions(spec: Entry, diagnostics: list[Diagnostic]) -> tuple[Condit
     return tuple(texts)
 
 
-def _documents(entries: Sequence[Entry]) -> Iterator[Document]:
+def _documents(entries: Sequence[Entry]) -> Iterator[EntryTexts]:
     """Yield what is ranked of each entry: regex keys are no words of a text (§8.11)."""
     for spec in entries:
         plain = [key for key in spec.keys if split_regex(trim(key)) is None]
-        yield Document(spec.title, plain, spec.content)
+        yield EntryTexts(spec.title, plain, spec.content)
 
 
 def _check_identity(book_id: str, revision: int) -> str:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from lorewell.app.cache import CacheKey
 from lorewell.app.computing.pool import ComputeLimits
-from lorewell.engine.compiled import CompiledBook
+from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import Steps
 from lorewell.model import SelectRequest
 
@@ -55,7 +55,7 @@ class _Turn:
     is_short: bool = False
 
 
-class Recent:
+class RecentTurns:
     """The last turns by whose books they used. Belongs to one event loop."""
 
     def __init__(self) -> None:

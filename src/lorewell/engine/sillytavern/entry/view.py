@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from lorewell.engine.sillytavern.card_decorators import read_decorators
-from lorewell.engine.sillytavern.dynamic import kind_of
-from lorewell.engine.sillytavern.fields import (
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.dynamic import kind_of
+from lorewell.engine.sillytavern.entry.fields import (
     DEFAULT_BLOCK,
     LACKING,
     find_value,
@@ -23,9 +23,9 @@ from lorewell.engine.sillytavern.fields import (
     read_values,
     split,
 )
-from lorewell.engine.sillytavern.reading import requirements_of
-from lorewell.engine.sillytavern.table import TABLE, Field, Form, form_of
-from lorewell.engine.sillytavern.values import MisfitError, Notes
+from lorewell.engine.sillytavern.entry.reading import requirements_of
+from lorewell.engine.sillytavern.entry.table import TABLE, EntryField, Form, form_of
+from lorewell.engine.sillytavern.entry.values import MisfitError, RepairNotes
 from lorewell.model import Entry
 
 _IDS: Mapping[Form, tuple[str, str]] = {"world_info": ("uid", "id"), "card": ("id", "uid")}
@@ -67,7 +67,7 @@ def _put(result: dict[str, Any], path: str, value: object) -> None:
     result[last] = value
 
 
-def _write(result: dict[str, Any], field: Field, form: Form, value: object) -> None:
+def _write(result: dict[str, Any], field: EntryField, form: Form, value: object) -> None:
     """Write a field under each name that the entry has for it, else under the form's own."""
     names = field.names[form]
     chosen = [
@@ -128,7 +128,7 @@ class _Meant(NamedTuple):
 
 
 def _meant(raw: Mapping[str, Any], form: Form) -> _Meant:
-    written = read_values(raw, form, Notes()).found
+    written = read_values(raw, form, RepairNotes()).found
     return _Meant(written, join(*split(written)))
 
 
@@ -217,7 +217,7 @@ def overlaid(entry: Entry) -> dict[str, Any]:
     return _overlay(entry).own
 
 
-def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  # noqa: ANN401
+def _in_world_names(own: Mapping[str, Any], field: EntryField, form: Form) -> Any:  # noqa: ANN401
     """Return the field's value as world info writes it: untouched where both write it alike."""
     written = find_value(own, field, form)
     if written is None:
@@ -225,7 +225,7 @@ def _in_world_names(own: Mapping[str, Any], field: Field, form: Form) -> Any:  #
     name, value = written
     default = field.default_in(form)
     try:
-        meant = (name.codec or field.codec).read(value, Notes())
+        meant = (name.codec or field.codec).read(value, RepairNotes())
     except MisfitError:
         meant = default
         if default != field.default:  # here the odd value would mean something else
@@ -283,7 +283,7 @@ def sillytavern_view(entry: Entry) -> dict[str, Any]:
     else the id, as a number if it is digits. So are `key` and `content`.
 
     >>> raw = {"key": ["lamp"], "content": "An oil lamp.", "order": "90"}
-    >>> from lorewell.engine.sillytavern import import_entry
+    >>> from lorewell.engine.sillytavern.entry import import_entry
     >>> lore = import_entry(raw, form="world_info", entry_id="7", source_format="st_world")
     >>> entry = Entry(**lore.entry)
     >>> sillytavern_view(entry.model_copy(update={"enabled": False}))

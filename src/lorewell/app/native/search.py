@@ -8,20 +8,20 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lorewell.app.indexing import embedder_of, embedding_version
-from lorewell.app.loaded import Loaded, compiled, load_books
+from lorewell.app.loaded import LoadedRevision, compiled, load_books
 from lorewell.app.ports import Transaction
-from lorewell.app.query_vectors import QueryVector
 from lorewell.app.rows import ChunkScores, NearChunk
 from lorewell.app.services import Services
-from lorewell.app.vectors import (
+from lorewell.app.vectors.indexing import embedder_of, embedding_version
+from lorewell.app.vectors.queries import QueryVector
+from lorewell.app.vectors.similarities import (
     EMBEDDING_UNAVAILABLE,
     best_of_entries,
     embed_query,
     not_ready,
     read_near,
 )
-from lorewell.engine.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.errors import EmbeddingUnavailableError, IndexNotReadyError, SnapshotTooLargeError
 from lorewell.model import BookRef, SearchRequest, SearchResponse, SearchResult
 from lorewell.retrieval.bm25 import Ranking
@@ -61,7 +61,7 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
     if request.mode == "vector":
         await _refuse(services, query, request.query)
 
-    def load(tx: Transaction) -> tuple[list[Loaded], QueryVector, list[ChunkScores]]:
+    def load(tx: Transaction) -> tuple[list[LoadedRevision], QueryVector, list[ChunkScores]]:
         loaded = load_books(tx, services.cache, tenant_id, refs)
         used, near = read_near(tx, tenant_id, [each.row for each in loaded], query)
         return loaded, used, near
@@ -251,7 +251,9 @@ async def _search_tenant(
     vector = await services.queries.get(request.query)
     limit = request.limit * _CHUNKS_PER_RESULT
 
-    def load(tx: Transaction) -> tuple[dict[tuple[str, int], Loaded], list[NearChunk], list[str]]:
+    def load(
+        tx: Transaction,
+    ) -> tuple[dict[tuple[str, int], LoadedRevision], list[NearChunk], list[str]]:
         near = tx.near_chunks(tenant_id, version, vector, limit=limit)
         best: dict[tuple[str, int, int], NearChunk] = {}
         for chunk in near:

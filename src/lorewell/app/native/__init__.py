@@ -1,0 +1,1 @@
+"""Selections and searches under the policy `native`."""

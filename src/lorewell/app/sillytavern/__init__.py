@@ -1,0 +1,1 @@
+"""Turns under the policy `sillytavern`, and the timed state of conversations."""

@@ -1,0 +1,1 @@
+"""Vectors: indexes and their builds, the vectors of queries, similarities of entries."""
