@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, Gate
-from lorewell.engine.native.eligibility import EligibilityFilters, Refusal
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import (
     KeyMatch,
     KeyQuery,
@@ -61,18 +61,9 @@ class ActivationResult:
         suppliers: full ids of the entries whose text was searched, in order.
     """
 
-    filters: EligibilityFilters
     active: dict[str, ActivatedCandidate] = field(default_factory=dict)
     looked: dict[str, KeyMatch] = field(default_factory=dict)
     suppliers: list[str] = field(default_factory=list)
-    _refusals: dict[str | Gate, Refusal | None] = field(default_factory=dict)
-
-    def refusal(self, entry: CompiledEntry) -> Refusal | None:
-        """Return the filter that the entry fails, None if it is eligible."""
-        name = entry.full_id if entry.gate is None else entry.gate
-        if name not in self._refusals:
-            self._refusals[name] = self.filters.check(entry)
-        return self._refusals[name]
 
     def trace(self, full_id: str) -> HitSource:
         """Return where the entry's key hit and who woke it."""
@@ -90,27 +81,29 @@ class ActivationResult:
 def activate(
     books: Sequence[CompiledBook],
     request: SelectRequest,
-    result: ActivationResult,
+    eligible: Eligibility,
     recall: Recall,
     steps: Steps,
-) -> None:
-    """Find the entries that take part in this turn.
+) -> ActivationResult:
+    """Return the entries that take part in this turn.
 
     Args:
         books: the snapshot, in request order.
         request: the turn.
-        result: where they are put.
-        recall: what ranks for the query, nothing under `rules`; who is recalled is settled here.
-        steps: what all of it may cost.
+        eligible: the filters; entries that fail one are not looked at.
+        recall: what ranks for the query, nothing under `rules`. Its `kept` and `gated` are filled:
+            the gate needs the secondary keys, which are searched here.
+        steps: the budget of the turn.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
     texts = SearchTexts(messages, max(depths), books, steps)
-    rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
+    rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, eligible)
     rounds.begin(recall)
     for number in range(1, request.max_recursion_rounds + 1):
         if not rounds.recurse(number):
             break
+    return rounds.result
 
 
 @dataclass(slots=True)
@@ -120,7 +113,8 @@ class _Rounds:
     scans: Sequence[KeywordScan]
     texts: SearchTexts
     request: SelectRequest
-    result: ActivationResult
+    eligible: Eligibility
+    result: ActivationResult = field(default_factory=ActivationResult)
     new: list[ActivatedCandidate] = field(default_factory=list)
     _guard: RegexGuard = field(init=False)
 
@@ -137,7 +131,7 @@ class _Rounds:
             self.texts.steps.spend("keys", len(indexes))
             for index in indexes:
                 entry = book.entries[index]
-                if self.result.refusal(entry) is None:
+                if self.eligible.refusal(entry) is None:
                     gated = recall.is_gated(entry)
                     looks.append(KeyQuery(scan, entry, self._depth(entry), gated))
         search_regexes(self._guard, self.texts, looks)
@@ -159,7 +153,7 @@ class _Rounds:
             return False
         self.new = []
         self.result.suppliers += [active.entry.full_id for active in supply]
-        self.texts.extend([self.result.filters.content(active.entry) for active in supply])
+        self.texts.extend([self.eligible.content(active.entry) for active in supply])
         looks = []
         for scan in self.scans:
             # Where nothing new was found, an entry's verdict stays what it was.
@@ -169,7 +163,7 @@ class _Rounds:
                 entry = scan.book.entries[index]
                 if entry.full_id in self.result.active or entry.spec.exclude_recursion:
                     continue
-                if self.result.refusal(entry) is None:
+                if self.eligible.refusal(entry) is None:
                     looks.append(KeyQuery(scan, entry, self._depth(entry)))
         search_regexes(self._guard, self.texts, looks)
         for scan, entry, depth, _ in self._counted(looks):

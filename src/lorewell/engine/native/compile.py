@@ -12,8 +12,8 @@ from lorewell.engine.conditions import (
     read_key_expression,
     words_of,
 )
+from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
-from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.native.compiled import (
     Closure,
     CompiledBook,
@@ -23,8 +23,10 @@ from lorewell.engine.native.compiled import (
     Gate,
     KeyExpression,
 )
-from lorewell.engine.render import SEPARATOR, Template, find_template, opening_tag, wrap
+from lorewell.engine.native.context import cost_of
+from lorewell.engine.render import opening_tag
 from lorewell.engine.steps import Steps
+from lorewell.engine.template import Template, find_template
 from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, counter as token_counter
 from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
 from lorewell.jsregex import Pattern
@@ -71,18 +73,17 @@ def compile_book(
     identity = _check_identity(book_id or _uuid_of(digest), revision)
     closures = _close_packages(book.entries)
     counter = counter or token_counter()
-    keys = _KeyTable()
-    gates = _GateTable()
     diagnostics: list[Diagnostic] = []
+    keys = _KeyParser(diagnostics)
+    gates = _GateTable()
     entries = []
     for index, spec in enumerate(book.entries):
         if steps is not None:
             steps.spend("compile", _work(spec))
         full_id = f"{identity}:{revision}:{spec.id}"
-        primary = keys.add(index, spec, spec.keys, diagnostics)
-        wanted = spec.secondary_keys if spec.selective else ()
-        secondary = keys.add(index, spec, wanted, diagnostics)
-        expression = keys.add_expression(index, spec, diagnostics)
+        primary = keys.parse(index, spec, spec.keys)
+        secondary = keys.parse(index, spec, spec.secondary_keys if spec.selective else ())
+        expression = keys.parse_expression(index, spec)
         template = find_template(spec.content)
         tag = opening_tag(full_id, spec.title)
         cost = None if template else cost_of(tag, spec.content, counter)
@@ -121,8 +122,8 @@ def compile_book(
         counter=counter,
         entries=tuple(entries),
         by_id={entry.spec.id: entry for entry in entries},
-        folded=keys.index(case_sensitive=False),
-        exact=keys.index(case_sensitive=True),
+        folded=keys.folded.index(),
+        exact=keys.exact.index(),
         snapshot=SnapshotItem(
             book_id=identity,
             revision=revision,
@@ -155,11 +156,6 @@ def _look(entry: CompiledEntry) -> int:
 
 def _words(expression: KeyExpression | None) -> int:
     return 0 if expression is None else len(expression.keys) + len(expression.wanted)
-
-
-def cost_of(tag: str, content: str, counter: TokenCounter) -> int:
-    """Return the tokens that an entry takes in the context. Costs add up exactly (§8.8)."""
-    return counter.count(wrap(tag, content) + SEPARATOR)
 
 
 def _read_conditions(spec: Entry, diagnostics: list[Diagnostic]) -> tuple[ConditionText, ...]:
@@ -272,39 +268,35 @@ class _GateTable:
         return self._gates.setdefault(gate, gate)
 
 
-class _KeyTable:
-    """Collects the keys of a book while it is compiled: each distinct pattern once."""
+class _KeyParser:
+    """Parses the keys of a book's entries and collects the literal ones."""
 
-    def __init__(self) -> None:
-        self._patterns: dict[bool, dict[str, int]] = {False: {}, True: {}}
-        self._entries: dict[bool, list[dict[int, None]]] = {False: [], True: []}
+    def __init__(self, diagnostics: list[Diagnostic]) -> None:
+        self.folded, self.exact = KeyTable(), KeyTable()
+        self._diagnostics = diagnostics
 
-    def add(
-        self, index: int, spec: Entry, keys: Sequence[str], diagnostics: list[Diagnostic]
-    ) -> tuple[Key, ...]:
-        """Return the entry's keys, parsed; blank ones are reported and left out."""
+    def parse(self, index: int, spec: Entry, keys: Sequence[str]) -> tuple[Key, ...]:
+        """Return the keys of the entry at `index`, parsed; blank ones are reported and skipped."""
         parsed: list[Key] = []
         for key in keys:
             trimmed = trim(key)
             if not trimmed:
-                diagnostics.append(Diagnostic(spec.id, "blank_key", "a blank key never matches"))
+                self._report(spec, "blank_key", "a blank key never matches")
             elif (regex := split_regex(trimmed)) is not None:
                 parsed.append(RegexKey(key, Pattern(*regex)))
             else:
                 parsed.append(self._literal(index, spec, key))
         return tuple(parsed)
 
-    def add_expression(
-        self, index: int, spec: Entry, diagnostics: list[Diagnostic]
-    ) -> KeyExpression | None:
-        """Return the entry's key expression, read; one that can't hold is reported and left out."""
+    def parse_expression(self, index: int, spec: Entry) -> KeyExpression | None:
+        """Return the entry's key expression, parsed; an invalid one is reported and skipped."""
         text = spec.key_expression
         if text is None:
             return None
         parsed = read_key_expression(text)
         if isinstance(parsed, Flaw):
             message = f"{text!r} never holds: at character {parsed.at}, {parsed.detail}"
-            diagnostics.append(Diagnostic(spec.id, "key_expression_unreadable", message))
+            self._report(spec, "key_expression_unreadable", message)
             return None
         words = dict(words_of(parsed))
         return KeyExpression(
@@ -315,16 +307,10 @@ class _KeyTable:
         )
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
-        patterns = self._patterns[spec.case_sensitive]
-        entries = self._entries[spec.case_sensitive]
-        folded = fold_key(trim(key), case_sensitive=spec.case_sensitive)
-        pattern = patterns.setdefault(folded, len(patterns))
-        if pattern == len(entries):
-            entries.append({})
-        entries[pattern][index] = None
+        table = self.exact if spec.case_sensitive else self.folded
+        pattern = table.add(fold_key(trim(key), case_sensitive=spec.case_sensitive))
+        table.wake(pattern, index)
         return LiteralKey(key, pattern, spec.match_whole_words)
 
-    def index(self, *, case_sensitive: bool) -> LiteralIndex:
-        """Return the automaton of the keys collected."""
-        entries = self._entries[case_sensitive]
-        return LiteralIndex(tuple(self._patterns[case_sensitive]), [tuple(e) for e in entries])
+    def _report(self, spec: Entry, code: str, message: str) -> None:
+        self._diagnostics.append(Diagnostic(spec.id, code, message))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lorewell.engine.conditions import Expression, Flaw
 from lorewell.engine.matching.keys import Key, LiteralKey
 from lorewell.engine.matching.literal import LiteralIndex
-from lorewell.engine.render import Template
+from lorewell.engine.template import Template
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
 from lorewell.model.entry import Kind

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from lorewell.engine.chance import roll
 from lorewell.engine.conditions import counted, fault, in_state
 from lorewell.engine.native.compile import CERTAIN
-from lorewell.engine.native.compiled import CompiledEntry
+from lorewell.engine.native.compiled import CompiledEntry, Gate
 from lorewell.engine.native.conditions import holds
-from lorewell.engine.render import Template, substitute
 from lorewell.engine.steps import Steps
+from lorewell.engine.template import Template, substitute
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
 from lorewell.model.decision import NO_FACTS
 from lorewell.model.text import is_blank
@@ -28,20 +28,31 @@ class Refusal(NamedTuple):
     facts: Facts = NO_FACTS
 
 
-class EligibilityFilters:
-    """The filters for one request."""
+class Eligibility:
+    """Decides which entries are eligible in one request: those that pass all filters.
+
+    An entry is filtered when first asked about: most entries of a large book never are.
+    """
 
     def __init__(self, request: SelectRequest, steps: Steps) -> None:
         """Take the request's audience, state, seed, variables and places."""
         self._request = request
         self._steps = steps
+        self._refusals: dict[str | Gate, Refusal | None] = {}
         self._contents: dict[str, str] = {}
         self._places = request.placement_capabilities or UNDECLARED
         self._table = counted(in_state(request.state), steps)
         self._variables = {str(name): value for name, value in request.template_vars.items()}
 
-    def check(self, entry: CompiledEntry) -> Refusal | None:
+    def refusal(self, entry: CompiledEntry) -> Refusal | None:
         """Return the first filter that the entry fails, None if it is eligible."""
+        key = entry.full_id if entry.gate is None else entry.gate
+        if key not in self._refusals:
+            self._refusals[key] = self._filter(entry)
+        return self._refusals[key]
+
+    def _filter(self, entry: CompiledEntry) -> Refusal | None:
+        """Apply the eight filters in their order."""
         spec, request = entry.spec, self._request
         if not spec.enabled:
             return Refusal("disabled")
@@ -49,7 +60,7 @@ class EligibilityFilters:
             return Refusal("audience_mismatch")
         return (
             (self._conditions(entry) if spec.conditions else None)
-            or (self._texts(entry) if entry.texts else None)
+            or (self._condition_texts(entry) if entry.texts else None)
             or self._runtime(entry)
             or (self._chance(entry) if spec.probability < CERTAIN else None)
             or (self._template(entry.template) if entry.template else None)
@@ -58,18 +69,19 @@ class EligibilityFilters:
         )
 
     def content(self, entry: CompiledEntry) -> str:
-        """Return the entry's text after substitution; its variables must have been checked."""
+        """Return the text of an eligible entry after substitution."""
         template = entry.template
         if template is None:
             return entry.spec.content
-        made = self._contents.get(entry.full_id)
-        if made is None:
+        content = self._contents.get(entry.full_id)
+        if content is None:
             length = template.length(self._variables)
             self._steps.write("macros", length)
             occurrences = sum(template.counts.values())
             self._steps.spend("macros", 1 + occurrences // 2 + length // _CHARS_PER_STEP)
-            made = self._contents[entry.full_id] = substitute(entry.spec.content, self._variables)
-        return made
+            content = substitute(entry.spec.content, self._variables)
+            self._contents[entry.full_id] = content
+        return content
 
     def chance(self, entry: CompiledEntry) -> Facts:
         """Return the roll and what it had to stay below, where chance plays a part."""
@@ -90,7 +102,7 @@ class EligibilityFilters:
                 return Refusal("condition_failed", f"{index}: {condition.path}")
         return None
 
-    def _texts(self, entry: CompiledEntry) -> Refusal | None:
+    def _condition_texts(self, entry: CompiledEntry) -> Refusal | None:
         for index, condition in enumerate(entry.texts):
             why = fault(condition.parsed, self._table)
             if why is not None:

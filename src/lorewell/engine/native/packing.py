@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lorewell.engine.native.activation import ActivatedCandidate, ActivationResult
 from lorewell.engine.native.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BudgetExceededError,
@@ -65,6 +66,7 @@ class Packing:
     """
 
     request: SelectRequest
+    eligible: Eligibility
     activation: ActivationResult
     cost: Callable[[CompiledBook, CompiledEntry], int]
     steps: Steps
@@ -115,7 +117,7 @@ class Packing:
         else:
             for index in closure.members:
                 member = candidate.book.entries[index]
-                refusal = self.activation.refusal(member)
+                refusal = self.eligible.refusal(member)
                 if refusal is not None:
                     return Rejection(
                         "dependency_unavailable", f"{member.spec.id}: {refusal.reason}"
@@ -200,6 +202,7 @@ def _failure(entry: CompiledEntry, verdict: Rejection, packing: Packing) -> Requ
 
 def pack(
     request: SelectRequest,
+    eligible: Eligibility,
     activation: ActivationResult,
     ranks: Mapping[str, float],
     cost: Callable[[CompiledBook, CompiledEntry], int],
@@ -209,7 +212,7 @@ def pack(
 
     Stops at the first required entry that can't go in, as `failure`.
     """
-    packing = Packing(request, activation, cost, steps)
+    packing = Packing(request, eligible, activation, cost, steps)
     ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
     steps.spend("packing", len(ordered))
     for candidate in ordered:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.eligibility import Refusal
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import SelectRequest
@@ -167,7 +167,7 @@ def rank(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     vectors: VectorScores,
-    refusal: Callable[[CompiledEntry], Refusal | None],
+    eligible: Eligibility,
     steps: Steps,
 ) -> Recall:
     """Return the entries that rank for the query; none of them is admitted yet.
@@ -178,14 +178,14 @@ def rank(
         books: the snapshot, in request order.
         request: the turn.
         vectors: of the caller.
-        refusal: says which filter an entry fails, None if it is eligible.
+        eligible: the filters.
         steps: what it may cost.
 
     Raises:
         ValidationFailedError: a book has another number of entries than similarities.
     """
     similarities = [] if vectors.degraded else [_similarities(book, vectors) for book in books]
-    lists = _Lists(similarities, request.recall_floor, refusal, steps)
+    lists = _Lists(similarities, request.recall_floor, eligible, steps)
 
     def name_of(number: int, place: int) -> str:
         return books[number].entries[place].full_id
@@ -213,7 +213,7 @@ class _Lists:
 
     similarities: Sequence[NDArray[float64]]  # of each book; empty where vectors can't be used
     floor: float | None
-    refusal: Callable[[CompiledEntry], Refusal | None]
+    eligible: Eligibility
     steps: Steps
     noted: dict[str, RecallCandidate] = field(default_factory=dict)
 
@@ -230,7 +230,7 @@ class _Lists:
         came_up = 0
         for number, entry in found:
             self.steps.spend("recall")
-            if self.refusal(entry) is not None:
+            if self.eligible.refusal(entry) is not None:
                 continue
             came_up += 1
             similarity = self._similarity(number, entry)

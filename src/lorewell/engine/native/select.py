@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
-from lorewell.engine.native.compile import cost_of
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.eligibility import EligibilityFilters
+from lorewell.engine.native.context import SEPARATOR, cost_of, wrap
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import (
     NO_FIGURES,
@@ -23,7 +23,7 @@ from lorewell.engine.native.packing import (
     pack,
 )
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
-from lorewell.engine.render import SEPARATOR, escaping_chars, wrap
+from lorewell.engine.render import escaping_chars
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import CHARS_PER_STEP, adds_up
 from lorewell.errors import (
@@ -107,16 +107,16 @@ def select(
     [('lamp', 'keyword')]
     """
     steps = steps or Steps()
+    is_hybrid = request.strategy == "hybrid"
+    vectors = vectors if is_hybrid else VectorScores()  # else they would change the fingerprint
+    # From here on as in §8.1. Entries are filtered (§8.2) when a later step first asks about them.
     snapshot = _take_snapshot(books, request, limits)
-    activation = ActivationResult(EligibilityFilters(request, steps))
-    if request.strategy == "rules":
-        vectors, recall = VectorScores(), Recall()
-    else:
-        recall = rank(snapshot, request, vectors, activation.refusal, steps)
-    activate(snapshot, request, activation, recall, steps)
-    turn = _Turn(snapshot, request, activation, vectors, recall, steps)
+    eligible = Eligibility(request, steps)
+    recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
+    activation = activate(snapshot, request, eligible, recall, steps)
+    turn = _Turn(snapshot, request, eligible, activation, vectors, recall, steps)
     turn.refuse_unplaceable()
-    packing = pack(request, turn.activation, recall.kept, turn.cost, steps)
+    packing = pack(request, eligible, activation, recall.kept, turn.cost, steps)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
         raise turn.error(error, failed, message, packing=packing, **details)
@@ -160,6 +160,7 @@ class _Turn:
 
     snapshot: tuple[CompiledBook, ...]
     request: SelectRequest
+    eligible: Eligibility
     activation: ActivationResult
     vectors: VectorScores
     recall: Recall
@@ -172,7 +173,7 @@ class _Turn:
             return entry.cost
         cost = self.costs.get(entry.full_id)
         if cost is None:
-            content = self.activation.filters.content(entry)
+            content = self.eligible.content(entry)
             self.steps.write("escaping", escaping_chars(content))
             self.steps.spend("tokens", 1 + len(content) // CHARS_PER_STEP)
             cost = self.costs[entry.full_id] = cost_of(entry.tag, content, book.counter)
@@ -184,7 +185,7 @@ class _Turn:
             for entry in (book.entries[index] for index in book.always):
                 if not entry.spec.required:
                     continue
-                refusal = self.activation.refusal(entry)
+                refusal = self.eligible.refusal(entry)
                 if refusal is not None and refusal.reason == "placement_unsupported":
                     message = f"The host has no place for the required entry {entry.spec.id!r}."
                     raise self.error(RequiredPlacementUnsupportedError, entry, message)
@@ -199,7 +200,9 @@ class _Turn:
         **details: object,
     ) -> SelectionError:
         """Return the error with the entry's names and what was decided so far."""
-        so_far = packing or Packing(self.request, self.activation, self.cost, self.steps)
+        so_far = packing or Packing(
+            self.request, self.eligible, self.activation, self.cost, self.steps
+        )
         decided = so_far.chosen.keys() | so_far.dropped.keys()
         decisions = [
             decision_members(decision)
@@ -243,7 +246,7 @@ class _Turn:
             revision=book.revision,
             entry_id=spec.id,
             title=spec.title,
-            content=self.activation.filters.content(entry),
+            content=self.eligible.content(entry),
             position=spec.position,
             depth=spec.depth,
             role=spec.role,
@@ -277,9 +280,9 @@ class _Turn:
         One kind of work after the other, so that the order of entries has no part in the figures.
         """
         unclear = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
-        eligible = [each for each in unclear if self.activation.refusal(each[1]) is None]
+        eligible = [each for each in unclear if self.eligible.refusal(each[1]) is None]
         for _, entry in eligible:
-            self.activation.filters.content(entry)
+            self.eligible.content(entry)
         for book, entry in eligible:
             self.cost(book, entry)
         rows = sum(book.entry_count for book in self.snapshot)
@@ -290,7 +293,7 @@ class _Turn:
         chosen = packing.chosen.get(full_id)
         if chosen is not None:
             return self._select(chosen)
-        refusal = self.activation.refusal(entry)
+        refusal = self.eligible.refusal(entry)
         if refusal is not None:
             return Decision(
                 id=full_id,
@@ -356,7 +359,7 @@ class _Turn:
             lost: why it is not in; None if it is.
         """
         trace = self.activation.trace(entry.full_id)
-        chance = self.activation.filters.chance(entry)
+        chance = self.eligible.chance(entry)
         ranks = self.recall.ranks(entry.full_id)
         if ranks is NO_RANKS:
             if trace is NO_TRACE and chance is NO_FACTS and figures is NO_FIGURES:

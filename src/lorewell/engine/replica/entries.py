@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 from lorewell.engine.replica.positions import (
     BY_WORD,
     FROM_SILLYTAVERN,
-    LOGIC_FROM_SILLYTAVERN,
     POSITIONS,
 )
-from lorewell.engine.replica.triggers import derive_config
+from lorewell.engine.replica.triggers import LOGIC_FROM_SILLYTAVERN, derive_config
 from lorewell.engine.replica.values import (
     MAX_ITEMS,
     Raw,

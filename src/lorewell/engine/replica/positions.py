@@ -43,6 +43,14 @@ BY_WORD: Final[Mapping[str, int]] = {
     "system_prompt": SYSTEM_MESSAGE,
     "at_depth": AT_DEPTH,
 }
-# SillyTavern's numbers, and its numbers of the secondary logic (§4.2).
-FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: 1, 1: 0, 5: 2, 6: 3, 2: 4, 3: 4, 4: 6, 7: 7}
-LOGIC_FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: 0, 3: 1, 2: 2, 1: 3}
+# By SillyTavern's number (docs/rules/sillytavern.md §12).
+FROM_SILLYTAVERN: Final[Mapping[int, int]] = {
+    0: BEFORE_CHARACTER,
+    1: AFTER_CHARACTER,
+    2: NOTE,
+    3: NOTE,
+    4: AT_DEPTH,
+    5: BEFORE_EXAMPLES,
+    6: AFTER_EXAMPLES,
+    7: OUTLET,
+}

@@ -10,7 +10,7 @@ from lorewell.engine.matching.fold import Folded, fold_case, folding, keep_case
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import MOST_TOLD, occurrences
 from lorewell.engine.matching.words import stands_alone
-from lorewell.engine.replica.triggers import KeywordTrigger
+from lorewell.engine.replica.triggers import ALL, NONE, NOT_ALL, KeywordTrigger
 from lorewell.engine.replica.world import ReplicaEntry, ReplicaWorld
 from lorewell.engine.steps import Steps
 from lorewell.model.replica import ReplicaFacts
@@ -157,12 +157,10 @@ def _fault(logic: int, keys: Sequence[LiteralKey], seen: dict[int, _Seen]) -> st
         return None
     hit = [key.text for key in keys if key.pattern in seen]
     missed = [key.text for key in keys if key.pattern not in seen]
-    match logic:
-        case 1:
-            return f"of all secondary keys {missed[0]!r} was not found" if missed else None
-        case 2:
-            return f"of no secondary keys {hit[0]!r} was found" if hit else None
-        case 3:
-            return None if missed else "of not all secondary keys every one was found"
-        case _:
-            return None if hit else "of any secondary keys none was found"
+    if logic == ALL:
+        return f"of all secondary keys {missed[0]!r} was not found" if missed else None
+    if logic == NONE:
+        return f"of no secondary keys {hit[0]!r} was found" if hit else None
+    if logic == NOT_ALL:
+        return None if missed else "of not all secondary keys every one was found"
+    return None if hit else "of any secondary keys none was found"

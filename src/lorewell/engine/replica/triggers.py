@@ -29,7 +29,10 @@ _OPERATOR_WORDS: Final = {
     "不大于": "<=",
     "不等于": "!=",
 }
-_LOGICS: Final = range(4)
+# How secondary keys decide (§4.2), and the same by SillyTavern's number (§6.4).
+ANY, ALL, NONE, NOT_ALL = range(4)
+LOGIC_FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: ANY, 1: NOT_ALL, 2: NONE, 3: ALL}
+_LOGICS: Final = (ANY, ALL, NONE, NOT_ALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class KeywordTrigger:
 
     keys: tuple[str, ...] = ()
     secondary: tuple[str, ...] = ()
-    logic: int = 0
+    logic: int = ANY
     case_sensitive: bool = False
     whole_words: bool = False
 
@@ -165,7 +168,7 @@ def _keyword(settings: Mapping[str, Any]) -> KeywordTrigger:
         secondary=_keys(settings.get("keysecondary"))
         if as_flag(settings.get("selective"), default=True)
         else (),
-        logic=logic if logic in _LOGICS and logic is not None else 0,
+        logic=logic if logic in _LOGICS and logic is not None else ANY,
         case_sensitive=as_flag(settings.get("caseSensitive")),
         whole_words=as_flag(settings.get("matchWholeWords")),
     )

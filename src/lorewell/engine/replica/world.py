@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from lorewell.engine.conditions import Comparison, Flaw, parse_condition
+from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.keys import LiteralKey, fold_key, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.replica.entries import (
@@ -157,9 +158,7 @@ class _Compiler:
         self._steps = steps
         self._warnings: list[ReplicaWarning] = []
         self._normal: list[NormalEntry] = []
-        self._patterns: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._wakes: tuple[list[dict[int, None]], list[dict[int, None]]] = ([], [])
-        self._alone: tuple[set[int], set[int]] = (set(), set())
+        self._tables = (KeyTable(), KeyTable())  # case does not count, and does
 
     def add(self, place: int, raw: Raw) -> None:
         """Take in one entry."""
@@ -179,16 +178,13 @@ class _Compiler:
         entries = tuple(
             self._lore(index, entry, all_needs[index]) for index, entry in enumerate(self._normal)
         )
-        folded, exact = (
-            LiteralIndex(tuple(patterns), [tuple(woken) for woken in wakes])
-            for patterns, wakes in zip(self._patterns, self._wakes, strict=True)
-        )
+        folded, exact = self._tables
         return ReplicaWorld(
             book_id=self._book_id,
             name=name,
             entries=entries,
-            literals=(folded, exact),
-            alone=(frozenset(self._alone[0]), frozenset(self._alone[1])),
+            literals=(folded.index(), exact.index()),
+            alone=(frozenset(folded.woken_as_word()), frozenset(exact.woken_as_word())),
             alert=tuple(lore.index for lore in entries if lore.idle is None),
             rag=tuple(
                 lore for lore in entries if lore.triggers.rag is not None and not lore.entry.disable
@@ -236,19 +232,17 @@ class _Compiler:
     def _keys(
         self, keys: Sequence[str], *, case: bool, whole: bool, wakes: int | None
     ) -> tuple[LiteralKey, ...]:
-        patterns, waking = self._patterns[case], self._wakes[case]
+        table = self._tables[case]
         parsed = []
         for key in keys:
             folded = fold_key(trim(key), case_sensitive=case)
             if not folded:
                 continue
-            pattern = patterns.setdefault(folded, len(patterns))
-            if pattern == len(waking):
-                waking.append({})
+            pattern = table.add(folded)
             if wakes is not None:
-                waking[pattern][wakes] = None
+                table.wake(pattern, wakes)
             if whole:
-                self._alone[case].add(pattern)
+                table.track_words(pattern)
             parsed.append(LiteralKey(key, pattern, whole))
         return tuple(parsed)
 

@@ -69,7 +69,7 @@ class Segment:
         """Return the place in the text that a place in its lower case stands for."""
         before = bisect_left(self._grown, place)
         is_inside = before > 0 and self._grown[before - 1] == place - 1
-        return place - before + is_inside
+        return place - before + 1 if is_inside else place - before
 
     def hit(self, start: int, end: int, *, folded: bool = False) -> Hit:
         """Return a span of this text, or of its lower case, as the ledger has it."""

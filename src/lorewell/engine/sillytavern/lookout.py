@@ -155,11 +155,9 @@ class KeyMatcher:
         if not lore.secondary:
             return primary
         secondary = self._count(lore.secondary, lore, view)
-        match lore.logic:
-            case 0:
-                return primary + secondary
-            case 3 if secondary == len(lore.secondary):
-                return primary + secondary
+        is_complete = secondary == len(lore.secondary)
+        if lore.logic == AND_ANY or (lore.logic == AND_ALL and is_complete):
+            return primary + secondary
         return primary
 
     def _count(self, keys: Sequence[SillyTavernKey], lore: ScanEntry, view: EntryView) -> int:

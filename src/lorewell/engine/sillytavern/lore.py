@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from lorewell.engine.sillytavern.decorators import ACTIVATE, DONT_ACTIVATE
@@ -17,12 +18,29 @@ MATCH_FLAGS = (
     *("matchPersonaDescription", "matchCharacterDescription", "matchCharacterPersonality"),
     *("matchCharacterDepthPrompt", "matchScenario", "matchCreatorNotes"),
 )
-AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)
+AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)  # `selectiveLogic`
+_LOGICS = (AND_ANY, NOT_ALL, NOT_ANY, AND_ALL)
 _UNKNOWN_LOGIC = -1
 _WEIGHT = 100
 _STEPS_PER_LOOK = 2
 _STEPS_PER_ENTRY, _STEPS_PER_VALUE = 20, 4
 _CERTAIN = 100  # percent
+
+
+class EntryPosition(IntEnum):
+    """The numbers of `position` (docs/rules/sillytavern.md §12)."""
+
+    BEFORE = 0
+    AFTER = 1
+    NOTE_TOP = 2
+    NOTE_BOTTOM = 3
+    AT_DEPTH = 4
+    BEFORE_EXAMPLES = 5
+    AFTER_EXAMPLES = 6
+    OUTLET = 7
+
+
+_POSITIONS = frozenset(EntryPosition)
 
 
 class EntryLimits(NamedTuple):
@@ -131,13 +149,13 @@ def _limits(fields: Object) -> EntryLimits | None:
 def _logic(value: object) -> int | None:
     if value is None or value is MISSING:
         return None
-    known = not isinstance(value, bool) and value in (AND_ANY, NOT_ALL, NOT_ANY, AND_ALL)
+    known = not isinstance(value, bool) and value in _LOGICS
     return int(value) if known and isinstance(value, int | float) else _UNKNOWN_LOGIC
 
 
 def _position(value: object) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and value in range(8) else None  # type: ignore[call-overload]
+    return int(value) if is_number and value in _POSITIONS else None  # type: ignore[call-overload]
 
 
 def work_of(fields: Object) -> int:

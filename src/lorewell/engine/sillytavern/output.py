@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.lore import EntryPosition
 from lorewell.model.activate import AuthorsNote
 from lorewell.model.activated import DepthGroup, ExampleEntry
 
-BEFORE, AFTER, NOTE_TOP, NOTE_BOTTOM, AT_DEPTH, BEFORE_EXAMPLES, AFTER_EXAMPLES, OUTLET = range(8)
-_DEPTH, _ROLE = 4, 0  # what counts where an entry has none
+_DEFAULT_DEPTH: Final = 4
+_DEFAULT_ROLE: Final = 0  # system
+_ABOVE_EXAMPLES: Final = 0
+_BELOW_EXAMPLES: Final = 1
 
 
 class _Group(NamedTuple):
@@ -57,21 +60,21 @@ class Output:
     def _place(self, item: ScanItem) -> None:
         text = item.content
         match item.lore.position:
-            case 0:
+            case EntryPosition.BEFORE:
                 self.before.append(text)
-            case 1:
+            case EntryPosition.AFTER:
                 self.after.append(text)
-            case 2:
+            case EntryPosition.NOTE_TOP:
                 self.note_top.append(text)
-            case 3:
+            case EntryPosition.NOTE_BOTTOM:
                 self.note_bottom.append(text)
-            case 4:
+            case EntryPosition.AT_DEPTH:
                 self._place_at_depth(item)
-            case 5:
-                self.examples.append(ExampleEntry(0, text))
-            case 6:
-                self.examples.append(ExampleEntry(1, text))
-            case 7 if item.lore.outlet:
+            case EntryPosition.BEFORE_EXAMPLES:
+                self.examples.append(ExampleEntry(_ABOVE_EXAMPLES, text))
+            case EntryPosition.AFTER_EXAMPLES:
+                self.examples.append(ExampleEntry(_BELOW_EXAMPLES, text))
+            case EntryPosition.OUTLET if item.lore.outlet:
                 self.outlets.setdefault(item.lore.outlet, []).append(text)
 
     def _place_at_depth(self, item: ScanItem) -> None:
@@ -81,8 +84,8 @@ class Output:
         that no other entry finds it. Golden case: positions-037.
         """
         lore = item.lore
-        role = _ROLE if lore.role is MISSING or lore.role is None else lore.role
-        wanted = _DEPTH if lore.depth is MISSING or lore.depth is None else lore.depth
+        role = _DEFAULT_ROLE if lore.role is MISSING or lore.role is None else lore.role
+        wanted = _DEFAULT_DEPTH if lore.depth is MISSING or lore.depth is None else lore.depth
         known = self._by_place.get((_hashable(wanted), _hashable(role)))
         if known is not None:
             known.entries.append(item.content)

@@ -243,7 +243,9 @@ class Scan:
 
     def _fits(self, item: ScanItem, tokens: int) -> bool:
         """Return whether the budget has room; if not, it takes no further entry in."""
-        if tokens < self.limit + self._skips_on:
+        # SillyTavern refuses the text that fills the budget exactly.
+        has_room = tokens <= self.limit if self._skips_on else tokens < self.limit
+        if has_room:
             self.used = tokens
             return True
         self.overflowed = not self._skips_on

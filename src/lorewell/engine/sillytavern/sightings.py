@@ -134,7 +134,7 @@ class PlainKeyHits:
         starts: Sequence[int],
     ) -> None:
         """Note where a key stands in a text, unless that changes nothing."""
-        index, woken_alone = literals.automaton, literals.alone[pattern]
+        index, woken_alone = literals.automaton, literals.as_word.get(pattern)
         wanted = index.patterns[pattern]
         anywhere, alone = self._seen[case]
         if _may_note(anywhere.get(wanted), segment):

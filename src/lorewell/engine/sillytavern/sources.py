@@ -18,11 +18,12 @@ from lorewell.model.activate import BookSource
 from lorewell.model.activated import Verdict
 
 _PRECEDENCE: tuple[BookSource, ...] = ("global", "chat", "persona", "character")
-# Which sources are sorted together after chat and persona, by `world_info_character_strategy`.
+_EVENLY, _CHARACTER_FIRST, _GLOBAL_FIRST = range(3)  # `world_info_character_strategy`
+# The sources sorted together after the chat's book and the persona's, by strategy.
 _STRATEGIES: Mapping[int, tuple[tuple[BookSource, ...], ...]] = {
-    0: (("global", "character"),),
-    1: (("character",), ("global",)),
-    2: (("global",), ("character",)),
+    _EVENLY: (("global", "character"),),
+    _CHARACTER_FIRST: (("character",), ("global",)),
+    _GLOBAL_FIRST: (("global",), ("character",)),
 }
 
 
@@ -106,7 +107,7 @@ class Library:
     def in_order(self, strategy: int) -> EntryList:
         """Return all entries: of the chat's book, of the persona's, then the rest."""
         if strategy not in _STRATEGIES:
-            strategy = 0
+            strategy = _EVENLY
         if strategy not in self._lists:
             self._lists[strategy] = self._sort(strategy)
         return self._lists[strategy]

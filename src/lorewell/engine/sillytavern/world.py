@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.sillytavern.decorators import split_decorators
 from lorewell.engine.sillytavern.entry.fields import group_of
@@ -40,13 +41,13 @@ class PlainKeyIndex(NamedTuple):
     """The plain keys of a book for which case does not count, or those for which it does.
 
     Attributes:
-        automaton: of all of them; with each key the entries that it wakes wherever it stands.
-        alone: with each key the entries that it wakes only where it stands alone; None if nobody
-            asks whether it does.
+        automaton: finds all of them; by pattern, the entries that a key wakes wherever it occurs.
+        as_word: by pattern, the entries that a key wakes only where it stands alone; a pattern is
+            missing where no entry asks for whole words.
     """
 
     automaton: LiteralIndex
-    alone: tuple[tuple[int, ...] | None, ...]
+    as_word: Mapping[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,40 +143,25 @@ def _literals(
     entries: Sequence[ScanEntry], *, case: bool, whole: bool
 ) -> tuple[PlainKeyIndex, PlainKeyIndex]:
     """Return the automata of all plain keys; an entry is woken by its primary ones alone."""
-    folded, exact = _KeyTable(), _KeyTable()
-    for index, lore in enumerate(entries):
-        counts = case if lore.case is None else lore.case
-        words = whole if lore.whole is None else lore.whole
-        for number, key in enumerate((*lore.keys, *lore.secondary)):
-            if key.plain is not None:
-                wanted = key.plain.exact if counts else key.plain.folded
-                woken = (exact if counts else folded).add(wanted, alone=words and key.plain.single)
-                if number < len(lore.keys):
-                    woken.append(index)
-    return folded.literals(), exact.literals()
+    folded, exact = KeyTable(), KeyTable()
+    for index, entry in enumerate(entries):
+        counts = case if entry.case is None else entry.case
+        words = whole if entry.whole is None else entry.whole
+        table = exact if counts else folded
+        for number, key in enumerate((*entry.keys, *entry.secondary)):
+            if key.plain is None:
+                continue
+            pattern = table.add(key.plain.exact if counts else key.plain.folded)
+            as_word = words and key.plain.single
+            if as_word:
+                table.track_words(pattern)
+            if number < len(entry.keys):
+                (table.wake_as_word if as_word else table.wake)(pattern, index)
+    return _plain_keys(folded), _plain_keys(exact)
 
 
-class _KeyTable:
-    """Collects keys, each once, with the entries that each wakes."""
-
-    def __init__(self) -> None:
-        self._anywhere: dict[str, list[int]] = {}
-        self._alone: dict[str, list[int]] = {}
-
-    def add(self, wanted: str, *, alone: bool) -> list[int]:
-        """Return the entries that a key wakes, or wakes where it stands alone, to be added to."""
-        anywhere = self._anywhere.setdefault(wanted, [])
-        return self._alone.setdefault(wanted, []) if alone else anywhere
-
-    def literals(self) -> PlainKeyIndex:
-        """Return the automaton of all keys."""
-        alone = [self._alone.get(wanted) for wanted in self._anywhere]
-        return PlainKeyIndex(
-            LiteralIndex(
-                tuple(self._anywhere), [tuple(woken) for woken in self._anywhere.values()]
-            ),
-            tuple(None if woken is None else tuple(woken) for woken in alone),
-        )
+def _plain_keys(table: KeyTable) -> PlainKeyIndex:
+    return PlainKeyIndex(table.index(), table.woken_as_word())
 
 
 def compile_stored(book: BookCreate, *, name: str | None = None) -> SillyTavernWorld:

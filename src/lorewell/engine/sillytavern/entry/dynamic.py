@@ -13,14 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from lorewell.engine.render import (
-    Expression,
-    expression_at,
-    find_template,
-    other_expressions,
-    substitute,
-)
 from lorewell.engine.steps import Steps
+from lorewell.engine.template import EXPRESSION, find_template, is_variable, substitute
 from lorewell.model.entry import MAX_CONTENT_CHARS, Kind
 from lorewell.model.text import BLANK, short_pointer
 
@@ -237,12 +231,12 @@ def _pages(lowered: str) -> Iterator[Span]:
 def _macros(text: str) -> Iterator[Span]:
     if "{{" not in text:
         return
-    others = other_expressions(text)
+    others = (found.span() for found in EXPRESSION.finditer(text) if not is_variable(found[1]))
     first = next(others, None)
     if first is not None:
         yield first
         yield from others
-    # With the supported ones gone, what was around them shows: {{random::{{user}}}}.
+    # Removing the supported expressions uncovers the ones around them: {{random::{{user}}}}.
     elif find_template(substitute(text, {"char": "", "user": ""})) is not None:
         yield text.index("{{"), text.rindex("}}") + 2
 
@@ -251,23 +245,23 @@ def _macros_of_long(text: str, steps: Steps) -> Iterator[Span]:
     """Yield what `_macros` does, a piece of the text at a time."""
     rest: list[str] = []
     at, shows = 0, False
-    for start, expression in _expressions(text, steps):
-        if not expression.is_offered:
+    for found in _expressions(text, steps):
+        if not is_variable(found[1]):
             shows = True
-            yield start, expression.end
-        rest.append(text[at:start])
-        at = expression.end
+            yield found.span()
+        rest.append(text[at : found.start()])
+        at = found.end()
     if not shows and rest and any(_expressions("".join((*rest, text[at:])), steps)):
         yield text.index("{{"), text.rindex("}}") + 2
 
 
-def _expressions(text: str, steps: Steps) -> Iterator[tuple[int, Expression]]:
-    """Yield the expressions of a text from left to right, and where they begin."""
+def _expressions(text: str, steps: Steps) -> Iterator[re.Match[str]]:
+    """Yield the expressions of a text from left to right."""
     for start in _searched(_OPENING, 3, text, (0, len(text)), steps):
-        found = expression_at(text, start)
+        found = EXPRESSION.match(text, start)
         if found is not None:
             steps.spend("texts")
-            yield start, found
+            yield found
 
 
 def _signs_of(requirement: str, lowered: str, steps: Steps) -> Iterator[Span]:
