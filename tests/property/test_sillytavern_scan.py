@@ -198,7 +198,8 @@ def test_entries_that_are_passed_over_change_nothing(
         assert answer(library, request, "full") == short
         # A key that no automaton knows is looked for in the joined text.
         patch.setattr(
-            "lorewell.engine.sillytavern.lore.read_key", lambda text: SillyTavernKey(text, None)
+            "lorewell.engine.sillytavern.scan_entry.read_key",
+            lambda text: SillyTavernKey(text, None),
         )
         plain = Library([Attached("global", compile_world("b", listed))])
         long = answer(plain, request, "none")

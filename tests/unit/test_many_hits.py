@@ -37,7 +37,7 @@ def test_slices_find_what_a_slow_search_finds(
     source = random.Random(7)
     monkeypatch.setattr(literal, "_SLICE_CHARS", 50)
     monkeypatch.setattr(literal, "_MOST_KEY_CHARS", 12)
-    monkeypatch.setattr(literal, "MOST_TOLD", most)
+    monkeypatch.setattr(literal, "MAX_PLACES", most)
     for size in (1, 4, 12, 40):
         drawn = {"".join(source.choices("ab灯", k=source.randint(1, 6))) for _ in range(size)}
         text = "".join(source.choices("aab灯", k=400))
@@ -59,7 +59,7 @@ def test_order_of_keys_changes_neither_places_nor_cost(patterns: list[str], text
     turned = index_of(patterns[::-1]).find(text, back)
     last = len(patterns) - 1
     assert sorted(found) == sorted((last - p, start, end) for p, start, end in turned)
-    assert sorted(found) == naive(patterns, text, literal.MOST_TOLD)
+    assert sorted(found) == naive(patterns, text, literal.MAX_PLACES)
     assert there.spent == back.spent
 
 

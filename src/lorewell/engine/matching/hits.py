@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from lorewell.engine.matching.keys import LiteralKey
-from lorewell.engine.matching.literal import MOST_TOLD, LiteralIndex
+from lorewell.engine.matching.literal import MAX_PLACES, LiteralIndex
 from lorewell.engine.matching.window import Haystack, HitPlace
 from lorewell.engine.steps import Steps
 
-MOST_NOTED = MOST_TOLD  # places of one key; those beyond are searched again if anybody asks
+MOST_NOTED = MAX_PLACES  # places of one key; those beyond are searched again if anybody asks
 _FEW = 4  # places of a key; to try them is part of a look
 _NOT_LOOKED = HitPlace(supplied=False, number=-1, span=(0, 0))
 

@@ -9,7 +9,7 @@ from ahocorasick_rs import AhoCorasick
 
 from lorewell.engine.steps import Steps
 
-MOST_TOLD: Final = 16  # places of one key in one text; `occurrences` finds the others
+MAX_PLACES: Final = 16  # places of one key in one text; `occurrences` finds the others
 _MOST_KNOWN, _SHORT_CHARS, _FEW = 500, 4_000, 100  # texts; characters and hits of one
 _SLICE_CHARS: Final = 32_768  # the automaton is done with so many in 20 ms, whatever it finds
 # So many keys of the automaton end at one place at most. Others end in them and are rare: of 10,385
@@ -69,7 +69,7 @@ class LiteralIndex:
         self._known: dict[str, tuple[Sequence[Hit], int]] = {}
 
     def find(self, text: str, steps: Steps, *, after: int = 0) -> Sequence[Hit]:
-        """Return the first places of every key, overlapping ones too, at most `MOST_TOLD` of each.
+        """Return the first places of every key, overlapping ones too, at most `MAX_PLACES` of each.
 
         Those of one pattern are in order.
 
@@ -82,7 +82,7 @@ class LiteralIndex:
             return ()
         if len(text) <= _SLICE_CHARS and self._is_whole and not after:
             hits = self._search(text, steps)
-            if len(hits) <= MOST_TOLD:
+            if len(hits) <= MAX_PLACES:
                 return hits
             found = self._first(iter(hits), {})
             steps.spend("matching", len(found))
@@ -157,7 +157,7 @@ class LiteralIndex:
         found = []
         for hit in hits:
             count = told.get(hit[0], 0)
-            if count < MOST_TOLD:
+            if count < MAX_PLACES:
                 told[hit[0]] = count + 1
                 found.append(hit)
         return found
@@ -188,7 +188,7 @@ class LiteralIndex:
         for start in occurrences(text, wanted, begin, steps, kind="matching"):
             found.append((pattern, start, start + len(wanted)))
             told[pattern] = told.get(pattern, 0) + 1
-            if told[pattern] == MOST_TOLD:
+            if told[pattern] == MAX_PLACES:
                 break
 
 

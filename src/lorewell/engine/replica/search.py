@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from lorewell.engine.matching.fold import Folded, fold_case, folding, keep_case
 from lorewell.engine.matching.keys import LiteralKey
-from lorewell.engine.matching.literal import MOST_TOLD, occurrences
+from lorewell.engine.matching.literal import MAX_PLACES, occurrences
 from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.replica.triggers import ALL, NONE, NOT_ALL, KeywordTrigger
 from lorewell.engine.replica.world import ReplicaEntry, ReplicaWorld
@@ -106,7 +106,7 @@ class KeywordSearch:
     ) -> Span | None:
         """Return the first place of a key that cuts no character, and stands alone if it must."""
         rest: Iterable[int] = ()
-        if len(starts) == MOST_TOLD:
+        if len(starts) == MAX_PLACES:
             rest = occurrences(form.text, wanted, starts[-1] + 1, self._steps)
         for tries, start in enumerate(chain(starts, rest), 1):
             if tries % _TRIES_AT_ONCE == 0:

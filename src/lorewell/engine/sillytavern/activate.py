@@ -75,7 +75,7 @@ def activate(
     steps.spend("output", _STEPS_PER_ACTIVE * len(scan.active) + chars // _CHARS_PER_STEP)
     output = Output.of(scan.active.values(), ledger)
     if not request.dry_run:
-        timed.set(item.lore for item in scan.active.values())
+        timed.set(item.entry for item in scan.active.values())
     note = request.authors_note
     merged = output.merge_note(note)
     if not entries.entries and note is not None:
@@ -121,14 +121,14 @@ def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger, steps: Steps) -> t
 
 
 def _activated(item: ScanItem) -> ActivatedEntry:
-    lore, found = item.lore, item.found
+    entry, found = item.entry, item.found
     return ActivatedEntry(
         id=item.id,
-        book=as_text(lore.fields.get("world", MISSING)),
-        uid=lore.fields.get("uid"),
+        book=as_text(entry.fields.get("world", MISSING)),
+        uid=entry.fields.get("uid"),
         content=item.content,
-        order=None if math.isnan(lore.order) else lore.order,
-        position=lore.position,
+        order=None if math.isnan(entry.order) else entry.order,
+        position=entry.position,
         reason=item.why,
         key=found.key,
         hit=found.place.hit if found.place else None,

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, get_args
 
 from lorewell.engine.sillytavern.javascript import SURROGATE, WHITESPACE, in_object_order, trim
 from lorewell.engine.sillytavern.keys import MARKER
-from lorewell.engine.sillytavern.lore import ScanEntry
 from lorewell.engine.sillytavern.macros import Macros
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.engine.steps import Steps
 from lorewell.jsregex import Parts, Pattern, PatternOutcome
 from lorewell.model.activate import ScanTexts, SillyTavernRequest
@@ -213,13 +213,13 @@ class ScanBuffer:
         self._forget(lambda view: view.depth == self.depth)
         self._skew += 1
 
-    def view(self, lore: ScanEntry, *, recursion: bool) -> EntryView:
+    def view(self, entry: ScanEntry, *, recursion: bool) -> EntryView:
         """Return what an entry sees; texts that are not there don't tell views apart."""
-        own = self.depth if lore.scan_depth is None else lore.scan_depth
+        own = self.depth if entry.scan_depth is None else entry.scan_depth
         depth = 0 if math.isnan(own) or own <= 0 else int(min(own, MAX_DEPTH))
         if not depth:
             return EntryView(0, 0, recursion=False)
-        return EntryView(depth, lore.sources & self._present, recursion and bool(self.recursion))
+        return EntryView(depth, entry.sources & self._present, recursion and bool(self.recursion))
 
     def add(self, contents: Sequence[tuple[str, str]], loop: int) -> None:
         """Add the text of one loop: ids and contents of its entries."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lorewell.engine.sillytavern.lore import EntryLimits, ScanEntry
+from lorewell.engine.sillytavern.scan_entry import EntryLimits, ScanEntry
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, EventKind, State
@@ -34,44 +34,44 @@ class EntryChecks:
         self._timed = timed
         self.level: float = 0
 
-    def check(self, lore: ScanEntry, state: State, *, forced: bool) -> Outcome:
+    def check(self, entry: ScanEntry, state: State, *, forced: bool) -> Outcome:
         """Return whether an entry is skipped or taken, and why; None if its keys decide.
 
         That it is active already, or failed its probability, the caller knows.
         """
-        refusal = self._refusal(lore, state)
+        refusal = self._refusal(entry, state)
         if refusal is not None:
             return "skip", refusal
-        if lore.activates:
+        if entry.activates:
             return "take", "decorator_activate"
-        if lore.suppressed:
+        if entry.suppressed:
             return "skip", "decorator_suppress"
         if forced:
             return "take", "external"
-        if lore.constant:
+        if entry.constant:
             return "take", "constant"
-        if self._timed.is_sticky(lore):
+        if self._timed.is_sticky(entry):
             return "take", "sticky"
-        return None if lore.has_keys else ("skip", "no_keys")
+        return None if entry.has_keys else ("skip", "no_keys")
 
-    def _refusal(self, lore: ScanEntry, state: State) -> EventKind | None:
-        if lore.disabled:
+    def _refusal(self, entry: ScanEntry, state: State) -> EventKind | None:
+        if entry.disabled:
             return "disabled"
-        if lore.limits is not None:
-            refusal = self._limited(lore.limits)
+        if entry.limits is not None:
+            refusal = self._limited(entry.limits)
             if refusal is not None:
                 return refusal
-        if self._timed.is_delayed(lore):
+        if self._timed.is_delayed(entry):
             return "delay"
-        if self._timed.is_sticky(lore):
+        if self._timed.is_sticky(entry):
             return None
-        if self._timed.is_cooling(lore):
+        if self._timed.is_cooling(entry):
             return "cooldown"
         if state != "recursion":
-            return "delay_until_recursion" if lore.level else None
-        if lore.level > self.level:
+            return "delay_until_recursion" if entry.level else None
+        if entry.level > self.level:
             return "delay_level"
-        if lore.excludes_recursion and self._request.settings.world_info_recursive:
+        if entry.excludes_recursion and self._request.settings.world_info_recursive:
             return "exclude_recursion"
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from lorewell.engine.sillytavern.item import OUTSIDE, ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, as_parsed
-from lorewell.engine.sillytavern.lore import read_lore, work_of
+from lorewell.engine.sillytavern.scan_entry import read_scan_entry, steps_to_read
 from lorewell.engine.sillytavern.sources import EntryList, EntryLocation
 from lorewell.engine.steps import Steps
 from lorewell.model.activate import ForcedEntry
@@ -23,9 +23,9 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> di
         if each.entry is not None:
             if "world" not in each.entry or "uid" not in each.entry:
                 continue
-            steps.spend("compile", work_of(each.entry))
+            steps.spend("compile", steps_to_read(each.entry))
             fields = as_parsed(each.entry)
-            lore = read_lore(fields, digest=fields.get("hash", MISSING))
+            entry = read_scan_entry(fields, digest=fields.get("hash", MISSING))
         else:
             ref = each.ref or ""
             if ref not in first:
@@ -33,10 +33,10 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> di
             spot = first[ref]
             if spot is None:
                 continue
-            lore = original = entries.entries[spot.place]
+            entry = original = entries.entries[spot.place]
             if each.override:
                 fields = {**original.fields, **as_parsed(each.override)}
-                steps.spend("compile", work_of(fields))
-                lore = read_lore(fields, digest=original.hash)
-        queued[lore.id] = ScanItem(lore, OUTSIDE, OUTSIDE)
+                steps.spend("compile", steps_to_read(fields))
+                entry = read_scan_entry(fields, digest=original.hash)
+        queued[entry.id] = ScanItem(entry, OUTSIDE, OUTSIDE)
     return queued

@@ -55,8 +55,8 @@ class GroupFilter:
         taken: dict[object, ScanItem] = {}
         for item in active:
             self._steps.spend("groups")
-            if isinstance(item.lore.group, str):
-                taken.setdefault(item.lore.group, item)
+            if isinstance(item.entry.group, str):
+                taken.setdefault(item.entry.group, item)
         for name, members in groups.items():
             if name not in settled:
                 self._choose(name, members, taken.get(name))
@@ -66,9 +66,9 @@ class GroupFilter:
         """Return the members of each group, groups in object order: numbers come first."""
         groups: Groups = {}
         for item in self._left:
-            if item.lore.groups:
-                self._steps.spend("groups", len(item.lore.groups))
-                for name in item.lore.groups:
+            if item.entry.groups:
+                self._steps.spend("groups", len(item.entry.groups))
+                for name in item.entry.groups:
                     groups.setdefault(name, []).append(item)
         return {name: groups[name] for name in in_object_order(groups)}
 
@@ -86,28 +86,28 @@ class GroupFilter:
     def _apply_timers(self, name: str, members: list[ScanItem]) -> bool:
         """Remove what timed effects decide against; return whether a sticky entry settles it."""
         self._steps.spend("groups", 2 * len(members))
-        settled = any(self._timed.is_sticky(item.lore) for item in members)
+        settled = any(self._timed.is_sticky(item.entry) for item in members)
         if settled:
             for item in members:
-                if not self._timed.is_sticky(item.lore):
+                if not self._timed.is_sticky(item.entry):
                     self._ledger.add("group_lost_to_sticky", item.id, group=name)
                     self._remove(item)
         for item in members:
-            is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.lore)
-            if self._timed.is_cooling(item.lore) and not is_kept:
+            is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.entry)
+            if self._timed.is_cooling(item.entry) and not is_kept:
                 self._ledger.add("group_cooldown_removed", item.id, group=name)
                 self._remove(item)
         for item in members:
-            if self._timed.is_held_back(item.lore):
+            if self._timed.is_held_back(item.entry):
                 self._ledger.add("delay", item.id, group=name)
                 self._remove(item)
         return settled
 
     def _scores(self, item: ScanItem) -> bool:
-        return self._scoring if item.lore.scoring is None else item.lore.scoring
+        return self._scoring if item.entry.scoring is None else item.entry.scoring
 
     def _apply_scores(self, name: str, members: list[ScanItem]) -> None:
-        if not self._scoring and not any(item.lore.scoring for item in members):
+        if not self._scoring and not any(item.entry.scoring for item in members):
             return
         scores = [self._score(item) for item in members]
         best = max(scores)
@@ -139,19 +139,19 @@ class GroupFilter:
                 self._remove(item)
 
     def _prioritised(self, name: str, members: list[ScanItem]) -> ScanItem | None:
-        overriding = [item for item in members if item.lore.overrides]
+        overriding = [item for item in members if item.entry.overrides]
         if not overriding:
             return None
-        winner = sort_descending(overriding, lambda item: item.lore.order)[0]
+        winner = sort_descending(overriding, lambda item: item.entry.order)[0]
         self._ledger.add("group_prio_winner", winner.id, group=name)
         return winner
 
     def _rolled(self, name: str, members: list[ScanItem]) -> ScanItem | None:
-        total = sum(item.lore.weight for item in members)
+        total = sum(item.entry.weight for item in members)
         roll = self._draws.next() * total
         reached: float = 0
         for item in members:
-            reached += item.lore.weight
+            reached += item.entry.weight
             if roll <= reached:
                 self._ledger.add(
                     "group_roll_winner", item.id, group=name, roll=roll, threshold=reached

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lorewell.engine.sillytavern.lookout import NOTHING, KeyHits
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.key_matcher import NOTHING, KeyHits
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.model.activated import Activation
 
 OUTSIDE = -1
@@ -24,7 +24,7 @@ class ScanItem:
         loop: the loop that activated it.
     """
 
-    lore: ScanEntry
+    entry: ScanEntry
     place: int
     book: int
     content: str = field(init=False)
@@ -35,9 +35,9 @@ class ScanItem:
 
     def __post_init__(self) -> None:
         """Begin with the content as written."""
-        self.content = self.lore.content
+        self.content = self.entry.content
 
     @property
     def id(self) -> str:
         """The entry's "book.uid"."""
-        return self.lore.id
+        return self.entry.id

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
-from lorewell.engine.sillytavern.lore import EntryPosition
+from lorewell.engine.sillytavern.scan_entry import EntryPosition
 from lorewell.model.activate import AuthorsNote
 from lorewell.model.activated import DepthGroup, ExampleEntry
 
@@ -42,7 +42,7 @@ class Output:
     def of(cls, active: Iterable[ScanItem], ledger: Ledger) -> Output:
         """Place the active entries; those without text and those of no place go nowhere."""
         output = cls()
-        for item in sort_descending(active, lambda item: item.lore.order):
+        for item in sort_descending(active, lambda item: item.entry.order):
             if item.content:
                 output._place(item)
             else:
@@ -59,7 +59,7 @@ class Output:
 
     def _place(self, item: ScanItem) -> None:
         text = item.content
-        match item.lore.position:
+        match item.entry.position:
             case EntryPosition.BEFORE:
                 self.before.append(text)
             case EntryPosition.AFTER:
@@ -74,8 +74,8 @@ class Output:
                 self.examples.append(ExampleEntry(_ABOVE_EXAMPLES, text))
             case EntryPosition.AFTER_EXAMPLES:
                 self.examples.append(ExampleEntry(_BELOW_EXAMPLES, text))
-            case EntryPosition.OUTLET if item.lore.outlet:
-                self.outlets.setdefault(item.lore.outlet, []).append(text)
+            case EntryPosition.OUTLET if item.entry.outlet:
+                self.outlets.setdefault(item.entry.outlet, []).append(text)
 
     def _place_at_depth(self, item: ScanItem) -> None:
         """Put an entry into the group of its depth and role, or open one.
@@ -83,16 +83,16 @@ class Output:
         An entry without a depth looks for the group of depth 4, but the one it opens has none, so
         that no other entry finds it. Golden case: positions-037.
         """
-        lore = item.lore
-        role = _DEFAULT_ROLE if lore.role is MISSING or lore.role is None else lore.role
-        wanted = _DEFAULT_DEPTH if lore.depth is MISSING or lore.depth is None else lore.depth
+        entry = item.entry
+        role = _DEFAULT_ROLE if entry.role is MISSING or entry.role is None else entry.role
+        wanted = _DEFAULT_DEPTH if entry.depth is MISSING or entry.depth is None else entry.depth
         known = self._by_place.get((_hashable(wanted), _hashable(role)))
         if known is not None:
             known.entries.append(item.content)
             return
-        group = _Group(lore.depth, role, [item.content])
+        group = _Group(entry.depth, role, [item.content])
         self._groups.append(group)
-        self._by_place.setdefault((_hashable(lore.depth), _hashable(role)), group)
+        self._by_place.setdefault((_hashable(entry.depth), _hashable(role)), group)
 
     @property
     def depth_groups(self) -> tuple[DepthGroup, ...]:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from lorewell.engine.sillytavern.javascript import sort_descending
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.engine.tokens import TokenCounter, adds_up
 from lorewell.model.activate import BookSource

@@ -17,7 +17,7 @@ from lorewell.engine.sillytavern.javascript import (
     to_number,
 )
 from lorewell.engine.sillytavern.ledger import Ledger
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.engine.sillytavern.sources import EntryList
 from lorewell.engine.steps import Steps
 
@@ -27,8 +27,8 @@ _Why = Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"
 Effect = Mapping[str, object]
 
 
-def _turns(lore: ScanEntry, timer: Timer) -> float | None:
-    return lore.sticky if timer == "sticky" else lore.cooldown
+def _turns(entry: ScanEntry, timer: Timer) -> float | None:
+    return entry.sticky if timer == "sticky" else entry.cooldown
 
 
 def _clean(state: Mapping[str, object]) -> dict[str, dict[str, Effect]]:
@@ -64,30 +64,30 @@ class TimedEffects:
         """Take the state of the last turn; nothing but delays is active before `check`."""
         return cls(length, _clean(state), entries, {"sticky": set(), "cooldown": set()})
 
-    def is_sticky(self, lore: ScanEntry) -> bool:
+    def is_sticky(self, entry: ScanEntry) -> bool:
         """Return whether an entry is kept active."""
-        return lore.hash in self._active["sticky"]
+        return entry.hash in self._active["sticky"]
 
-    def is_cooling(self, lore: ScanEntry) -> bool:
+    def is_cooling(self, entry: ScanEntry) -> bool:
         """Return whether an entry is kept inactive."""
-        return lore.hash in self._active["cooldown"]
+        return entry.hash in self._active["cooldown"]
 
     @property
     def active(self) -> set[object]:
         """The hashes of all entries kept active or inactive."""
         return self._active["sticky"] | self._active["cooldown"]
 
-    def is_delayed(self, lore: ScanEntry) -> bool:
+    def is_delayed(self, entry: ScanEntry) -> bool:
         """Return whether the chat is too short for an entry."""
-        return lore.delay is not None and self.length < lore.delay
+        return entry.delay is not None and self.length < entry.delay
 
-    def is_held_back(self, lore: ScanEntry) -> bool:
+    def is_held_back(self, entry: ScanEntry) -> bool:
         """Return whether a candidate is delayed all the same.
 
         Delayed entries are no candidates. But what is forced may be a copy of one of them and have
         come in under the id that it shares with another; its hash tells whose copy it is.
         """
-        own = self._entries.find(lore.hash)
+        own = self._entries.find(entry.hash)
         return own is not None and self.is_delayed(own)
 
     def check(self, ledger: Ledger, steps: Steps) -> None:
@@ -96,37 +96,37 @@ class TimedEffects:
         for timer in TIMERS:
             steps.spend("scan", per_effect * len(self.state[timer]))
             for name, effect in list(self.state[timer].items()):
-                lore = self._entries.find(effect.get("hash"))
-                why = self._end_of(timer, effect, lore)
+                entry = self._entries.find(effect.get("hash"))
+                why = self._end_of(timer, effect, entry)
                 if why is None:
-                    if lore is not None:
-                        self._active[timer].add(lore.hash)
+                    if entry is not None:
+                        self._active[timer].add(entry.hash)
                     continue
                 del self.state[timer][name]
                 ledger.add("timed_removed", timer=timer, why=why)
-                over = lore if why == "expired" and timer == "sticky" else None
+                over = entry if why == "expired" and timer == "sticky" else None
                 if over is not None and over.cooldown is not None:
                     self._start("cooldown", name, over, protected=True)
 
-    def _end_of(self, timer: Timer, effect: Effect, lore: ScanEntry | None) -> _Why | None:
+    def _end_of(self, timer: Timer, effect: Effect, entry: ScanEntry | None) -> _Why | None:
         start, end = (to_number(effect.get(name, MISSING)) for name in ("start", "end"))
         if self.length <= start and not is_true(effect.get("protected", MISSING)):
             return "chat_not_advanced"
-        if lore is None:
+        if entry is None:
             return "missing_entry" if self.length >= end else None
-        if _turns(lore, timer) is None:
+        if _turns(entry, timer) is None:
             return "not_configured"
         return "expired" if self.length >= end else None
 
-    def _start(self, timer: Timer, name: str, lore: ScanEntry, *, protected: bool) -> None:
-        digest = {} if lore.hash is MISSING else {"hash": lore.hash}
-        turns = _turns(lore, timer) or 0
+    def _start(self, timer: Timer, name: str, entry: ScanEntry, *, protected: bool) -> None:
+        digest = {} if entry.hash is MISSING else {"hash": entry.hash}
+        turns = _turns(entry, timer) or 0
         times = {"start": self.length, "end": self.length + turns, "protected": protected}
         self.state[timer][name] = {**digest, **times}
 
     def set(self, active: Iterable[ScanEntry]) -> None:
         """Start the effects of active entries, in the order of activation."""
-        for lore in active:
+        for entry in active:
             for timer in TIMERS:
-                if _turns(lore, timer) is not None and lore.id not in self.state[timer]:
-                    self._start(timer, lore.id, lore, protected=False)
+                if _turns(entry, timer) is not None and entry.id not in self.state[timer]:
+                    self._start(timer, entry.id, entry, protected=False)

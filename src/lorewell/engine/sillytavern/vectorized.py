@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.model.activate import ChatLine
 from lorewell.model.activated import VectorEntry
@@ -22,10 +22,10 @@ def query_of(chat: Sequence[ChatLine], search: VectorSearch) -> str:
     return "\n".join(line.content for line in newest).strip()
 
 
-def may_be_found(lore: ScanEntry, search: VectorSearch) -> bool:
+def may_be_found(entry: ScanEntry, search: VectorSearch) -> bool:
     """Return whether a search may find an entry: one that is marked, or any if all count."""
-    is_meant = search.all_entries or lore.fields.get("vectorized") is True
-    return is_meant and not lore.disabled and bool(lore.content.strip())
+    is_meant = search.all_entries or entry.fields.get("vectorized") is True
+    return is_meant and not entry.disabled and bool(entry.content.strip())
 
 
 def find_entries(
@@ -46,16 +46,16 @@ def find_entries(
     """
     best: dict[str, float] = {}
     for number, near in similarities.items():
-        for lore, similarity in zip(worlds[number].entries, near.tolist(), strict=True):
+        for entry, similarity in zip(worlds[number].entries, near.tolist(), strict=True):
             # NaN is not at the threshold or above it either.
-            if similarity >= search.threshold and may_be_found(lore, search):
-                best[lore.content] = max(similarity, best.get(lore.content, similarity))
+            if similarity >= search.threshold and may_be_found(entry, search):
+                best[entry.content] = max(similarity, best.get(entry.content, similarity))
     nearest = sorted(best, key=lambda content: (-best[content], content))[: search.max_entries]
     ranks = {content: rank for rank, content in enumerate(nearest, 1)}
     found = {
-        lore.id: VectorEntry(id=lore.id, rank=rank, similarity=round(best[lore.content], 6))
+        entry.id: VectorEntry(id=entry.id, rank=rank, similarity=round(best[entry.content], 6))
         for world in worlds
-        for lore in world.entries
-        if (rank := ranks.get(lore.content)) is not None
+        for entry in world.entries
+        if (rank := ranks.get(entry.content)) is not None
     }
     return tuple(sorted(found.values(), key=lambda entry: (entry.rank, entry.id)))
