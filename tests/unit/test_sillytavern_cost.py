@@ -109,8 +109,8 @@ def test_what_is_remembered_of_counted_texts_is_bounded(monkeypatch: pytest.Monk
     entries = {str(uid): {"key": ["x"], "content": f"{{{{user}}}} {uid}"} for uid in range(30)}
     books, tokens = library(entries), counter()
     plain = activate(books, request(["x"]), counter=tokens).to_json()
-    known = books.counts_of(tokens)
+    known = books.cached_counts(tokens)
     assert known is not None
     assert 0 < len(known) <= 7
     assert activate(books, request(["x"]), counter=tokens).to_json() == plain
-    assert books.counts_of(Words()) is None
+    assert books.cached_counts(Words()) is None

@@ -1,4 +1,4 @@
-"""What is checked of an entry before its keys are looked for, in order.
+"""The checks of an entry before its keys are matched, in order.
 
 Source: docs/rules/sillytavern.md §9.
 """
@@ -22,10 +22,10 @@ def _file_name(avatar: str) -> str:
 
 
 class EntryChecks:
-    """The checks of one scan that ask for no key.
+    """The checks of one scan that need no key.
 
     Attributes:
-        level: up to which level of recursion delayed entries may be found.
+        level: the level of recursion up to which delayed entries can activate.
     """
 
     def __init__(self, request: SillyTavernRequest, timed: TimedEffects) -> None:
@@ -35,9 +35,9 @@ class EntryChecks:
         self.level: float = 0
 
     def check(self, entry: ScanEntry, state: State, *, forced: bool) -> Outcome:
-        """Return whether an entry is skipped or taken, and why; None if its keys decide.
+        """Return whether to skip or take an entry, and why; None if its keys decide.
 
-        That it is active already, or failed its probability, the caller knows.
+        The caller has already excluded active entries and those that failed their probability.
         """
         refusal = self._refusal(entry, state)
         if refusal is not None:
@@ -58,7 +58,7 @@ class EntryChecks:
         if entry.disabled:
             return "disabled"
         if entry.limits is not None:
-            refusal = self._limited(entry.limits)
+            refusal = self._check_limits(entry.limits)
             if refusal is not None:
                 return refusal
         if self._timed.is_delayed(entry):
@@ -75,7 +75,7 @@ class EntryChecks:
             return "exclude_recursion"
         return None
 
-    def _limited(self, limits: EntryLimits) -> EventKind | None:
+    def _check_limits(self, limits: EntryLimits) -> EventKind | None:
         character = self._request.character
         if limits.triggers and self._request.trigger not in limits.triggers:
             return "trigger_filter"

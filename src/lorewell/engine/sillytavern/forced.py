@@ -1,4 +1,4 @@
-"""Entries that are activated from outside, as a vector search does it.
+"""Entries activated from outside the scan, for example by a vector search.
 
 Source: docs/rules/sillytavern.md §13.
 """
@@ -16,7 +16,7 @@ from lorewell.model.activate import ForcedEntry
 
 
 def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> dict[str, ScanItem]:
-    """Return the forced copies by "book.uid"; what names no book and no entry is left out."""
+    """Return the forced copies by "book.uid"; unknown entries are left out."""
     queued: dict[str, ScanItem] = {}
     first: dict[str, EntryLocation | None] = {}
     for each in forced:
@@ -30,10 +30,10 @@ def queue(forced: Iterable[ForcedEntry], entries: EntryList, steps: Steps) -> di
             ref = each.ref or ""
             if ref not in first:
                 first[ref] = min(entries.with_id(ref), default=None)
-            spot = first[ref]
-            if spot is None:
+            location = first[ref]
+            if location is None:
                 continue
-            entry = original = entries.entries[spot.place]
+            entry = original = entries.entries[location.place]
             if each.override:
                 fields = {**original.fields, **as_parsed(each.override)}
                 steps.spend("compile", steps_to_read(fields))

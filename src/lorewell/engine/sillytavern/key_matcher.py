@@ -255,7 +255,7 @@ class KeyMatcher:
         """Search all non-empty views in one call, and the empty view in another."""
         filled = [query for query in queries if query.view.depth]
         if filled:
-            text, parts = self._buffer.written([query.view for query in filled])
+            text, parts = self._buffer.full_text([query.view for query in filled])
             looks = [
                 Look(parts[view], primary, fallback=False, secondary=secondary)
                 for view, primary, secondary in filled

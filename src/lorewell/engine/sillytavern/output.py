@@ -1,4 +1,4 @@
-"""Where the active entries go (docs/rules/sillytavern.md §12)."""
+"""Sorts the active entries into the output by position (docs/rules/sillytavern.md §12)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Group(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """The texts by place; all lists but the outlets' are in ascending order of entries."""
+    """The texts by position; all lists except outlets are in ascending order of entries."""
 
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -40,18 +40,18 @@ class Output:
 
     @classmethod
     def of(cls, active: Iterable[ScanItem], ledger: Ledger) -> Output:
-        """Place the active entries; those without text and those of no place go nowhere."""
+        """Place the active entries; those without text or without a position are left out."""
         output = cls()
         for item in sort_descending(active, lambda item: item.entry.order):
             if item.content:
                 output._place(item)
             else:
                 ledger.add("empty_content", item.id)
-        output._turn_over()
+        output._reverse()
         return output
 
-    def _turn_over(self) -> None:
-        """Put the texts in ascending order: each was put behind those of a higher one."""
+    def _reverse(self) -> None:
+        """Put the texts in ascending order; they were added in descending order."""
         lists = (self.before, self.after, self.note_top, self.note_bottom)
         for texts in (*lists, *(group.entries for group in self._groups)):
             texts.reverse()
@@ -78,10 +78,10 @@ class Output:
                 self.outlets.setdefault(item.entry.outlet, []).append(text)
 
     def _place_at_depth(self, item: ScanItem) -> None:
-        """Put an entry into the group of its depth and role, or open one.
+        """Add an entry to the group of its depth and role, or open a new group.
 
-        An entry without a depth looks for the group of depth 4, but the one it opens has none, so
-        that no other entry finds it. Golden case: positions-037.
+        An entry without a depth joins the group of depth 4 if there is one. The group that it
+        opens has no depth, so no other entry finds that group. Golden case: positions-037.
         """
         entry = item.entry
         role = _DEFAULT_ROLE if entry.role is MISSING or entry.role is None else entry.role
@@ -96,7 +96,7 @@ class Output:
 
     @property
     def depth_groups(self) -> tuple[DepthGroup, ...]:
-        """The groups of position 4 by first appearance."""
+        """The groups of position `AT_DEPTH`, in order of first appearance."""
         return tuple(
             DepthGroup(
                 depth=None if group.depth is MISSING else group.depth,
@@ -108,7 +108,7 @@ class Output:
         )
 
     def merge_note(self, note: AuthorsNote | None) -> str | None:
-        """Return the author's note with its entries around it; None if it is not inserted."""
+        """Return the author's note with its entries around it; None if there is none to insert."""
         if note is None or not note.insert:
             return None
         merged = "\n".join(self.note_top) + f"\n{note.value}\n" + "\n".join(self.note_bottom)
@@ -116,7 +116,7 @@ class Output:
 
 
 def _hashable(value: object) -> object:
-    """Return a value that is equal to another one's if the two JSON values are equal."""
+    """Return a hashable value for a JSON value; equal JSON values give equal results."""
     if isinstance(value, Mapping):
         return "object", frozenset((name, _hashable(member)) for name, member in value.items())
     if isinstance(value, list | tuple):

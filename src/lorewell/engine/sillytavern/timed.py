@@ -1,4 +1,4 @@
-"""Timed effects: sticky, cooldown and delay, told by the number of messages.
+"""Timed effects: sticky, cooldown and delay, measured in messages.
 
 Source: docs/rules/sillytavern.md §11.
 """
@@ -23,7 +23,7 @@ from lorewell.engine.steps import Steps
 
 Timer = Literal["sticky", "cooldown"]
 TIMERS: Final[tuple[Timer, ...]] = ("sticky", "cooldown")
-_Why = Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"]
+_EndReason = Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"]
 Effect = Mapping[str, object]
 
 
@@ -32,7 +32,7 @@ def _turns(entry: ScanEntry, timer: Timer) -> float | None:
 
 
 def _clean(state: Mapping[str, object]) -> dict[str, dict[str, Effect]]:
-    """Return the state without what is no effect, in object order."""
+    """Return the state in object order, without values that are not effects."""
     cleaned: dict[str, dict[str, Effect]] = {}
     for timer in TIMERS:
         effects = state.get(timer)
@@ -50,8 +50,8 @@ class TimedEffects:
     """The effects of one chat in one scan.
 
     Attributes:
-        length: how many messages the chat has.
-        state: what is stored, as it will go out.
+        length: number of messages in the chat.
+        state: the stored effects, updated for the next turn.
     """
 
     length: int
@@ -61,20 +61,20 @@ class TimedEffects:
 
     @classmethod
     def of(cls, state: Mapping[str, object], length: int, entries: EntryList) -> TimedEffects:
-        """Take the state of the last turn; nothing but delays is active before `check`."""
+        """Take the state of the last turn; until `check`, only delays are active."""
         return cls(length, _clean(state), entries, {"sticky": set(), "cooldown": set()})
 
     def is_sticky(self, entry: ScanEntry) -> bool:
-        """Return whether an entry is kept active."""
+        """Return whether an effect keeps an entry active."""
         return entry.hash in self._active["sticky"]
 
     def is_cooling(self, entry: ScanEntry) -> bool:
-        """Return whether an entry is kept inactive."""
+        """Return whether an effect keeps an entry inactive."""
         return entry.hash in self._active["cooldown"]
 
     @property
     def active(self) -> set[object]:
-        """The hashes of all entries kept active or inactive."""
+        """The hashes of all entries with an active effect."""
         return self._active["sticky"] | self._active["cooldown"]
 
     def is_delayed(self, entry: ScanEntry) -> bool:
@@ -82,16 +82,16 @@ class TimedEffects:
         return entry.delay is not None and self.length < entry.delay
 
     def is_held_back(self, entry: ScanEntry) -> bool:
-        """Return whether a candidate is delayed all the same.
+        """Return whether a candidate is a copy of a delayed entry.
 
-        Delayed entries are no candidates. But what is forced may be a copy of one of them and have
-        come in under the id that it shares with another; its hash tells whose copy it is.
+        Delayed entries are never candidates themselves. But a forced copy of one may enter under
+        an id that it shares with another entry; its hash identifies the original.
         """
         own = self._entries.find(entry.hash)
         return own is not None and self.is_delayed(own)
 
     def check(self, ledger: Ledger, steps: Steps) -> None:
-        """End what is over, and find out what is active."""
+        """Remove effects that are over, and find the active ones."""
         per_effect = 2 + len(self._entries.worlds)
         for timer in TIMERS:
             steps.spend("scan", per_effect * len(self.state[timer]))
@@ -108,7 +108,7 @@ class TimedEffects:
                 if over is not None and over.cooldown is not None:
                     self._start("cooldown", name, over, protected=True)
 
-    def _end_of(self, timer: Timer, effect: Effect, entry: ScanEntry | None) -> _Why | None:
+    def _end_of(self, timer: Timer, effect: Effect, entry: ScanEntry | None) -> _EndReason | None:
         start, end = (to_number(effect.get(name, MISSING)) for name in ("start", "end"))
         if self.length <= start and not is_true(effect.get("protected", MISSING)):
             return "chat_not_advanced"
