@@ -388,8 +388,8 @@ def test_a_repair_is_a_sentence_that_quotes_the_value_in_short() -> None:
     assert shown == ['"' + "百" * 39 + "…", "a list", "an object"]
     null = read_entry({"key": [None, True]}, form="world_info").repairs
     assert [repair.message for repair in null] == [
-        "null is no text and is left out.",
-        "true is no text and is left out.",
+        "null is not a text and is left out.",
+        "true is not a text and is left out.",
     ]
 
 
