@@ -99,7 +99,7 @@ def test_what_is_remembered_of_many_texts_is_counted_in_portions() -> None:
 
 
 def test_a_valid_place_beyond_the_noted_ones_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hits, "MOST_NOTED", 3)
+    monkeypatch.setattr(hits, "MAX_PLACES", 3)
     entries = (
         Entry(id="word", content="W", keys=["fox"], match_whole_words=True),
         Entry(id="none", content="N", keys=["ox"], match_whole_words=True),
@@ -140,7 +140,7 @@ def test_keys_in_one_another_take_little() -> None:
 def test_what_is_remembered_is_bounded_right_and_not_cheaper(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(literal, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(literal, "_MAX_CACHED", 3)
     index = index_of(["fox", "灯塔"])
     for number in range(10):
         text = f"{number} fox 灯塔"
@@ -148,7 +148,7 @@ def test_what_is_remembered_is_bounded_right_and_not_cheaper(
         first = index.find_again(text, once)
         assert first == index.find_again(text, again) == index.find(text, Steps())
         assert once.spent == again.spent
-        assert len(index._known) <= 3
+        assert len(index._cache) <= 3
     long = "fox " * 2_000
     assert index.find_again(long, Steps()) == index.find(long, Steps())
-    assert long not in index._known
+    assert long not in index._cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lorewell.engine.chance import roll
-from lorewell.engine.conditions import counted, fault, in_state
+from lorewell.engine.conditions import counting, explain_false, in_state
 from lorewell.engine.native.compile import CERTAIN
 from lorewell.engine.native.compiled import CompiledEntry, Gate
 from lorewell.engine.native.conditions import holds
@@ -41,7 +41,7 @@ class Eligibility:
         self._refusals: dict[str | Gate, Refusal | None] = {}
         self._contents: dict[str, str] = {}
         self._places = request.placement_capabilities or UNDECLARED
-        self._table = counted(in_state(request.state), steps)
+        self._table = counting(in_state(request.state), steps)
         self._variables = {str(name): value for name, value in request.template_vars.items()}
 
     def refusal(self, entry: CompiledEntry) -> Refusal | None:
@@ -104,7 +104,7 @@ class Eligibility:
 
     def _condition_texts(self, entry: CompiledEntry) -> Refusal | None:
         for index, condition in enumerate(entry.texts):
-            why = fault(condition.parsed, self._table)
+            why = explain_false(condition.parsed, self._table)
             if why is not None:
                 return Refusal("condition_failed", f"text {index}: {condition.text}: {why}")
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lorewell.engine.chance import roll
-from lorewell.engine.conditions import counted, in_table
+from lorewell.engine.conditions import counting, in_table
 from lorewell.engine.replica.checks import TriggerChecks, TriggerResult
 from lorewell.engine.replica.conflicts import Candidate, ConflictOutcome, resolve
 from lorewell.engine.replica.entries import CERTAIN
@@ -137,7 +137,7 @@ class _Turn:
     def trigger(self, scores: RagScores) -> None:
         """Find the entries of which a trigger fires and whose roll is low enough (§4, §7.1)."""
         texts = TurnTexts(self.request.mes, self.request.chat_history, self.steps)
-        table = counted(in_table(self.request.dynamic_table_data.current_values), self.steps)
+        table = counting(in_table(self.request.dynamic_table_data.current_values), self.steps)
         for book in self.collected:
             world = book.world
             search = KeywordSearch(world, texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, assert_never
 
-from lorewell.engine.conditions import Comparison, Flaw, Table, told
+from lorewell.engine.conditions import Comparison, Flaw, Table, describe_fields
 from lorewell.engine.conditions.truth import as_text, compare
 from lorewell.engine.replica.rag import RagMatch
 from lorewell.engine.replica.search import KeywordSearch
@@ -71,7 +71,7 @@ class TriggerChecks:
                 detail = f"condition: {text} is unreadable at {parsed.at}: {parsed.detail}"
                 return TriggerResult(None, facts, detail)
             if not compare(self._table(parsed.field), parsed.operator, parsed.value):
-                value = told(parsed, self._table)
+                value = describe_fields(parsed, self._table)
                 facts = ReplicaFacts(condition=text, value=value)
                 return TriggerResult(None, facts, f"condition: {text} is false: {value}")
         return TriggerResult("condition")
@@ -89,7 +89,7 @@ class TriggerChecks:
     def _logic(self, logic: LogicTrigger) -> TriggerResult:
         if self._holds(logic):
             return TriggerResult("logic")
-        left = told(Comparison(logic.variable, "=", ""), self._table)
+        left = describe_fields(Comparison(logic.variable, "=", ""), self._table)
         text = f"{logic.variable} {logic.operator} {logic.other}"
         facts = ReplicaFacts(condition=text, value=left)
         return TriggerResult(None, facts, f"logic: {text} is false: {left}")

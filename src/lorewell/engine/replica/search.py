@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from lorewell.engine.matching.fold import Folded, fold_case, folding, keep_case
+from lorewell.engine.matching.fold import Folded, fold_case, keep_case, steps_to_fold
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.matching.literal import MAX_PLACES, occurrences
 from lorewell.engine.matching.words import stands_alone
@@ -54,7 +54,7 @@ class TurnTexts:
         """Yield each text with its place in the history; the user's comes first and has none."""
         if case not in self._forms:
             form = keep_case if case else fold_case
-            self.steps.spend("matching", folding(self._texts))
+            self.steps.spend("matching", steps_to_fold(self._texts))
             self._forms[case] = [form(text, self.steps) for text in self._texts]
         for place, folded in enumerate(self._forms[case], -1):
             yield (None if place < 0 else place), folded
