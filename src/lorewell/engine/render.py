@@ -1,4 +1,4 @@
-"""How selected text is wrapped and escaped, in the context and in messages of a prompt."""
+"""Wraps and escapes selected text, for the context and for messages of a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`{{char}}` and `{{user}}` in an entry's content (docs/rules/native.md §8.2)."""
+"""Finds and substitutes `{{char}}` and `{{user}}` in a content (docs/rules/native.md §8.2)."""
 
 from __future__ import annotations
 

@@ -109,17 +109,17 @@ class _HuggingFaceCounter:
 
 
 def _no_tokenizer(name: str, why: str) -> ValidationFailedError:
-    message = f"The tokenizer {name!r} can't be used: {why}."
+    message = f"Can't use the tokenizer {name!r}: {why}."
     return ValidationFailedError(message, faults=(Fault("/tokenizer", why),))
 
 
 @cache
 def counter(name: str = DEFAULT_TOKENIZER) -> TokenCounter:
-    """Return the counter of a bundled encoding, or of a Hugging Face `tokenizer.json` by its path.
+    """Return the counter of a bundled encoding, or of a Hugging Face `tokenizer.json` at a path.
 
     Raises:
-        ValidationFailedError: there is no such encoding and no such file, the file is no
-            tokenizer, or the extra `tokenizers`, which reads it, is not installed.
+        ValidationFailedError: the name is neither an encoding nor a valid tokenizer file, or the
+            extra `tokenizers`, which reads such files, is not installed.
 
     >>> counter().count("the lamp is lit")
     4
@@ -131,7 +131,7 @@ def counter(name: str = DEFAULT_TOKENIZER) -> TokenCounter:
             why = "a tokenizer file needs the extra: pip install 'lorewell[tokenizers]'"
             raise _no_tokenizer(name, why) from error
         except Exception as error:  # that library raises bare Exception
-            why = f"neither {' nor '.join(BUNDLED)}, nor a tokenizer.json that can be read: {error}"
+            why = f"neither {' nor '.join(BUNDLED)}, nor a valid tokenizer.json: {error}"
             raise _no_tokenizer(name, why) from error
     try:
         return _QuickCounter(name)

@@ -1,4 +1,4 @@
-"""The eight filters an entry must pass, in their order (docs/rules/native.md §8.2)."""
+"""The eight filters that an entry must pass, in their order (docs/rules/native.md §8.2)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lorewell.model.decision import NO_FACTS
 from lorewell.model.text import is_blank
 
 SELECTABLE_KINDS = frozenset({"lore", "character", "rule"})
-_CHARS_PER_STEP = 500  # of a text that is substituted
+_CHARS_PER_STEP = 500  # of a text after substitution
 UNDECLARED = PlacementCapabilities(positions=("before_character", "after_character", "at_depth"))
 
 
 class Refusal(NamedTuple):
-    """Why an entry takes no part in this turn: the first filter that it failed."""
+    """The first filter that an entry fails in this request."""
 
     reason: Reason
     detail: str | None = None
@@ -84,7 +84,7 @@ class Eligibility:
         return content
 
     def chance(self, entry: CompiledEntry) -> Facts:
-        """Return the roll and what it had to stay below, where chance plays a part."""
+        """Return the entry's roll and threshold, if its probability is below 100."""
         if entry.spec.probability >= CERTAIN:
             return NO_FACTS
         return Facts(roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability)
@@ -112,12 +112,11 @@ class Eligibility:
     def _runtime(self, entry: CompiledEntry) -> Refusal | None:
         spec = entry.spec
         kind = () if spec.kind in SELECTABLE_KINDS else (f"kind:{spec.kind}",)
-        wants = (*kind, *spec.runtime_requirements)
-        return Refusal("runtime_unsupported", "; ".join(wants)) if wants else None
+        unmet = (*kind, *spec.runtime_requirements)
+        return Refusal("runtime_unsupported", "; ".join(unmet)) if unmet else None
 
     def _chance(self, entry: CompiledEntry) -> Refusal | None:
-        thrown = roll(self._request.seed, entry.spec.id)
-        if thrown < entry.spec.probability:
+        if roll(self._request.seed, entry.spec.id) < entry.spec.probability:
             return None
         return Refusal("probability", facts=self.chance(entry))
 
