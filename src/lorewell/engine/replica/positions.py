@@ -1,4 +1,4 @@
-"""The eight positions of an entry, and how other programs call them.
+"""The eight positions of an entry, and their names in other programs.
 
 Source: docs/rules/replica.md §5, §6.4.
 """
@@ -13,8 +13,8 @@ class Position(NamedTuple):
     """One position.
 
     Attributes:
-        label: as it is shown.
-        weight: how strongly a model tends to heed the place; shown, and never computed with.
+        label: the label to display.
+        weight: how much attention a model tends to pay to the place; only displayed.
     """
 
     label: str
