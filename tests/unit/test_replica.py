@@ -84,7 +84,7 @@ def test_what_is_no_entry_is_left_out_with_a_warning() -> None:
     world = compile_world({"entries": [7, constant("a")]}, book_id="b")
     assert [entry.spec.uid for entry in world.entries] == ["a"]
     assert [warning.code for warning in world.warnings] == ["entry_broken"]
-    assert compile_world(None, book_id="b").flaw == "it is no object"
+    assert compile_world(None, book_id="b").flaw == "it is not an object"
     assert compile_world({"name": 3}, book_id="b").flaw == "it has no entries"
 
 

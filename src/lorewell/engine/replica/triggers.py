@@ -131,7 +131,7 @@ def read_triggers(config: Mapping[str, Raw]) -> Triggers:
             settings = _switched_on(pairs.get(kind))
             return None if settings is None else reader(settings)
         except _BrokenError:
-            broken.append(f"{kind} is no switch with settings")
+            broken.append(f"{kind} is not a switch with settings")
             return None
 
     return Triggers(
