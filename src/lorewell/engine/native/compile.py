@@ -144,7 +144,7 @@ def compile_book(
 def _compile_steps(spec: Entry) -> int:
     """Return the steps for compiling an entry."""
     keys = len(spec.keys) + len(spec.secondary_keys)
-    texts = len(spec.conditions_text) + (spec.key_expression is not None)
+    texts = len(spec.conditions_text) + (0 if spec.key_expression is None else 1)
     tokens = len(spec.content) // CHARS_PER_STEP
     return _STEPS_PER_ENTRY + keys * _STEPS_PER_KEY + texts * _STEPS_PER_TEXT + tokens
 

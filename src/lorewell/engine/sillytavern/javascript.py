@@ -210,6 +210,8 @@ def sort_descending(items: Iterable[_T], number: Callable[[_T], float]) -> list[
 
     def compare(one: _T, other: _T) -> int:
         difference = number(other) - number(one)
-        return (difference > 0) - (difference < 0)
+        if difference > 0:
+            return 1
+        return -1 if difference < 0 else 0
 
     return sorted(listed, key=cmp_to_key(compare))
