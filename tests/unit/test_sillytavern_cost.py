@@ -105,7 +105,7 @@ def test_texts_are_counted_once_for_many_turns(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_remembered_of_counted_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_MOST_KEPT", 7)
+    monkeypatch.setattr(budget, "_MAX_CACHED", 7)
     entries = {str(uid): {"key": ["x"], "content": f"{{{{user}}}} {uid}"} for uid in range(30)}
     books, tokens = library(entries), counter()
     plain = activate(books, request(["x"]), counter=tokens).to_json()
