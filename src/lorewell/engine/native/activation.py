@@ -56,11 +56,13 @@ class ActivationResult:
     """The result of all rounds. All mappings are by full id.
 
     Attributes:
+        recall: the ranked entries, those recalled among them.
         active: in order of activation.
         checked: the last match of the keys of the entries that are not active.
         suppliers: full ids of the entries whose text was searched, in order.
     """
 
+    recall: Recall
     active: dict[str, ActivatedCandidate] = field(default_factory=dict)
     checked: dict[str, KeyMatch] = field(default_factory=dict)
     suppliers: list[str] = field(default_factory=list)
@@ -91,15 +93,16 @@ def activate(
         books: the snapshot, in request order.
         request: the turn.
         eligible: the filters; only eligible entries are checked.
-        recall: the ranked entries, none under `rules`. `kept` and `gated` are filled here, because
-            the gate depends on secondary keys.
+        recall: the ranked entries, none under `rules`; not admitted yet, because the gate depends
+            on secondary keys.
         steps: the step budget.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
     texts = SearchTexts(messages, max(depths), books, steps)
-    rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, eligible)
-    rounds.begin(recall)
+    scans = [KeywordScan(book, texts) for book in books]
+    rounds = _Rounds(scans, texts, request, eligible, ActivationResult(recall))
+    rounds.begin()
     for number in range(1, request.max_recursion_rounds + 1):
         if not rounds.recurse(number):
             break
@@ -114,7 +117,7 @@ class _Rounds:
     texts: SearchTexts
     request: SelectRequest
     eligible: Eligibility
-    result: ActivationResult = field(default_factory=ActivationResult)
+    result: ActivationResult
     new: list[ActivatedCandidate] = field(default_factory=list)
     _guard: RegexGuard = field(init=False)
 
@@ -122,8 +125,9 @@ class _Rounds:
         """Let the request's `watch` stop regex searches."""
         self._guard = RegexGuard(watch=self.texts.steps.watch)
 
-    def begin(self, recall: Recall) -> None:
+    def begin(self) -> None:
         """Activate entries by the messages, a flag or recall."""
+        recall = self.result.recall
         queries = []
         for number, scan in enumerate(self.scans):
             book, ranked = scan.book, recall.candidates_of(number)
@@ -136,7 +140,8 @@ class _Rounds:
                     queries.append(KeyQuery(scan, entry, self._depth(entry), gated))
         search_regexes(self._guard, self.texts, queries)
         gated_queries = {query.entry.full_id: query for query in queries if query.gated}
-        recall.admit(lambda full_id: _gate_fault(gated_queries.get(full_id)))
+        recall = recall.admit(lambda full_id: _gate_fault(gated_queries.get(full_id)))
+        self.result.recall = recall
         for scan, entry, depth, _ in self._spend(queries):
             match = scan.match(entry, depth)
             why = _first_reason(entry, match, recall)

@@ -174,12 +174,14 @@ def constant_cap(request: SelectRequest) -> int:
     return int(Decimal(repr(request.constant_budget_ratio)) * request.token_budget)
 
 
-def competition_order(active: ActivatedCandidate, ranks: Mapping[str, float]) -> tuple[object, ...]:
+def competition_order(
+    active: ActivatedCandidate, scores: Mapping[str, float]
+) -> tuple[object, ...]:
     """Return the sort key of a candidate; the smallest goes first. Source: §8.7."""
     spec = active.entry.spec
     group = 0 if spec.required else 1 if spec.constant else 2
     full_id = active.entry.full_id
-    return (group, -spec.priority, not active.direct, -ranks.get(full_id, 0), -spec.order, full_id)
+    return (group, -spec.priority, not active.direct, -scores.get(full_id, 0), -spec.order, full_id)
 
 
 def _failure(entry: CompiledEntry, verdict: Rejection, packing: Packing) -> RequiredFailure:
@@ -204,7 +206,6 @@ def pack(
     request: SelectRequest,
     eligible: Eligibility,
     activation: ActivationResult,
-    ranks: Mapping[str, float],
     cost: Callable[[CompiledBook, CompiledEntry], int],
     steps: Steps,
 ) -> Packing:
@@ -213,7 +214,8 @@ def pack(
     Stops at the first required entry that does not fit; it is the `failure`.
     """
     packing = Packing(request, eligible, activation, cost, steps)
-    ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
+    scores = activation.recall.kept
+    ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, scores))
     steps.spend("packing", len(ordered))
     for candidate in ordered:
         if candidate.entry.full_id in packing.chosen:

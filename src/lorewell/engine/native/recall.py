@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
@@ -99,7 +99,7 @@ class Ranks(NamedTuple):
 NO_RANKS = Ranks()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
     """The ranked entries. All mappings are by full id.
 
@@ -109,8 +109,8 @@ class Recall:
         considered: the entries with a place, and those below the floor.
         limit: maximum number of recalled entries.
         strict: whether the secondary logic of a recalled entry must hold.
-        kept: scores of the recalled entries, best first; filled by `admit`.
-        gated: the entries that the gate refused, and why; filled by `admit`.
+        kept: scores of the recalled entries, best first; empty before `admit`.
+        gated: the entries that the gate refused, and why; empty before `admit`.
     """
 
     lexical: Mapping[str, int] = field(default_factory=dict)
@@ -119,8 +119,8 @@ class Recall:
     considered: Mapping[str, RecallCandidate] = field(default_factory=dict)
     limit: int = KEPT
     strict: bool = False
-    kept: dict[str, float] = field(default_factory=dict)
-    gated: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, float] = field(default_factory=dict)
+    gated: Mapping[str, str] = field(default_factory=dict)
 
     def candidates_of(self, book: int) -> list[int]:
         """Return the indexes of a book's entries that may be recalled."""
@@ -147,20 +147,23 @@ class Recall:
         rounded = None if similarity is None else round(similarity, _DIGITS) + 0.0  # no minus zero
         return Ranks(self.lexical.get(full_id), self.vector.get(full_id), rounded, miss)
 
-    def admit(self, fault_of: Callable[[str], str | None]) -> None:
-        """Recall the best entries that pass the gate, up to the limit.
+    def admit(self, fault_of: Callable[[str], str | None]) -> Recall:
+        """Return the ranking with the best entries that pass the gate recalled, up to the limit.
 
         Args:
             fault_of: returns why the gate refuses an entry, None if it passes.
         """
+        kept: dict[str, float] = {}
+        gated: dict[str, str] = {}
         for full_id, score in self.fused.items():
-            if len(self.kept) == self.limit:
+            if len(kept) == self.limit:
                 break
             fault = fault_of(full_id) if self.strict else None
             if fault is None:
-                self.kept[full_id] = score
+                kept[full_id] = score
             else:
-                self.gated[full_id] = fault
+                gated[full_id] = fault
+        return replace(self, kept=kept, gated=gated)
 
 
 def rank(

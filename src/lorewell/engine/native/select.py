@@ -109,15 +109,15 @@ def select(
     """
     steps = steps or Steps()
     is_hybrid = request.strategy == "hybrid"
-    vectors = vectors if is_hybrid else VectorScores()  # else they would change the fingerprint
-    # From here on as in §8.1. Entries are filtered (§8.2) when a later step first asks about them.
+    vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
+    # The steps of §8.1.
     snapshot = _take_snapshot(books, request, limits)
-    eligible = Eligibility(request, steps)
+    eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, steps)
-    turn = _Turn(snapshot, request, eligible, activation, vectors, recall, steps)
+    turn = _Turn(snapshot, request, eligible, activation, vectors, steps)
     turn.refuse_unplaceable()
-    packing = pack(request, eligible, activation, recall.kept, turn.cost, steps)
+    packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
         raise turn.error(error, failed, message, packing=packing, **details)
@@ -164,7 +164,6 @@ class _Turn:
     eligible: Eligibility
     activation: ActivationResult
     vectors: VectorScores
-    recall: Recall
     steps: Steps
     costs: dict[str, int] = field(default_factory=dict)
 
@@ -309,7 +308,7 @@ class _Turn:
             )
         active = self.activation.active.get(full_id)
         idle = active is None and full_id not in self.activation.checked
-        if idle and entry.idle is not None and full_id not in self.recall.considered:
+        if idle and entry.idle is not None and full_id not in self.activation.recall.considered:
             return entry.idle
         verdict = packing.dropped.get(full_id) or self._untriggered(full_id)
         return Decision(
@@ -321,7 +320,7 @@ class _Turn:
             reason=verdict.reason,
             detail=verdict.detail,
             direct_keyword_hit=active is not None and active.direct,
-            hybrid_score=self.recall.kept.get(full_id),
+            hybrid_score=self.activation.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
             facts=self._facts(entry, verdict.figures, verdict.reason),
@@ -339,7 +338,7 @@ class _Turn:
             selected=True,
             reason=active.why if active else "dependency",
             direct_keyword_hit=active is not None and active.direct,
-            hybrid_score=self.recall.kept.get(full_id),
+            hybrid_score=self.activation.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
             included_by=root,
@@ -349,7 +348,7 @@ class _Turn:
     def _untriggered(self, full_id: str) -> Rejection:
         """Return why an eligible entry is not activated."""
         match = self.activation.checked.get(full_id, NOTHING)
-        gate = self.recall.gated.get(full_id)
+        gate = self.activation.recall.gated.get(full_id)
         return Rejection(match.problem or "not_triggered", match.detail or gate)
 
     def _facts(self, entry: CompiledEntry, figures: PackageFigures, lost: Reason | None) -> Facts:
@@ -362,7 +361,7 @@ class _Turn:
         """
         trace = self.activation.trace(entry.full_id)
         chance = self.eligible.chance(entry)
-        ranks = self.recall.ranks(entry.full_id)
+        ranks = self.activation.recall.ranks(entry.full_id)
         if ranks is NO_RANKS:
             if trace is NO_TRACE and chance is NO_FACTS and figures is NO_FIGURES:
                 return NO_FACTS
