@@ -634,12 +634,12 @@ def test_37_what_requires_a_loser_goes_too() -> None:
 def test_38_a_map_is_sillytaverns_form_and_a_list_the_internal_one() -> None:
     world_info = {"key": ["灯塔"], "content": "x", "position": 0, "selectiveLogic": 3}
     world = compile_world({"entries": {"7": world_info}}, book_id="b")
-    (lore,) = world.entries
-    assert (lore.entry.uid, lore.entry.position) == ("7", 1)
-    assert lore.triggers.keyword is not None
-    assert lore.triggers.keyword.logic == 1
+    (entry,) = world.entries
+    assert (entry.spec.uid, entry.spec.position) == ("7", 1)
+    assert entry.triggers.keyword is not None
+    assert entry.triggers.keyword.logic == 1
     internal = compile_world({"entries": {"7": constant("a", position=5)}}, book_id="b")
-    assert (internal.entries[0].entry.uid, internal.entries[0].entry.position) == ("a", 5)
+    assert (internal.entries[0].spec.uid, internal.entries[0].spec.position) == ("a", 5)
 
 
 EXAMPLE_BOOKS = {

@@ -420,16 +420,16 @@ def test_32_without_vectors_there_is_one_warning(api: Api, embedder: TinyEmbedde
     first = told(api, book_id, mes=NEAR)
     assert active(first) == ["always"]
     assert reasons(first) == [
-        f"Entries were not brought in by likeness: index_not_ready:{book_id}:1."
+        f"Entries were not brought in by similarity: index_not_ready:{book_id}:1."
     ]
     assert embedder.queries == []  # nobody could be compared with it
     build(api, book_id)
     embedder.fails = "The server is down."
     failed = told(api, book_id, mes=NEAR)
     assert active(failed) == ["always"]
-    assert reasons(failed) == ["Entries were not brought in by likeness: embedding_unavailable."]
+    assert reasons(failed) == ["Entries were not brought in by similarity: embedding_unavailable."]
     blank = told(api, book_id, mes=" ")
-    assert reasons(blank) == ["Entries were not brought in by likeness: query_blank."]
+    assert reasons(blank) == ["Entries were not brought in by similarity: query_blank."]
     assert reasons(told(api, mes=NEAR)) == []
 
 
@@ -437,7 +437,7 @@ def test_32_without_an_embedder_other_triggers_work(database: str) -> None:
     with serving(database_url=database) as api:
         answer = told(api, keep(api, LIKE), mes=NEAR)
         assert active(answer) == ["always"]
-        assert reasons(answer) == ["Entries were not brought in by likeness: vector_disabled."]
+        assert reasons(answer) == ["Entries were not brought in by similarity: vector_disabled."]
 
 
 def test_32_book_without_an_index_keeps_no_other_from_being_searched(api: Api) -> None:
@@ -448,7 +448,7 @@ def test_32_book_without_an_index_keeps_no_other_from_being_searched(api: Api) -
     found = [(each["book_id"], each["uid"]) for each in answer["entries"]]
     assert [book_id for book_id, uid in found if uid == "near"] == [with_index]
     causes = f"index_not_ready:{without}:1, index_not_ready:灯"
-    assert reasons(answer) == [f"Entries were not brought in by likeness: {causes}."]
+    assert reasons(answer) == [f"Entries were not brought in by similarity: {causes}."]
 
 
 def test_32_of_many_templates_only_so_many_are_embedded(api: Api, embedder: TinyEmbedder) -> None:
@@ -460,7 +460,7 @@ def test_32_of_many_templates_only_so_many_are_embedded(api: Api, embedder: Tiny
     build(api, book_id)
     answer = told(api, book_id, mes="灯")
     assert len(embedder.queries) == MAX_QUERIES
-    assert reasons(answer) == ["Entries were not brought in by likeness: query_limit."]
+    assert reasons(answer) == ["Entries were not brought in by similarity: query_limit."]
     assert len(answer["entries"]) == 5
 
 

@@ -14,9 +14,9 @@ from lorewell.engine.matching.fold import (
     Folded,
     composing_characters,
     fold_case,
-    folding,
     keep_case,
     keep_text,
+    steps_to_fold,
 )
 from lorewell.engine.steps import Steps
 from lorewell.retrieval.normal import Form, marks, normalise
@@ -121,4 +121,4 @@ def test_folding_takes_time_in_proportion_to_the_text(piece: str) -> None:
     text = "a" + "İ" * 10_000
     assert len(fold_case(text, steps).text) == 20_001
     assert steps.spent == 10_000
-    assert folding([text, "b"]) == 2 + 100
+    assert steps_to_fold([text, "b"]) == 2 + 100

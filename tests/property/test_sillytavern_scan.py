@@ -192,13 +192,14 @@ def test_entries_that_are_passed_over_change_nothing(
     request = parse_model(SillyTavernRequest, document)
     short = answer(library, request, "none")
     assert answer(library, request, "full") == short
-    every_spot = set(map(EntryLocation, range(len(listed)), [0] * len(listed)))
+    every_location = set(map(EntryLocation, range(len(listed)), [0] * len(listed)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Scan, "_find_special", lambda _: every_spot)
+        patch.setattr(Scan, "_find_keyless", lambda _: every_location)
         assert answer(library, request, "full") == short
         # A key that no automaton knows is looked for in the joined text.
         patch.setattr(
-            "lorewell.engine.sillytavern.lore.read_key", lambda text: SillyTavernKey(text, None)
+            "lorewell.engine.sillytavern.scan_entry.read_key",
+            lambda text: SillyTavernKey(text, None),
         )
         plain = Library([Attached("global", compile_world("b", listed))])
         long = answer(plain, request, "none")

@@ -15,13 +15,13 @@ from lorewell.engine.conditions import (
     Not,
     Or,
     Word,
+    describe_fields,
     holds,
     in_state,
     in_table,
     parse_condition,
     parse_expression,
     parse_key_expression,
-    told,
     write,
 )
 from lorewell.engine.conditions.truth import compare
@@ -223,8 +223,8 @@ def test_a_name_with_dots_is_itself_before_it_is_a_path() -> None:
 def test_what_the_fields_are_is_told() -> None:
     parsed = parse_expression('tb.力量 > 20 or tb.态度 = "恶" or not tb.缺 = 1 or tb.力量 < 3')
     assert not isinstance(parsed, Flaw)
-    assert told(parsed, in_table(TABLE)) == '力量 is 15, 态度 is "友好", 缺 is missing'
-    long = told(Comparison("x", "=", "1"), in_table({"x": "长" * 100}))
+    assert describe_fields(parsed, in_table(TABLE)) == '力量 is 15, 态度 is "友好", 缺 is missing'
+    long = describe_fields(Comparison("x", "=", "1"), in_table({"x": "长" * 100}))
     assert len(long) < 80
 
 

@@ -37,7 +37,7 @@ def test_slices_find_what_a_slow_search_finds(
     source = random.Random(7)
     monkeypatch.setattr(literal, "_SLICE_CHARS", 50)
     monkeypatch.setattr(literal, "_MOST_KEY_CHARS", 12)
-    monkeypatch.setattr(literal, "MOST_TOLD", most)
+    monkeypatch.setattr(literal, "MAX_PLACES", most)
     for size in (1, 4, 12, 40):
         drawn = {"".join(source.choices("ab灯", k=source.randint(1, 6))) for _ in range(size)}
         text = "".join(source.choices("aab灯", k=400))
@@ -59,7 +59,7 @@ def test_order_of_keys_changes_neither_places_nor_cost(patterns: list[str], text
     turned = index_of(patterns[::-1]).find(text, back)
     last = len(patterns) - 1
     assert sorted(found) == sorted((last - p, start, end) for p, start, end in turned)
-    assert sorted(found) == naive(patterns, text, literal.MOST_TOLD)
+    assert sorted(found) == naive(patterns, text, literal.MAX_PLACES)
     assert there.spent == back.spent
 
 
@@ -99,7 +99,7 @@ def test_what_is_remembered_of_many_texts_is_counted_in_portions() -> None:
 
 
 def test_a_valid_place_beyond_the_noted_ones_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hits, "MOST_NOTED", 3)
+    monkeypatch.setattr(hits, "MAX_PLACES", 3)
     entries = (
         Entry(id="word", content="W", keys=["fox"], match_whole_words=True),
         Entry(id="none", content="N", keys=["ox"], match_whole_words=True),
@@ -140,7 +140,7 @@ def test_keys_in_one_another_take_little() -> None:
 def test_what_is_remembered_is_bounded_right_and_not_cheaper(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(literal, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(literal, "_MAX_CACHED", 3)
     index = index_of(["fox", "灯塔"])
     for number in range(10):
         text = f"{number} fox 灯塔"
@@ -148,7 +148,7 @@ def test_what_is_remembered_is_bounded_right_and_not_cheaper(
         first = index.find_again(text, once)
         assert first == index.find_again(text, again) == index.find(text, Steps())
         assert once.spent == again.spent
-        assert len(index._known) <= 3
+        assert len(index._cache) <= 3
     long = "fox " * 2_000
     assert index.find_again(long, Steps()) == index.find(long, Steps())
-    assert long not in index._known
+    assert long not in index._cache

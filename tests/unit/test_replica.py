@@ -82,9 +82,9 @@ def test_a_book_in_the_request_wins_over_a_stored_one() -> None:
 
 def test_what_is_no_entry_is_left_out_with_a_warning() -> None:
     world = compile_world({"entries": [7, constant("a")]}, book_id="b")
-    assert [lore.entry.uid for lore in world.entries] == ["a"]
+    assert [entry.spec.uid for entry in world.entries] == ["a"]
     assert [warning.code for warning in world.warnings] == ["entry_broken"]
-    assert compile_world(None, book_id="b").flaw == "it is no object"
+    assert compile_world(None, book_id="b").flaw == "it is not an object"
     assert compile_world({"name": 3}, book_id="b").flaw == "it has no entries"
 
 
@@ -170,10 +170,10 @@ def test_what_has_no_json_is_not_sent() -> None:
 
 def test_sillytaverns_numbers_are_read_in_a_map_alone() -> None:
     raw = {"position": "x", "useProbability": False, "probability": 5, "key": ["灯"]}
-    (lore,) = compile_world({"entries": {"0": raw}}, book_id="b").entries
-    assert (lore.entry.position, lore.entry.probability) == (0, 100)
+    (entry,) = compile_world({"entries": {"0": raw}}, book_id="b").entries
+    assert (entry.spec.position, entry.spec.probability) == (0, 100)
     listed = {"entries": [{"uid": "a", "position": 2, "key": ["灯"]}]}
-    assert compile_world(listed, book_id="b").entries[0].entry.position == 2
+    assert compile_world(listed, book_id="b").entries[0].spec.position == 2
 
 
 def test_one_warning_for_all_books_without_vectors() -> None:
@@ -221,7 +221,7 @@ def big_world(entries: int) -> ReplicaWorld:
 
 def test_an_entry_without_a_key_in_sight_costs_no_search() -> None:
     world = big_world(2_000)
-    idle = {lore.entry.uid: lore.idle for lore in world.entries}
+    idle = {entry.spec.uid: entry.idle for entry in world.entries}
     document = {"worldBookData": {"globalBooks": [{"id": "b"}]}, "mes": "the key7 of the gate"}
     response = activate({"b": world}, parse_model(ReplicaRequest, document))
     assert active(response) == ["e0", "e7", "e1000"]

@@ -105,12 +105,12 @@ def test_texts_are_counted_once_for_many_turns(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_remembered_of_counted_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_MOST_KEPT", 7)
+    monkeypatch.setattr(budget, "_MAX_CACHED", 7)
     entries = {str(uid): {"key": ["x"], "content": f"{{{{user}}}} {uid}"} for uid in range(30)}
     books, tokens = library(entries), counter()
     plain = activate(books, request(["x"]), counter=tokens).to_json()
-    known = books.counts_of(tokens)
+    known = books.cached_counts(tokens)
     assert known is not None
     assert 0 < len(known) <= 7
     assert activate(books, request(["x"]), counter=tokens).to_json() == plain
-    assert books.counts_of(Words()) is None
+    assert books.cached_counts(Words()) is None

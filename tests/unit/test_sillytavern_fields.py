@@ -384,12 +384,14 @@ def test_a_cards_own_texts_for_positions_need_no_mending() -> None:
 
 def test_a_repair_is_a_sentence_that_quotes_the_value_in_short() -> None:
     read = read_entry({"order": "百" * 99, "depth": [], "role": {}}, form="world_info")
-    shown = [repair.message.partition(" can't")[0] for repair in read.repairs]
+    shown = [
+        repair.message.removeprefix("Invalid value ").partition(";")[0] for repair in read.repairs
+    ]
     assert shown == ['"' + "百" * 39 + "…", "a list", "an object"]
     null = read_entry({"key": [None, True]}, form="world_info").repairs
     assert [repair.message for repair in null] == [
-        "null is no text and is left out.",
-        "true is no text and is left out.",
+        "null is not a text and is left out.",
+        "true is not a text and is left out.",
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lorewell import BookCreate, Entry
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.engine.sillytavern.lore import read_lore
+from lorewell.engine.sillytavern.scan_entry import read_scan_entry
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import compile_stored, compile_world, world_entries
 from lorewell.errors import ValidationFailedError
@@ -287,7 +287,7 @@ def test_forced_entry_is_named_or_given(document: dict[str, Any]) -> None:
 
 
 def test_values_that_are_no_numbers_or_lists() -> None:
-    lore = read_lore({"scanDepth": "x", "order": [], "position": True, "selectiveLogic": 9})
+    lore = read_scan_entry({"scanDepth": "x", "order": [], "position": True, "selectiveLogic": 9})
     assert lore.id == "undefined.undefined"
     assert (lore.order, lore.position, lore.logic) == (0, None, -1)
     entries = {

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from lorewell.cli.reports import notice_tables, summary
 from lorewell.cli.tables import new_table, placed
-from lorewell.engine.native.compile import compile_book, cost_of
+from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.context import cost_of
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import InvalidDependencyError
 from lorewell.formats import ImportedBook, open_book

@@ -1,1 +1,1 @@
-"""The pure core: compile a book, match, decide, render. No clock, no I/O, no randomness."""
+"""The pure core: compile a book, match keys, decide, render. No clock, no I/O, no randomness."""

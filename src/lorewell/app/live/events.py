@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from lorewell.engine.sillytavern.javascript import sort_descending
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.model import (
     POSITIONS,

@@ -1,6 +1,6 @@
-"""A small language for conditions and key expressions: read, written, weighed, never run as code.
+"""A small language for conditions and key expressions: parser, writer, evaluation; no code runs.
 
-A condition weighs fields of a table or state; a key expression weighs which keys were found.
+A condition compares fields of a table or state. A key expression combines keys.
 """
 
 from lorewell.engine.conditions.flaw import Flaw
@@ -24,13 +24,13 @@ from lorewell.engine.conditions.syntax import (
 )
 from lorewell.engine.conditions.truth import (
     Table,
-    counted,
-    fault,
+    counting,
+    describe_fields,
+    explain_false,
     holds,
     in_state,
     in_table,
     is_true,
-    told,
 )
 from lorewell.engine.conditions.writing import write
 
@@ -45,8 +45,9 @@ __all__ = [
     "Or",
     "Table",
     "Word",
-    "counted",
-    "fault",
+    "counting",
+    "describe_fields",
+    "explain_false",
     "holds",
     "in_state",
     "in_table",
@@ -56,7 +57,6 @@ __all__ = [
     "parse_expression",
     "parse_key_expression",
     "read_key_expression",
-    "told",
     "words_of",
     "write",
 ]

@@ -1,4 +1,4 @@
-"""What is wrong with a text that can't be read."""
+"""The error in a text that can't be parsed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Flaw(NamedTuple):
-    """What is wrong with a text.
+    """The first error in a text.
 
     Attributes:
-        at: where, in code points from its beginning; its length stands for its end.
-        detail: what, in words.
+        at: offset in code points; the length of the text stands for its end.
+        detail: the error in words.
     """
 
     at: int

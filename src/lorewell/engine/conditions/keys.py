@@ -1,4 +1,4 @@
-"""Key expressions that can stand, and where they hold in a text."""
+"""Parses the key expressions of entries, and finds their keys in a text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lorewell.engine.conditions.syntax import Expression, words_of
 from lorewell.engine.conditions.truth import holds
 from lorewell.engine.matching.fold import fold_case, keep_case
 from lorewell.engine.matching.hits import Hits
+from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.keys import LiteralKey, fold_key, split_regex, trim
-from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.matching.window import Haystack
 from lorewell.engine.steps import Steps
 
 
 def read_key_expression(text: str) -> Expression | Flaw:
-    """Return a key expression that an entry can have, or why it would never hold.
+    """Parse a key expression of an entry, or return why an entry can't have it.
 
     >>> read_key_expression("not night").detail
     'it would hold where none of its keys is found'
@@ -35,26 +35,20 @@ def read_key_expression(text: str) -> Expression | Flaw:
 def find_words(
     expression: Expression, text: str, *, case_sensitive: bool, whole_words: bool
 ) -> Mapping[str, tuple[int, int]]:
-    """Return where the keys of an expression are first found in a text, as an entry's keys are.
+    """Return the first span of each key of an expression in a text; keys not found are missing.
 
-    Spans are half-open, in code points of the text; a key that is not found is not there.
+    Keys are matched like those of an entry. Spans are half-open, in code points of the text.
     """
-    patterns: dict[str, int] = {}
+    table = KeyTable()
     keys = [
         LiteralKey(
-            word,
-            patterns.setdefault(fold_key(trim(word), case_sensitive=case_sensitive), len(patterns)),
-            whole_words,
+            word, table.add(fold_key(trim(word), case_sensitive=case_sensitive)), whole_words
         )
         for word in dict(words_of(expression))
     ]
     steps = Steps()
     form = keep_case if case_sensitive else fold_case
-    hits = Hits(
-        LiteralIndex(tuple(patterns), [()] * len(patterns)),
-        Haystack([text], depth=1, form=form, steps=steps),
-        steps,
-    )
+    hits = Hits(table.index(), Haystack([text], depth=1, form=form, steps=steps), steps)
     hits.advance()
-    found = ((key.text, hits.first(key, 0)) for key in keys)
-    return {word: place.span for word, place in found if place is not None}
+    places = ((key.text, hits.first(key, 0)) for key in keys)
+    return {word: place.span for word, place in places if place is not None}

@@ -1,6 +1,6 @@
-"""From a text to a condition or key expression, or to what is wrong with it and where.
+"""Parses conditions and key expressions, or returns the first error and its place.
 
-Nothing here goes back in a text, so reading takes time in proportion to its length.
+The parser never backtracks, so it takes time in proportion to the length of the text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lorewell.engine.conditions.syntax import And, Comparison, Expression, Not, 
 from lorewell.model.text import BLANK
 
 MAX_CHARS: Final = 500  # docs/rules/replica.md §4.3
-MAX_DEPTH: Final = 30  # brackets and negations open at one place
+MAX_DEPTH: Final = 30  # nested brackets and negations
 PREFIX: Final = "tb."
 QUOTES: Final[Mapping[str, str]] = {'"': '"', "'": "'", "“": "”", "「": "」"}
 
@@ -29,13 +29,13 @@ _CLOSE: Final = re.compile("[)）]")
 _AND: Final = re.compile(f"and{_EDGE}|且", re.IGNORECASE)
 _OR: Final = re.compile(f"or{_EDGE}|或", re.IGNORECASE)
 _ANY_WORD: Final = re.compile(f"(?:and|or|not|且|或|非){_EDGE}", re.IGNORECASE)
-# Words count where blanks, brackets or quotes stand around them: a key may begin with one of them.
+# Operators in words count only between blanks, brackets or quotes: a key may start with one.
 _LONE_WORD: Final = rf"(?<={_GAP})(?:and|or|not|且|或|非){_EDGE}"
 _KEY_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}", re.IGNORECASE)
-# Chinese is written without blanks: before the next field, such a word can be nothing else.
+# Chinese is written without blanks; before a field, such a word can only be an operator.
 _JOINED: Final = rf"[且或](?={_GAP}*(?:非{_GAP}*)*(?:tb\.|[(（]))"
 _VALUE_END: Final = re.compile(rf"[()（）]|{_LONE_WORD}|{_JOINED}", re.IGNORECASE)
-# A field ends before its operator, and none ends in a word: the blank between them means nothing.
+# A field ends before its operator. No field ends in a word such as `and`.
 _FIELD_END: Final = re.compile(
     rf"(?P<operator>{_OPERATOR.pattern})"
     rf"|(?<={_GAP})(?:and|or|not|且|或|非)(?:{_EDGE}|(?={_OPERATOR.pattern}))",
@@ -45,7 +45,7 @@ _SYMBOL: Final = re.compile("[≥≤≠>＞<＜=＝]|[!！][=＝]")
 
 
 class _FlawError(Exception):
-    """Carries a flaw out of the depth of an expression."""
+    """Carries a flaw out of the recursive parser."""
 
     def __init__(self, at: int, detail: str) -> None:
         super().__init__(detail)
@@ -53,9 +53,9 @@ class _FlawError(Exception):
 
 
 def parse_condition(text: str) -> Comparison | Flaw:
-    """Return one comparison, as the policy `replica` knows it: without and, or, not and brackets.
+    """Parse one comparison under the rules of `replica`: no and, or, not or brackets.
 
-    Whatever follows the operator is the value, up to the end of the text.
+    Everything after the operator is the value, up to the end of the text.
 
     Source: docs/rules/replica.md §4.3.
 
@@ -74,7 +74,7 @@ def parse_condition(text: str) -> Comparison | Flaw:
 
 
 def parse_expression(text: str) -> Expression | Flaw:
-    """Return comparisons joined by and, or, not and brackets.
+    """Parse comparisons joined by and, or, not and brackets.
 
     >>> parse_expression("not (tb.a > 1 or tb.b = 2)")
     Not(part=Or(parts=(Comparison(field='a', operator='>', value='1'), \
@@ -86,7 +86,7 @@ Comparison(field='b', operator='=', value='2'))))
 
 
 def parse_key_expression(text: str) -> Expression | Flaw:
-    """Return keys joined by and, or, not and brackets.
+    """Parse keys joined by and, or, not and brackets.
 
     >>> parse_key_expression('(灯塔 且 "and") or king')
     Or(parts=(And(parts=(Word(text='灯塔'), Word(text='and'))), Word(text='king')))
@@ -95,14 +95,14 @@ def parse_key_expression(text: str) -> Expression | Flaw:
 
 
 def _parse(
-    text: str, operand: Callable[[_Reader], Expression], negation: re.Pattern[str]
+    text: str, operand: Callable[[_Parser], Expression], negation: re.Pattern[str]
 ) -> Expression | Flaw:
     try:
         _check_size(text)
-        reader = _Reader(text, operand, negation)
-        expression = reader.either(MAX_DEPTH)
-        if reader.at < len(text):
-            reader.fail("expected and, or, or the end")
+        parser = _Parser(text, operand, negation)
+        expression = parser.either(MAX_DEPTH)
+        if parser.at < len(text):
+            parser.fail("expected and, or, or the end")
     except _FlawError as error:
         return error.flaw
     return expression
@@ -114,20 +114,20 @@ def _check_size(text: str) -> None:
 
 
 def _skip(text: str, at: int) -> int:
-    """Return where the blanks at a place end."""
+    """Return the end of the blanks at `at`."""
     blanks = _BLANKS.match(text, at)
     return blanks.end() if blanks else at
 
 
-class _Reader:
-    """A text that is read from left to right.
+class _Parser:
+    """A recursive descent parser of one text.
 
     Attributes:
-        at: how far; blanks that follow are read with whatever they follow.
+        at: the current place; blanks are skipped together with the token before them.
     """
 
     def __init__(
-        self, text: str, operand: Callable[[_Reader], Expression], negation: re.Pattern[str]
+        self, text: str, operand: Callable[[_Parser], Expression], negation: re.Pattern[str]
     ) -> None:
         self.text = text
         self.at = _skip(text, 0)
@@ -138,7 +138,7 @@ class _Reader:
         raise _FlawError(self.at, detail)
 
     def take(self, pattern: re.Pattern[str]) -> bool:
-        """Read what the pattern finds here; return whether it finds anything."""
+        """Consume a match of the pattern at the current place; return whether there was one."""
         found = pattern.match(self.text, self.at)
         if found is None:
             return False
@@ -176,20 +176,20 @@ class _Reader:
         return inner
 
 
-def _comparison(reader: _Reader) -> Comparison:
-    field, operator, at = _field(reader.text, reader.at, _FIELD_END)
-    reader.move(at)
-    return Comparison(field, operator, _operand_text(reader, _VALUE_END, "a value"))
+def _comparison(parser: _Parser) -> Comparison:
+    field, operator, at = _field(parser.text, parser.at, _FIELD_END)
+    parser.move(at)
+    return Comparison(field, operator, _operand_text(parser, _VALUE_END, "a value"))
 
 
-def _word(reader: _Reader) -> Word:
-    if _ANY_WORD.match(reader.text, reader.at):
-        reader.fail("expected a key; put quotes around a key that is such a word")
-    return Word(_operand_text(reader, _KEY_END, "a key"))
+def _word(parser: _Parser) -> Word:
+    if _ANY_WORD.match(parser.text, parser.at):
+        parser.fail("expected a key; put quotes around a key that is such a word")
+    return Word(_operand_text(parser, _KEY_END, "a key"))
 
 
 def _field(text: str, begin: int, end: re.Pattern[str]) -> tuple[str, Operator, int]:
-    """Return the field that begins at a place, its operator, and where that ends."""
+    """Parse a field and its operator at `begin`; return both and the end of the operator."""
     if not text.startswith(PREFIX, begin):
         raise _FlawError(begin, "expected tb. and the name of a field")
     begin += len(PREFIX)
@@ -204,33 +204,33 @@ def _field(text: str, begin: int, end: re.Pattern[str]) -> tuple[str, Operator, 
     return field, cast("Operator", _ALIASES.get(written, written)), found.end()
 
 
-def _operand_text(reader: _Reader, end: re.Pattern[str], what: str) -> str:
-    """Read a text: in quotes up to the next one that closes them, else up to a bracket or word."""
-    text, begin = reader.text, reader.at
+def _operand_text(parser: _Parser, end: re.Pattern[str], what: str) -> str:
+    """Parse a value or key: in quotes up to the closing quote, else up to a bracket or operator."""
+    text, begin = parser.text, parser.at
     closing = QUOTES.get(text[begin : begin + 1])
     if closing is not None:
         stop = text.find(closing, begin + 1)
         if stop < 0:
-            reader.fail("this quote is never closed")
-        reader.move(stop + 1)
+            parser.fail("this quote is never closed")
+        parser.move(stop + 1)
         content = text[begin + 1 : stop]
     else:
         found = end.search(text, begin)
         stop = len(text) if found is None else found.start()
         content = text[begin:stop].strip(BLANK)
         if not content:
-            reader.fail(f"expected {what}")
+            parser.fail(f"expected {what}")
         if end is _VALUE_END and (symbol := _SYMBOL.search(content)):
             at = begin + symbol.start()
             raise _FlawError(at, "a value that holds such a sign must stand in quotes")
-        reader.move(stop)
+        parser.move(stop)
     if end is _KEY_END and not content.strip(BLANK):
         raise _FlawError(begin, "a blank key never matches")
     return content
 
 
 def _last_value(text: str, at: int) -> str:
-    """Return the value that is all the rest; a quote ends at the last one that closes it."""
+    """Return the rest of the text as a value; quotes around it are removed."""
     at = _skip(text, at)
     rest = text[at:].rstrip(BLANK)
     if not rest:

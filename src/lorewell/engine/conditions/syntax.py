@@ -1,4 +1,4 @@
-"""What a condition or key expression is once it is read."""
+"""The syntax tree of conditions and key expressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Operator = Literal[">=", "<=", "==", "!=", ">", "<", "=", "包括"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One field of the table beside one value; quotes around the value are gone."""
+    """Compares one field of the table with one value; the value has no quotes around it."""
 
     field: str
     operator: Operator
@@ -27,21 +27,21 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """What must not hold."""
+    """Negates a part."""
 
     part: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Two or more parts that must all hold."""
+    """Holds if all of its two or more parts hold."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Two or more parts of which one must hold."""
+    """Holds if at least one of its two or more parts holds."""
 
     parts: tuple[Expression, ...]
 
@@ -51,17 +51,18 @@ Expression = Leaf | Not | And | Or
 
 
 def words_of(expression: Expression) -> Iterator[tuple[str, bool]]:
-    """Yield each word from left to right, and whether it is wanted, as `leaves` does."""
-    found = leaves(expression)
-    yield from ((leaf.text, wanted) for leaf, wanted in found if isinstance(leaf, Word))
+    """Yield each word from left to right, and whether it is wanted; see `leaves`."""
+    for leaf, wanted in leaves(expression):
+        if isinstance(leaf, Word):
+            yield leaf.text, wanted
 
 
 def leaves(expression: Expression, *, wanted: bool = True) -> Iterator[tuple[Leaf, bool]]:
     """Yield each comparison or word from left to right, and whether it is wanted to hold.
 
     Args:
-        expression: the whole.
-        wanted: whether the whole is; each `not` around a leaf turns that over.
+        expression: the whole expression.
+        wanted: whether the whole expression is wanted to hold; each `not` inverts that.
     """
     if isinstance(expression, Comparison | Word):
         yield expression, wanted
@@ -70,7 +71,7 @@ def leaves(expression: Expression, *, wanted: bool = True) -> Iterator[tuple[Lea
 
 
 def parts_of(expression: Expression) -> tuple[Expression, ...]:
-    """Return what an expression is made of, from left to right; a leaf has no parts."""
+    """Return the direct parts of an expression, from left to right; a leaf has none."""
     match expression:
         case Comparison() | Word():
             return ()

@@ -1,4 +1,4 @@
-"""A condition or key expression tried out, part by part."""
+"""Evaluates a condition or key expression and reports the result of every part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lorewell.engine.conditions.writing import write
 from lorewell.engine.state import AbsentValue
 from lorewell.model.condition_trial import ConditionFlaw, ConditionTrial, ConditionTried, Rules
 
-_READERS: dict[Rules, Callable[[str], Expression | Flaw]] = {
+_PARSERS: dict[Rules, Callable[[str], Expression | Flaw]] = {
     "native": parse_expression,
     "replica": parse_condition,
     "keys": read_key_expression,
@@ -22,21 +22,21 @@ _READERS: dict[Rules, Callable[[str], Expression | Flaw]] = {
 
 
 def try_condition(trial: ConditionTrial) -> ConditionTried:
-    """Return whether a condition or key expression holds, and what each part of it came to.
+    """Evaluate a condition or key expression, part by part.
 
     >>> tried = try_condition(ConditionTrial(text="tb.力量＞10", table={"力量": 15}))
     >>> tried.holds, tried.written, tried.tree["found"]
     (True, 'tb.力量 > 10', 15)
     """
-    parsed = _READERS[trial.rules](trial.text)
+    parsed = _PARSERS[trial.rules](trial.text)
     if isinstance(parsed, Flaw):
         return ConditionTried(holds=False, flaw=ConditionFlaw(at=parsed.at, detail=parsed.detail))
-    tree = _tree(parsed, _weighing(parsed, trial))
+    tree = _tree(parsed, _leaf_evaluator(parsed, trial))
     return ConditionTried(holds=tree["holds"], written=write(parsed), tree=tree)
 
 
-def _weighing(parsed: Expression, trial: ConditionTrial) -> Callable[[Leaf], dict[str, Any]]:
-    """Return what tells of one comparison or key how it came out."""
+def _leaf_evaluator(parsed: Expression, trial: ConditionTrial) -> Callable[[Leaf], dict[str, Any]]:
+    """Return a function that evaluates one comparison or key to its node of the tree."""
     table = in_table(trial.table) if trial.rules == "replica" else in_state(trial.table)
     places = find_words(
         parsed,
@@ -45,7 +45,7 @@ def _weighing(parsed: Expression, trial: ConditionTrial) -> Callable[[Leaf], dic
         whole_words=trial.match_whole_words,
     )
 
-    def weigh(leaf: Leaf) -> dict[str, Any]:
+    def evaluate(leaf: Leaf) -> dict[str, Any]:
         if isinstance(leaf, Word):
             place = places.get(leaf.text)
             return {"kind": "key", "holds": place is not None, "key": leaf.text, "span": place}
@@ -61,15 +61,15 @@ def _weighing(parsed: Expression, trial: ConditionTrial) -> Callable[[Leaf], dic
             "missing": missing,
         }
 
-    return weigh
+    return evaluate
 
 
-def _tree(expression: Expression, weigh: Callable[[Leaf], dict[str, Any]]) -> dict[str, Any]:
+def _tree(expression: Expression, evaluate: Callable[[Leaf], dict[str, Any]]) -> dict[str, Any]:
     match expression:
         case Comparison() | Word():
-            return weigh(expression)
+            return evaluate(expression)
         case _:
             kind = type(expression).__name__.lower()
-            truth = holds(expression, lambda leaf: bool(weigh(leaf)["holds"]))
-            parts = [_tree(part, weigh) for part in parts_of(expression)]
+            truth = holds(expression, lambda leaf: bool(evaluate(leaf)["holds"]))
+            parts = [_tree(part, evaluate) for part in parts_of(expression)]
             return {"kind": kind, "holds": truth, "parts": parts}

@@ -1,4 +1,4 @@
-"""Whether a condition holds. Source: docs/rules/replica.md §4.3."""
+"""Evaluates conditions. Source: docs/rules/replica.md §4.3."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from lorewell.engine.steps import Steps, weigh
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _EXACT: Final = 2**53
-_MOST_SHOWN: Final = 60  # characters of a value
+_MAX_SHOWN: Final = 60  # characters of a value
 
 _ORDERS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
 
-# The value of a field; `Absent.ABSENT` where there is none.
+# Looks up the value of a field; `AbsentValue.ABSENT` if there is none.
 Table = Callable[[str], object]
 
 
 def in_table(values: Mapping[str, object]) -> Table:
-    """Return the fields of a flat table: names are exact, dots in them mean nothing."""
+    """Look fields up in a flat table: names are exact, and dots have no meaning."""
     return lambda field: values.get(field, AbsentValue.ABSENT)
 
 
 def in_state(state: Mapping[str, object]) -> Table:
-    """Return the fields of a state: a member of that very name, else the path that the dots make.
+    """Look fields up in a state: a member of the exact name, else a path with dots.
 
     >>> look = in_state({"hero": {"力量": 15}, "a.b": 1})
     >>> look("hero.力量"), look("a.b")
@@ -50,8 +50,8 @@ def in_state(state: Mapping[str, object]) -> Table:
     return lambda field: state[field] if field in state else look_up(state, field)
 
 
-def counted(table: Table, steps: Steps) -> Table:
-    """Return the table with each look at a field counted, by what comparing its value costs."""
+def counting(table: Table, steps: Steps) -> Table:
+    """Return a table that spends steps on each lookup, in proportion to the size of the value."""
     weights: dict[str, int] = {}
 
     def look(field: str) -> object:
@@ -67,7 +67,7 @@ def counted(table: Table, steps: Steps) -> Table:
 
 
 def holds(expression: Expression, truth: Callable[[Leaf], bool]) -> bool:
-    """Return whether an expression holds, given which of its leaves do."""
+    """Return whether an expression holds, given the truth of its leaves."""
     match expression:
         case Comparison() | Word():
             return truth(expression)
@@ -91,21 +91,23 @@ def is_true(expression: Expression, table: Table) -> bool:
     )
 
 
-def fault(parsed: Expression | Flaw, table: Table) -> str | None:
-    """Return why a condition does not hold: what its fields are, or what can't be read and where.
+def explain_false(parsed: Expression | Flaw, table: Table) -> str | None:
+    """Return why a condition does not hold: the values of its fields, or its parse error.
 
-    >>> fault(Comparison("力量", ">", "20"), in_table({"力量": 15}))
+    None if it holds.
+
+    >>> explain_false(Comparison("力量", ">", "20"), in_table({"力量": 15}))
     '力量 is 15'
     """
     if isinstance(parsed, Flaw):
         return f"at character {parsed.at}, {parsed.detail}"
-    return None if is_true(parsed, table) else told(parsed, table)
+    return None if is_true(parsed, table) else describe_fields(parsed, table)
 
 
-def told(expression: Expression, table: Table) -> str:
-    """Return what the fields of an expression are, for a person.
+def describe_fields(expression: Expression, table: Table) -> str:
+    """Return the fields of an expression with their values, for a person.
 
-    >>> told(Comparison("力量", ">", "20"), in_table({"力量": 15}))
+    >>> describe_fields(Comparison("力量", ">", "20"), in_table({"力量": 15}))
     '力量 is 15'
     """
     fields = dict.fromkeys(
@@ -115,7 +117,7 @@ def told(expression: Expression, table: Table) -> str:
 
 
 def compare(found: object, operator: Operator, value: str) -> bool:
-    """Return whether a field's value stands in that relation to a value; if missing, never."""
+    """Return whether the comparison of a field's value with a value holds; false if missing."""
     if found is None or found is AbsentValue.ABSENT:
         return False
     match operator:
@@ -133,12 +135,12 @@ def compare(found: object, operator: Operator, value: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text counts as a number: sign, digits, fraction, and nothing else."""
+    """Return whether a text is a number: optional sign, digits, optional fraction."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def as_text(value: object) -> str:
-    """Return a value as text: decimal digits, `true` or `false`, and JSON for lists and objects."""
+    """Return a value as text: numbers in decimal, `true` or `false`, lists and objects as JSON."""
     match value:
         case str():
             return value
@@ -160,7 +162,7 @@ def _equal(found: object, value: str) -> bool:
 
 
 def _number(value: object) -> Decimal | None:
-    """Return a number, or a text that is one, as a decimal; truth values are none."""
+    """Return a number, or a text that is one, as a decimal; None for other values."""
     match value:
         case bool():
             return None
@@ -178,4 +180,4 @@ def _shown(value: object) -> str:
     if value is None or value is AbsentValue.ABSENT:
         return "missing"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_text(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -1,4 +1,4 @@
-"""From a condition or key expression back to its text."""
+"""Writes a condition or key expression as text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lorewell.engine.conditions.truth import is_number
 
 _PLAIN: Final = re.compile(r"\w+")
 _WORDS: Final = frozenset({"and", "or", "not", "且", "或", "非"})
-_ALONE, _IN_OR, _IN_AND = range(3)  # what stands around a part; `not` binds as `and` does
+_ALONE, _IN_OR, _IN_AND = range(3)  # the context of a part; `not` binds like `and`
 
 
 def write(expression: Expression) -> str:
-    """Return a text that is read as this very expression.
+    """Return a text that parses to this expression.
 
-    What was read can always be written: a text with all four kinds of closing quotes was plain.
-    With its quotes it may be longer than a text may be.
+    Every parsed expression can be written: a value with all four kinds of closing quotes needed
+    none. The quotes may make the text longer than the parser allows.
 
     >>> from lorewell.engine.conditions.parsing import parse_expression
     >>> write(parse_expression("非（tb.力量≥10 且 tb.态度=友好）"))

@@ -1,1 +1,1 @@
-"""Keyword matching that all policies share: folding, whole words, one automaton pass."""
+"""Keyword matching shared by all policies: folding, whole words, one automaton pass."""

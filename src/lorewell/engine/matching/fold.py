@@ -1,7 +1,7 @@
-"""Texts brought to one form for comparison, with the way back (docs/rules/native.md §8.4).
+"""Folds texts for comparison and maps places back to the original (docs/rules/native.md §8.4).
 
-Both keys and texts are brought to NFC and, unless case counts, case-folded in full. Where that
-changes the number of characters, the way back to the original is kept, one unit a character.
+Keys and texts are normalised to NFC and, unless case counts, fully case-folded. Where that changes
+the number of characters, a unit for each such character maps it back to the original.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final
 from lorewell.engine.steps import Steps
 from lorewell.retrieval.normal import character_class, normalise
 
-# Where a character may stand that composes with a starter before it, is put in order, folds to
-# several or is none in NFC: everything else of Unicode holds none (a test walks all of it).
+# The areas of Unicode that hold characters that compose with the one before, are reordered, fold to
+# several characters or change in NFC. A test checks that all other areas hold none.
 _SPECIAL_AREAS: Final = (
     (0xC0, 0x3100),
     (0xA600, 0xAC00),
@@ -29,7 +29,7 @@ _SPECIAL_AREAS: Final = (
     (0x2F800, 0x2FA20),
 )
 _SHORT_CHARS = 4_000
-_PIECE_CHARS = 16_384  # a longer text is folded in pieces, so that no single call takes long
+_PIECE_CHARS = 16_384  # a longer text is folded in pieces, so that each call is short
 _CHARS_PER_STEP = 100
 _SHORT_STRETCH = 16
 _HANGUL_VOWELS_AND_FINALS = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
@@ -44,7 +44,7 @@ def _special_characters() -> Iterator[str]:
 
 @cache
 def composing_characters() -> frozenset[str]:
-    """Return the characters that may compose with the one before them."""
+    """Return the characters that can compose with the one before them."""
     found = {chr(point) for point in _HANGUL_VOWELS_AND_FINALS}
     for character in _special_characters():
         parts = unicodedata.decomposition(character).split()
@@ -55,7 +55,7 @@ def composing_characters() -> frozenset[str]:
 
 @cache
 def joining_characters() -> frozenset[str]:
-    """Return the characters that belong to the one before them: marks, and what composes."""
+    """Return the characters that attach to the one before them: marks and composing ones."""
     marks = (
         each
         for each in _special_characters()
@@ -66,13 +66,13 @@ def joining_characters() -> frozenset[str]:
 
 @cache
 def growing_characters() -> frozenset[str]:
-    """Return the characters that fold to several."""
+    """Return the characters that fold to several characters."""
     return frozenset(each for each in _special_characters() if len(each.casefold()) > 1)
 
 
 @cache
 def changing_characters() -> frozenset[str]:
-    """Return the characters that are others in NFC."""
+    """Return the characters that NFC changes."""
     return frozenset(
         each for each in _special_characters() if unicodedata.normalize("NFC", each) != each
     )
@@ -80,11 +80,11 @@ def changing_characters() -> frozenset[str]:
 
 @cache
 def _irregular(*, composed: bool, case_sensitive: bool) -> re.Pattern[str]:
-    """Return what finds the stretches of a text that may be others once it is folded.
+    """Return a pattern for the stretches whose number of characters folding may change.
 
     Args:
-        composed: whether the text is in NFC, so that folding alone changes it.
-        case_sensitive: whether it is not folded.
+        composed: whether the text is in NFC already, so that only case folding changes it.
+        case_sensitive: whether the text is normalised but not case-folded.
     """
     growing = frozenset[str]() if case_sensitive else growing_characters()
     if composed:
@@ -95,17 +95,17 @@ def _irregular(*, composed: bool, case_sensitive: bool) -> re.Pattern[str]:
 
 @cache
 def _cuttable() -> re.Pattern[str]:
-    """Return what finds a place where a text can be cut: NFC joins and reorders nothing there."""
+    """Return a pattern for places to cut a text: NFC joins and reorders nothing across them."""
     return re.compile(f"[^{character_class(joining_characters())}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Stretches of a folded text that stand for stretches of the original, each as a whole.
+    """Stretches of a folded text that map to stretches of the original, each as a whole.
 
     Attributes:
-        starts, stops: where each begins and ends in the folded text, in order.
-        begins, ends: where that begins and ends for which it stands.
+        starts, stops: start and end of each in the folded text, in order.
+        begins, ends: start and end of each in the original.
     """
 
     starts: array[int] = field(default_factory=lambda: array("I"))
@@ -114,14 +114,14 @@ class Units:
     ends: array[int] = field(default_factory=lambda: array("I"))
 
     def add(self, start: int, stop: int, begin: int, end: int) -> None:
-        """Add one behind the others."""
+        """Add a unit at the end."""
         self.starts.append(start)
         self.stops.append(stop)
         self.begins.append(begin)
         self.ends.append(end)
 
     def extend(self, other: Units, start: int, begin: int) -> None:
-        """Add those of a text that begins at `start`, and its original at `begin`."""
+        """Add the units of a text that starts at `start`, its original at `begin`."""
         self.starts.extend(place + start for place in other.starts)
         self.stops.extend(place + start for place in other.stops)
         self.begins.extend(place + begin for place in other.begins)
@@ -130,19 +130,19 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text in its form for comparison.
+    """A text folded for comparison.
 
     Attributes:
-        text: what is searched.
-        units: where its characters and those of the original are not one for one. Between them
-            only the distance to the original place changes. None if there are none.
+        text: the folded text.
+        units: where characters do not map one to one to the original; between units, places only
+            differ by an offset. None if there are no such places.
     """
 
     text: str
     units: Units | None = None
 
     def original_span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return the span in the original, or None when it cuts a character of it."""
+        """Return the span in the original, None if it cuts a character there."""
         if self.units is None:
             return start, end
         begin, stop = _begin(self.units, start), _end(self.units, end)
@@ -174,15 +174,15 @@ def _end(units: Units, end: int) -> int | None:
     return None if past < 0 else units.ends[at] + past
 
 
-def folding(texts: Sequence[str]) -> int:
-    """Return the steps that it takes to fold texts, but for what grows in them."""
+def steps_to_fold(texts: Sequence[str]) -> int:
+    """Return the steps for folding texts, without those for units."""
     return len(texts) + sum(map(len, texts)) // _CHARS_PER_STEP
 
 
 def fold_case(text: str, steps: Steps) -> Folded:
-    """Return the text as it is compared where case does not count.
+    """Fold a text for comparison without case.
 
-    Here and below, the caller counts the length of the text, see `folding`.
+    Here and below, the caller spends the steps for the length of the text; see `steps_to_fold`.
     """
     if len(text) > _SHORT_CHARS:
         folded = _fold(text, steps, case_sensitive=False)
@@ -194,7 +194,7 @@ def fold_case(text: str, steps: Steps) -> Folded:
 
 
 def keep_case(text: str, steps: Steps) -> Folded:
-    """Return the text as it is compared where case counts."""
+    """Fold a text for comparison with case."""
     folded = _fold(text, steps, case_sensitive=True)
     if folded.units is not None:
         steps.spend("matching", len(folded.units.starts))
@@ -202,13 +202,13 @@ def keep_case(text: str, steps: Steps) -> Folded:
 
 
 def keep_text(text: str, _: Steps) -> Folded:
-    """Return the text as it is, for regexes."""
+    """Return the text unchanged, for regexes."""
     return Folded(text)
 
 
 @lru_cache(maxsize=1_000)
 def _fold_short(text: str) -> Folded:
-    """As `_fold_piece`, remembered: a chat asks for most of its texts turn by turn."""
+    """Return `_fold_piece`, cached: a chat sends most of its texts again each turn."""
     return _fold_piece(text, case_sensitive=False)
 
 
@@ -235,11 +235,11 @@ def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
     composed = normalise("NFC", text)
     folded = composed if case_sensitive else composed.casefold()
     is_composed = composed is text or composed == text
-    # Folding never shortens a character, so equal lengths mean one for one.
+    # Folding never shortens a character, so equal lengths mean that all map one to one.
     if len(folded) == len(text) and is_composed:
         return Folded(folded)
     units = Units()
-    shift = 0  # what a place in the folded text is ahead of its original
+    shift = 0  # offset of a place in the folded text to its original
     irregular = _irregular(composed=is_composed, case_sensitive=case_sensitive)
     for found in irregular.finditer(text):
         begin, end = found.span()
@@ -251,7 +251,7 @@ def _fold_piece(text: str, *, case_sensitive: bool) -> Folded:
                 if width > 1:
                     units.add(start, start + width, index, index + 1)
                 start += width
-        else:  # of several characters each stands for the whole: marks may change places
+        else:  # NFC may reorder marks, so each character maps to the whole stretch
             for width in widths:
                 units.add(start, start + width, begin, end)
                 start += width

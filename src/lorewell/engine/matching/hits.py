@@ -1,4 +1,4 @@
-"""Which keys of one book were found in a growing text, and where."""
+"""Finds the literal keys of one book in a growing text."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from lorewell.engine.matching.keys import LiteralKey
-from lorewell.engine.matching.literal import MOST_TOLD, LiteralIndex
+from lorewell.engine.matching.literal import MAX_PLACES, LiteralIndex
 from lorewell.engine.matching.window import Haystack, HitPlace
 from lorewell.engine.steps import Steps
 
-MOST_NOTED = MOST_TOLD  # places of one key; those beyond are searched again if anybody asks
-_FEW = 4  # places of a key; to try them is part of a look
-_NOT_LOOKED = HitPlace(supplied=False, number=-1, span=(0, 0))
+_FEW = 4  # places of a key; checking so few is included in other costs
+_NOT_CACHED = HitPlace(supplied=False, number=-1, span=(0, 0))
 
 
 class Hits:
-    """The occurrences of a book's literal keys of one kind (case counts, or not) in a haystack."""
+    """The occurrences of a book's literal keys of one form (with or without case) in a haystack.
+
+    Attributes:
+        present: the patterns found, each with the first `MAX_PLACES` starts, ascending.
+    """
 
     def __init__(self, index: LiteralIndex, haystack: Haystack, steps: Steps) -> None:
-        """Bind an index to a text; nothing is searched yet."""
+        """Bind an index to a haystack; nothing is searched yet."""
         self._index = index
         self._steps = steps
         self.haystack = haystack
         self._searched = 0  # characters of the joined text
-        self._segments = 0  # texts of it
-        self.present: dict[int, list[int]] = {}  # where each pattern found begins, ascending
+        self._segments = 0  # number of texts searched
+        self.present: dict[int, list[int]] = {}
         self._lengths: dict[int, int] = {}
-        self._found: dict[tuple[int, bool, int], HitPlace | None] = {}
+        self._cache: dict[tuple[int, bool, int], HitPlace | None] = {}
 
     @property
     def has_keys(self) -> bool:
@@ -35,22 +38,22 @@ class Hits:
         return bool(self._index.patterns)
 
     def advance(self) -> set[int]:
-        """Search what was added to the text; return the entries that have a key in it."""
+        """Search the texts added since the last call; return the entries with a key in them."""
         fresh: set[int] = set()
         if self._index.longest_with_newline:
-            self._note(self._find_across(), fresh)
+            self._add(self._find_across(), fresh)
         else:
             begins, texts = self.haystack.segments(self._segments)
             each = self._index.find_each(texts, self._steps)
             for begin, found in zip(begins, each, strict=True):
                 if found:
-                    self._note(((p, begin + start, begin + end) for p, start, end in found), fresh)
+                    self._add(((p, begin + start, begin + end) for p, start, end in found), fresh)
             self._segments += len(texts)
-        self._found.clear()
+        self._cache.clear()
         return {entry for pattern in fresh for entry in self._index.entries[pattern]}
 
     def _find_across(self) -> Iterator[tuple[int, int, int]]:
-        """Yield what is new in the joined text: a key with a line break may lie across texts."""
+        """Yield new hits in the joined text: a key with a line break may span several texts."""
         text = self.haystack.text
         begin = max(0, self._searched - self._index.longest_with_newline)
         after = self._searched - begin
@@ -58,10 +61,10 @@ class Hits:
             yield pattern, start + begin, end + begin
         self._searched = len(text)
 
-    def _note(self, found: Iterable[tuple[int, int, int]], fresh: set[int]) -> None:
+    def _add(self, found: Iterable[tuple[int, int, int]], fresh: set[int]) -> None:
         for pattern, start, end in found:
             starts = self.present.setdefault(pattern, [])
-            if len(starts) < MOST_NOTED:
+            if len(starts) < MAX_PLACES:
                 starts.append(start)
             self._lengths[pattern] = end - start
             fresh.add(pattern)
@@ -71,14 +74,14 @@ class Hits:
         starts = self.present.get(key.pattern)
         if starts is None:
             return None
-        # Asked once, however many entries share the key: it may occur a million times.
-        question = (key.pattern, key.whole_words, begin)
-        found = self._found.get(question, _NOT_LOOKED)
-        if found is _NOT_LOOKED:
-            found = self._found[question] = self._look(key, begin, starts)
-        return found
+        # Cached, because many entries may share a key that occurs a million times.
+        query = (key.pattern, key.whole_words, begin)
+        place = self._cache.get(query, _NOT_CACHED)
+        if place is _NOT_CACHED:
+            place = self._cache[query] = self._find_first(key, begin, starts)
+        return place
 
-    def _look(self, key: LiteralKey, begin: int, starts: list[int]) -> HitPlace | None:
+    def _find_first(self, key: LiteralKey, begin: int, starts: list[int]) -> HitPlace | None:
         length = self._lengths[key.pattern]
         if len(starts) > _FEW:
             self._steps.spend("keys", len(starts))
@@ -89,9 +92,9 @@ class Hits:
         return None
 
     def _starts(self, pattern: int, begin: int, starts: list[int]) -> Iterator[int]:
-        """Yield where a pattern begins at or after `begin`: the places noted, then the rest."""
+        """Yield the starts of a pattern at or after `begin`: the known ones, then the others."""
         for at in range(bisect_left(starts, begin), len(starts)):
             yield starts[at]
-        if len(starts) == MOST_NOTED:
+        if len(starts) == MAX_PLACES:
             wanted = self._index.patterns[pattern]
             yield from self.haystack.occurrences(wanted, max(begin, starts[-1] + 1), self._steps)

@@ -1,4 +1,4 @@
-"""What a key is: literal or regex (docs/rules/native.md §8.4)."""
+"""The kinds of keys: literal and regex (docs/rules/native.md §8.4)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from lorewell.jsregex import Look, Pattern
 from lorewell.model.text import BLANK
 from lorewell.retrieval.normal import normalise
 
-# A slash inside the pattern must be escaped, that is, follow an odd number of backslashes.
+# A slash inside the pattern must be escaped: it follows an odd number of backslashes.
 _REGEX_KEY = re.compile(r"/((?:\\.|[^\\/])+)/([gimsuy]*)", re.DOTALL)
 
-# What a regex costs: so many steps, and one more for so many characters. V8 spends a nanosecond on
-# a character; `RegexGuard` ends what takes longer.
+# The cost of a regex: a fixed number of steps, and one more for so many characters. V8 takes about
+# a nanosecond for each character; `RegexGuard` stops regexes that take longer.
 _STEPS_PER_PATTERN: Final = 10
 _CHARS_PER_STEP: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class LiteralKey:
-    """A plain key: `text` is what the author wrote, `pattern` its place in the automaton."""
+    """A plain key: `text` as the author wrote it, `pattern` its number in the automaton."""
 
     text: str
     pattern: int
@@ -32,7 +32,7 @@ class LiteralKey:
 
 @dataclass(frozen=True, slots=True)
 class RegexKey:
-    """A JavaScript regex key: `text` is what the author wrote."""
+    """A JavaScript regex key: `text` as the author wrote it."""
 
     text: str
     pattern: Pattern
@@ -52,21 +52,21 @@ def split_regex(key: str) -> tuple[str, str] | None:
 
 
 def trim(key: str) -> str:
-    """Return the key without blanks around it; an empty result means: no key."""
+    """Return the key without blanks around it; an empty result means that there is no key."""
     return key.strip(BLANK)
 
 
 def fold_key(key: str, *, case_sensitive: bool) -> str:
-    """Return the trimmed key as it is compared."""
+    """Return a trimmed key in its form for comparison."""
     composed = normalise("NFC", key)
     return composed if case_sensitive else composed.casefold()
 
 
 def count_regexes(looks: Iterable[Look], steps: Steps) -> None:
-    """Count the regexes about to be searched, each for all that its look sees.
+    """Spend the steps for regexes about to be searched, each in all parts of its look.
 
     Raises:
-        TooExpensiveError: the limit is exceeded.
+        TooExpensiveError: the search needs more than `steps`.
     """
     for look in looks:
         patterns = len(look.primary) + len(look.secondary)

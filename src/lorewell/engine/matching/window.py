@@ -1,4 +1,4 @@
-"""The text that is searched: the last messages, then what recursion adds (§8.3, §8.5)."""
+"""The searched text: the last messages, then the texts that recursion adds (§8.3, §8.5)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lorewell.engine.matching.fold import Folded, Form, folding
+from lorewell.engine.matching.fold import Folded, Form, steps_to_fold
 from lorewell.engine.matching.literal import occurrences
 from lorewell.engine.matching.words import stands_alone
 from lorewell.engine.steps import Steps
 
 
 class HitPlace(NamedTuple):
-    """Where a hit lies: `span` of message `number` or, if `supplied`, of supply text `number`."""
+    """The place of a hit: `span` of message `number` or, if `supplied`, of supply text `number`."""
 
     supplied: bool
     number: int
@@ -21,16 +21,16 @@ class HitPlace(NamedTuple):
 
 
 class Haystack:
-    """Messages and supply texts, joined by newlines, in one form for comparison.
+    """Messages and supply texts, joined by newlines, folded for comparison.
 
-    Every entry sees a suffix of it: what begins at `start_of(depth)`. So one text serves all
-    depths. It only ever grows at its end.
+    Every entry sees a suffix, which starts at `start_of(depth)`, so one text serves all depths.
+    The text only grows at its end.
     """
 
     def __init__(self, messages: Sequence[str], *, depth: int, form: Form, steps: Steps) -> None:
-        """Hold the last `depth` messages; their numbers are those in `messages`.
+        """Start with the last `depth` messages; their numbers are their indexes in `messages`.
 
-        `form` brings each text to the form in which it is searched.
+        `form` folds each text.
         """
         self._form = form
         self._steps = steps
@@ -45,7 +45,7 @@ class Haystack:
 
     @property
     def text(self) -> str:
-        """The texts, joined. Made when it is asked for: most keys are found in single texts."""
+        """The joined texts, built on demand: most keys are searched in single texts."""
         fresh = self._segments[self._joined_segments :]
         if fresh:
             parts = [self._joined] if self._joined_segments else []
@@ -55,7 +55,7 @@ class Haystack:
 
     def extend(self, texts: Sequence[str]) -> None:
         """Add texts at the end."""
-        self._steps.spend("matching", folding(texts))
+        self._steps.spend("matching", steps_to_fold(texts))
         for text in texts:
             folded = self._form(text, self._steps)
             at = self.length + 1 if self._segments else 0
@@ -64,20 +64,20 @@ class Haystack:
             self.length = at + len(folded.text)
 
     def segments(self, first: int) -> tuple[Sequence[int], Sequence[str]]:
-        """Return where each text from the `first`-th on begins, and these texts."""
+        """Return the starts of the texts from the `first`-th on, and these texts."""
         return self._starts[first:], [folded.text for folded in self._segments[first:]]
 
     def is_empty(self, depth: int) -> bool:
-        """Return whether an entry that scans `depth` messages has nothing to be searched."""
+        """Return whether an entry that scans `depth` messages sees no text."""
         return self.start_of(depth) >= self.length
 
     def start_of(self, depth: int) -> int:
-        """Return where the text of an entry that scans `depth` messages begins."""
+        """Return the start of the text that an entry sees if it scans `depth` messages."""
         segment = max(0, self._messages - depth)
         return self._starts[segment] if segment < len(self._starts) else self.length
 
     def occurrences(self, wanted: str, begin: int, steps: Steps) -> Iterator[int]:
-        """Yield where a key begins at or after a place, in order."""
+        """Yield the starts of a key at or after a place, in order."""
         if "\n" in wanted:
             yield from occurrences(self.text, wanted, begin, steps)
             return
@@ -87,15 +87,15 @@ class Haystack:
                 yield first + start
 
     def place(self, start: int, end: int, *, alone: bool) -> HitPlace | None:
-        """Return where a hit lies in the original texts.
+        """Return the place of a hit in the original texts.
 
         Args:
-            start: where it starts in the joined text.
-            end: where it ends.
-            alone: whether it counts only where it stands alone.
+            start: its start in the joined text.
+            end: its end in the joined text.
+            alone: whether it must stand alone as a word.
 
         Returns:
-            None when it does not count, or cuts a character of a text.
+            None if it does not stand alone, or cuts a character of the original.
         """
         starts = self._starts
         first = bisect_right(starts, start) - 1
@@ -104,7 +104,7 @@ class Haystack:
             if alone and not stands_alone(low.text, start - begin, end - begin, self._steps):
                 return None
             span = low.original_span(start - begin, end - begin)
-        else:  # a hit with a line break in it: measured from the text that it begins in
+        else:  # a hit across texts: its span is measured from the start of its first text
             if alone and not stands_alone(self.text, start, end, self._steps):
                 return None
             last = bisect_right(starts, end) - 1

@@ -1,4 +1,4 @@
-"""Word borders in every script (docs/rules/native.md §8.4, §8.11)."""
+"""Word borders in all scripts (docs/rules/native.md §8.4, §8.11)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def in_no_space_script(character: str) -> bool:
 
 
 def is_word_character(character: str) -> bool:
-    """Return whether a character that is no combining mark counts as part of a word."""
+    """Return whether a character other than a combining mark is part of a word."""
     return character == "_" or (character.isalnum() and not in_no_space_script(character))
 
 
 @lru_cache(maxsize=8192)
 def _word_or_mark(character: str) -> bool | None:
-    """Return whether the character is part of a word; None for a mark, which its base decides."""
+    """Return whether the character is part of a word; None for a mark, which follows its base."""
     if unicodedata.category(character)[0] == "M":
         return None
     return is_word_character(character)
@@ -45,7 +45,7 @@ def _is_word_at(text: str, index: int, steps: Steps) -> bool:
 
 def stands_alone(text: str, start: int, end: int, steps: Steps) -> bool:
     """Return whether no word character of text[start:end] touches one outside of it."""
-    # What is outside is asked first: it is mostly a space, which settles the matter.
+    # The character outside is checked first: it is mostly a space, which decides.
     if (
         start > 0
         and _word_or_mark(text[start - 1]) is not False

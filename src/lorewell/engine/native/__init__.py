@@ -1,4 +1,4 @@
-"""The native policy. Reads like docs/rules/native.md §8."""
+"""The native policy. The modules follow docs/rules/native.md §8."""
 
 from lorewell.engine.native.recall import NO_VECTORS, VectorScores
 from lorewell.engine.native.select import SnapshotLimits, select

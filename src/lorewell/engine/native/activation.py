@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from lorewell.engine.native.compiled import CompiledBook, CompiledEntry, Gate
-from lorewell.engine.native.eligibility import EligibilityFilters, Refusal
+from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import (
     KeyMatch,
     KeyQuery,
@@ -25,22 +25,22 @@ _COUNTED_AT_ONCE = 256
 
 
 class ActivatedCandidate(NamedTuple):
-    """An entry that takes part, why, since which round, and what its keys gave."""
+    """An activated entry: why, in which round, and how its keys matched."""
 
     book: CompiledBook
     entry: CompiledEntry
     why: Reason
     round: int
-    found: KeyMatch
+    match: KeyMatch
 
     @property
     def direct(self) -> bool:
-        """Whether its keys hit in the messages; a hit through recursion is not direct."""
-        return self.round == 0 and self.found.hit
+        """Whether its keys hit in the messages, not only in recursion."""
+        return self.round == 0 and self.match.hit
 
 
 class HitSource(NamedTuple):
-    """Where a key hit and whose text it was, as `Facts` has it."""
+    """Where a key hit, and the entry whose text it hit, as in `Facts`."""
 
     key: str | None = None
     message: int | None = None
@@ -53,161 +53,160 @@ NO_TRACE = HitSource()
 
 @dataclass(slots=True)
 class ActivationResult:
-    """What the rounds gave. All mappings go by full id.
+    """The result of all rounds. All mappings are by full id.
 
     Attributes:
+        recall: the ranked entries, those recalled among them.
         active: in order of activation.
-        looked: what the keys of the other entries gave when last looked at.
+        checked: the last match of the keys of the entries that are not active.
         suppliers: full ids of the entries whose text was searched, in order.
     """
 
-    filters: EligibilityFilters
+    recall: Recall
     active: dict[str, ActivatedCandidate] = field(default_factory=dict)
-    looked: dict[str, KeyMatch] = field(default_factory=dict)
+    checked: dict[str, KeyMatch] = field(default_factory=dict)
     suppliers: list[str] = field(default_factory=list)
-    _refusals: dict[str | Gate, Refusal | None] = field(default_factory=dict)
-
-    def refusal(self, entry: CompiledEntry) -> Refusal | None:
-        """Return the filter that the entry fails, None if it is eligible."""
-        name = entry.full_id if entry.gate is None else entry.gate
-        if name not in self._refusals:
-            self._refusals[name] = self.filters.check(entry)
-        return self._refusals[name]
 
     def trace(self, full_id: str) -> HitSource:
-        """Return where the entry's key hit and who woke it."""
+        """Return where the entry's key hit, and the entry that woke it."""
         active = self.active.get(full_id)
-        found = active.found if active else self.looked.get(full_id)
-        if found is None or found.place is None:
+        match = active.match if active else self.checked.get(full_id)
+        if match is None or match.place is None:
             return NO_TRACE
-        supplied, number, span = found.place
-        # A constant entry whose key hits too needed nobody to wake it.
-        woken = found.supply is not None and (active is None or active.why == "recursion")
-        waker = self.suppliers[found.supply.number] if found.supply and woken else None
-        return HitSource(found.key, None if supplied else number, span, waker)
+        supplied, number, span = match.place
+        # A constant entry is not woken, even if its key hits as well.
+        woken = match.supply is not None and (active is None or active.why == "recursion")
+        waker = self.suppliers[match.supply.number] if match.supply and woken else None
+        return HitSource(match.key, None if supplied else number, span, waker)
 
 
 def activate(
     books: Sequence[CompiledBook],
     request: SelectRequest,
-    result: ActivationResult,
+    eligible: Eligibility,
     recall: Recall,
     steps: Steps,
-) -> None:
-    """Find the entries that take part in this turn.
+) -> ActivationResult:
+    """Return the activated entries of this turn.
 
     Args:
         books: the snapshot, in request order.
         request: the turn.
-        result: where they are put.
-        recall: what ranks for the query, nothing under `rules`; who is recalled is settled here.
-        steps: what all of it may cost.
+        eligible: the filters; only eligible entries are checked.
+        recall: the ranked entries, none under `rules`; not admitted yet, because the gate depends
+            on secondary keys.
+        steps: the step budget.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
     texts = SearchTexts(messages, max(depths), books, steps)
-    rounds = _Rounds([KeywordScan(book, texts) for book in books], texts, request, result)
-    rounds.begin(recall)
+    scans = [KeywordScan(book, texts) for book in books]
+    rounds = _Rounds(scans, texts, request, eligible, ActivationResult(recall))
+    rounds.begin()
     for number in range(1, request.max_recursion_rounds + 1):
         if not rounds.recurse(number):
             break
+    return rounds.result
 
 
 @dataclass(slots=True)
 class _Rounds:
-    """The rounds of one request; `new` is what the last one activated."""
+    """The rounds of one request; `new` holds the entries that the last round activated."""
 
     scans: Sequence[KeywordScan]
     texts: SearchTexts
     request: SelectRequest
+    eligible: Eligibility
     result: ActivationResult
     new: list[ActivatedCandidate] = field(default_factory=list)
     _guard: RegexGuard = field(init=False)
 
     def __post_init__(self) -> None:
-        """Let a search of regexes end with the request."""
+        """Let the request's `watch` stop regex searches."""
         self._guard = RegexGuard(watch=self.texts.steps.watch)
 
-    def begin(self, recall: Recall) -> None:
-        """Activate what the messages, a flag or recall bring in."""
-        looks = []
+    def begin(self) -> None:
+        """Activate entries by the messages, a flag or recall."""
+        recall = self.result.recall
+        queries = []
         for number, scan in enumerate(self.scans):
-            book, ranked = scan.book, recall.looked_at(number)
+            book, ranked = scan.book, recall.candidates_of(number)
             indexes = sorted(scan.advance().union(book.always, book.with_regex, ranked))
             self.texts.steps.spend("keys", len(indexes))
             for index in indexes:
                 entry = book.entries[index]
-                if self.result.refusal(entry) is None:
+                if self.eligible.refusal(entry) is None:
                     gated = recall.is_gated(entry)
-                    looks.append(KeyQuery(scan, entry, self._depth(entry), gated))
-        search_regexes(self._guard, self.texts, looks)
-        gated_looks = {look.entry.full_id: look for look in looks if look.gated}
-        recall.admit(lambda full_id: _gate_fault(gated_looks.get(full_id)))
-        for scan, entry, depth, _ in self._counted(looks):
-            found = scan.look(entry, depth)
-            why = _first_reason(entry, found, recall)
+                    queries.append(KeyQuery(scan, entry, self._depth(entry), gated))
+        search_regexes(self._guard, self.texts, queries)
+        gated_queries = {query.entry.full_id: query for query in queries if query.gated}
+        recall = recall.admit(lambda full_id: _gate_fault(gated_queries.get(full_id)))
+        self.result.recall = recall
+        for scan, entry, depth, _ in self._spend(queries):
+            match = scan.match(entry, depth)
+            why = _first_reason(entry, match, recall)
             if why is None:
-                self.result.looked[entry.full_id] = found
+                self.result.checked[entry.full_id] = match
             else:
-                self.new.append(ActivatedCandidate(scan.book, entry, why, 0, found))
-        self._admit()
+                self.new.append(ActivatedCandidate(scan.book, entry, why, 0, match))
+        self._activate_new()
 
     def recurse(self, number: int) -> bool:
-        """Activate what the texts of the last round bring in; return whether there was a text."""
+        """Activate entries by the texts of the last round; return whether there were any texts."""
         supply = [active for active in self.new if not active.entry.spec.prevent_recursion]
         if not supply:
             return False
         self.new = []
         self.result.suppliers += [active.entry.full_id for active in supply]
-        self.texts.extend([self.result.filters.content(active.entry) for active in supply])
-        looks = []
+        self.texts.extend([self.eligible.content(active.entry) for active in supply])
+        queries = []
         for scan in self.scans:
-            # Where nothing new was found, an entry's verdict stays what it was.
+            # Without a new hit, the result for an entry does not change.
             indexes = sorted(scan.advance().union(scan.book.with_regex))
             self.texts.steps.spend("keys", len(indexes))
             for index in indexes:
                 entry = scan.book.entries[index]
                 if entry.full_id in self.result.active or entry.spec.exclude_recursion:
                     continue
-                if self.result.refusal(entry) is None:
-                    looks.append(KeyQuery(scan, entry, self._depth(entry)))
-        search_regexes(self._guard, self.texts, looks)
-        for scan, entry, depth, _ in self._counted(looks):
-            found = scan.look(entry, depth)
-            self.result.looked[entry.full_id] = found
-            if found.hit:
-                self.new.append(ActivatedCandidate(scan.book, entry, "recursion", number, found))
-        self._admit()
+                if self.eligible.refusal(entry) is None:
+                    queries.append(KeyQuery(scan, entry, self._depth(entry)))
+        search_regexes(self._guard, self.texts, queries)
+        for scan, entry, depth, _ in self._spend(queries):
+            match = scan.match(entry, depth)
+            self.result.checked[entry.full_id] = match
+            if match.hit:
+                self.new.append(ActivatedCandidate(scan.book, entry, "recursion", number, match))
+        self._activate_new()
         return True
 
-    def _counted(self, looks: Sequence[KeyQuery]) -> Iterable[KeyQuery]:
-        """Return the looks; what they take is counted before, many at a time."""
-        if len(looks) > _COUNTED_AT_ONCE:
-            begins = range(0, len(looks), _COUNTED_AT_ONCE)
-            parts = (looks[begin : begin + _COUNTED_AT_ONCE] for begin in begins)
-            return chain.from_iterable(map(self._counted, parts))
-        work = sum([look.scan.book.looks[look.entry.index] for look in looks])
+    def _spend(self, queries: Sequence[KeyQuery]) -> Iterable[KeyQuery]:
+        """Return the queries; their steps are spent in batches, before each batch."""
+        if len(queries) > _COUNTED_AT_ONCE:
+            begins = range(0, len(queries), _COUNTED_AT_ONCE)
+            batches = (queries[begin : begin + _COUNTED_AT_ONCE] for begin in begins)
+            return chain.from_iterable(map(self._spend, batches))
+        work = sum([query.scan.book.key_steps[query.entry.index] for query in queries])
         self.texts.steps.spend("keys", work)
-        return looks
+        return queries
 
     def _depth(self, entry: CompiledEntry) -> int:
         own = entry.spec.scan_depth
         return self.request.scan_depth if own is None else own
 
-    def _admit(self) -> None:
+    def _activate_new(self) -> None:
         self.result.active.update((active.entry.full_id, active) for active in self.new)
 
 
-def _gate_fault(look: KeyQuery | None) -> str | None:
-    """Return what keeps an entry from being recalled; nothing does where no gate is asked for."""
-    return None if look is None else look.scan.gate_fault(look.entry, look.depth)
+def _gate_fault(query: KeyQuery | None) -> str | None:
+    """Return why the gate refuses an entry; None if it passes, or is not gated."""
+    return None if query is None else query.scan.gate_fault(query.entry, query.depth)
 
 
-def _first_reason(entry: CompiledEntry, found: KeyMatch, recall: Recall) -> Reason | None:
+def _first_reason(entry: CompiledEntry, match: KeyMatch, recall: Recall) -> Reason | None:
     if entry.spec.required:
         return "required"
     if entry.spec.constant:
         return "constant"
-    if found.hit:
+    if match.hit:
         return "keyword"
     return "hybrid" if entry.full_id in recall.kept else None

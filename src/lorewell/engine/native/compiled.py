@@ -1,4 +1,4 @@
-"""What a revision becomes: slotted, indexed, immutable values that a selection reads."""
+"""The compiled form of a revision: slotted, indexed, immutable values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lorewell.engine.conditions import Expression, Flaw
 from lorewell.engine.matching.keys import Key, LiteralKey
 from lorewell.engine.matching.literal import LiteralIndex
-from lorewell.engine.render import Template
+from lorewell.engine.template import Template
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
 from lorewell.model.entry import Kind
@@ -17,7 +17,7 @@ from lorewell.retrieval.bm25 import LexicalIndex
 
 
 class Diagnostic(NamedTuple):
-    """Something odd in a book that its author should know. It never makes the book fail."""
+    """A problem in a book that its author should know of. It never makes the book fail."""
 
     entry_id: str
     code: str
@@ -26,10 +26,11 @@ class Diagnostic(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionText:
-    """A condition in words: as written, and as read.
+    """One of an entry's `conditions_text`.
 
     Attributes:
-        parsed: what it says; if it can't be read, what is wrong with it.
+        text: as written.
+        parsed: the condition, or its syntax error.
     """
 
     text: str
@@ -38,13 +39,13 @@ class ConditionText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExpression:
-    """Keys joined by and, or and not. It never holds where none of its keys is found.
+    """Keys joined by and, or and not. It never holds if none of its keys is found.
 
     Attributes:
         text: as written.
-        parsed: what it says.
-        keys: by the words of it.
-        wanted: the words that are under no `not`, or under an even number, from left to right.
+        parsed: the parsed expression.
+        keys: the literal key of each word.
+        wanted: the words under an even number of `not`, from left to right.
     """
 
     text: str
@@ -55,12 +56,12 @@ class KeyExpression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closure:
-    """An entry with all that it requires.
+    """An entry with all entries that it requires, directly or not.
 
     Attributes:
-        members: indexes of the entries, the root among them, by entry id; of too many only as many
-            as show that.
-        edges: length of the longest chain of `requires`, counted in steps.
+        members: indexes of the entries including the root, sorted by entry id; cut one above the
+            maximum size of a package.
+        edges: length of the longest chain of `requires`.
     """
 
     members: tuple[int, ...]
@@ -68,7 +69,7 @@ class Closure:
 
 
 class Gate(NamedTuple):
-    """What entries may have in common that have nothing else which could keep them out (§8.2)."""
+    """The values that decide eligibility for entries without other filters (§8.2)."""
 
     audience: tuple[str, ...]
     kind: Kind
@@ -78,26 +79,25 @@ class Gate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledEntry:
-    """One entry, made ready.
+    """One compiled entry.
 
     Attributes:
         index: its place in the book.
         full_id: `book_id:revision:entry_id`.
-        spec: what the author wrote.
+        spec: the entry as the author wrote it.
         primary: keys that are not blank, in order.
-        secondary: keys that the logic looks at; empty when the entry is not selective.
-        expression: what stands beside the primary keys as one more; None if there is none, or
-            none that can be read.
+        secondary: keys for the secondary logic; empty if the entry is not selective.
+        expression: an alternative to the primary keys; None if missing or invalid.
         has_regex: whether any of these keys is a regex.
-        texts: its conditions in words.
-        template: what its content asks to be substituted.
-        tag: what its block begins with.
-        cost: tokens in the context; None when that depends on the substituted values.
-        gate: what decides alone whether it is eligible, one value for all entries that share it;
-            None if a condition, chance, its state or its text has a say too.
-        closure: the package that the entry brings along.
-        idle: the decision on it when it is eligible and nothing triggers it; None when that
-            holds figures of the turn. A large book has thousands of these in every full ledger.
+        texts: its `conditions_text`.
+        template: the expressions in its content, None if there are none.
+        tag: the opening tag of its block.
+        cost: tokens in the context; None if it depends on substituted values.
+        gate: the only filters of the entry, shared by all entries with equal ones; None if a
+            condition, chance, its state or its text is filtered as well.
+        closure: the package of the entry.
+        idle: the decision if the entry is eligible and not triggered; None if that depends on the
+            turn. A full ledger of a large book holds thousands of them.
     """
 
     index: int
@@ -118,18 +118,18 @@ class CompiledEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledBook:
-    """A book revision, ready to select from. Immutable; safe to share between threads.
+    """A compiled revision. Immutable; safe to share between threads.
 
     Attributes:
         entries: in stored order.
-        folded, exact: the literal keys for which case does not count, and does.
-        snapshot: what a SelectResponse says of this revision.
+        folded, exact: the literal keys matched without case, and with case.
+        snapshot: the item for this revision in a SelectResponse.
         always: indexes of the entries that need no keyword (required or constant).
-        with_regex: indexes of the entries that have a regex key.
-        ungated: indexes of the entries that have no gate.
-        looks: steps that it takes to look at the keys of each entry, without those to find them.
+        with_regex: indexes of the entries with a regex key.
+        ungated: indexes of the entries without a gate.
+        key_steps: by entry, the steps for matching its keys, without those for finding them.
         depths: the scan depths that entries set for themselves.
-        lexical: gives the index for ranking; it is built when first asked for.
+        lexical: returns the index for ranking, built on the first call.
         content_chars: code points of all contents.
     """
 
@@ -146,7 +146,7 @@ class CompiledBook:
     always: tuple[int, ...]
     with_regex: tuple[int, ...]
     ungated: tuple[int, ...]
-    looks: tuple[int, ...]
+    key_steps: tuple[int, ...]
     depths: frozenset[int]
     lexical: Callable[[], LexicalIndex]
     content_chars: int
@@ -154,16 +154,16 @@ class CompiledBook:
 
     @property
     def ref(self) -> BookRef:
-        """What a SelectRequest calls this revision."""
+        """The reference to this revision in a SelectRequest."""
         return BookRef(book_id=self.book_id, revision=self.revision)
 
     @property
     def entry_count(self) -> int:
-        """How many entries the revision holds."""
+        """The number of entries."""
         return len(self.entries)
 
     def find(self, full_id: str) -> CompiledEntry | None:
-        """Return the entry of this revision with that full id, None if it has none."""
+        """Return the entry with a full id, None if this revision has none."""
         prefix = f"{self.book_id}:{self.revision}:"
         found = self.by_id.get(full_id.removeprefix(prefix))
         return found if found is not None and found.full_id == full_id else None

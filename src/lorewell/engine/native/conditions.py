@@ -1,4 +1,4 @@
-"""Whether a condition holds in the caller's state (docs/rules/native.md §3.3)."""
+"""Evaluates conditions in the caller's state (docs/rules/native.md §3.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lorewell.model import Condition
 
 
 def json_equal(left: object, right: object) -> bool:
-    """Return whether two JSON values are equal: true is not 1, 1 is 1.0, objects have no order."""
+    """Return whether two JSON values are equal: true is not 1, 1 is 1.0, order is ignored."""
     match left, right:
         case (bool(), _) | (_, bool()):
             return left is right
@@ -24,7 +24,7 @@ def json_equal(left: object, right: object) -> bool:
 
 
 def holds(condition: Condition, state: Mapping[str, object]) -> bool:
-    """Return whether the condition holds; `ne` is exactly not `eq`, so true for an absent path."""
+    """Return whether a condition holds; `ne` negates `eq`, so it holds for a missing path."""
     found = look_up(state, condition.path)
     present = found is not AbsentValue.ABSENT
     match condition.op:

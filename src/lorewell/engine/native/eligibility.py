@@ -1,47 +1,58 @@
-"""The eight filters an entry must pass, in their order (docs/rules/native.md §8.2)."""
+"""The eight filters that an entry must pass, in their order (docs/rules/native.md §8.2)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from lorewell.engine.chance import roll
-from lorewell.engine.conditions import counted, fault, in_state
+from lorewell.engine.conditions import counting, explain_false, in_state
 from lorewell.engine.native.compile import CERTAIN
-from lorewell.engine.native.compiled import CompiledEntry
+from lorewell.engine.native.compiled import CompiledEntry, Gate
 from lorewell.engine.native.conditions import holds
-from lorewell.engine.render import Template, substitute
 from lorewell.engine.steps import Steps
+from lorewell.engine.template import Template, substitute
 from lorewell.model import Facts, PlacementCapabilities, Reason, SelectRequest
 from lorewell.model.decision import NO_FACTS
 from lorewell.model.text import is_blank
 
 SELECTABLE_KINDS = frozenset({"lore", "character", "rule"})
-_CHARS_PER_STEP = 500  # of a text that is substituted
+_CHARS_PER_STEP = 500  # of a text after substitution
 UNDECLARED = PlacementCapabilities(positions=("before_character", "after_character", "at_depth"))
 
 
 class Refusal(NamedTuple):
-    """Why an entry takes no part in this turn: the first filter that it failed."""
+    """The first filter that an entry fails in this request."""
 
     reason: Reason
     detail: str | None = None
     facts: Facts = NO_FACTS
 
 
-class EligibilityFilters:
-    """The filters for one request."""
+class Eligibility:
+    """Decides which entries are eligible in one request: those that pass all filters.
+
+    An entry is filtered when first asked about: most entries of a large book never are.
+    """
 
     def __init__(self, request: SelectRequest, steps: Steps) -> None:
         """Take the request's audience, state, seed, variables and places."""
         self._request = request
         self._steps = steps
+        self._refusals: dict[str | Gate, Refusal | None] = {}
         self._contents: dict[str, str] = {}
         self._places = request.placement_capabilities or UNDECLARED
-        self._table = counted(in_state(request.state), steps)
+        self._table = counting(in_state(request.state), steps)
         self._variables = {str(name): value for name, value in request.template_vars.items()}
 
-    def check(self, entry: CompiledEntry) -> Refusal | None:
+    def refusal(self, entry: CompiledEntry) -> Refusal | None:
         """Return the first filter that the entry fails, None if it is eligible."""
+        key = entry.full_id if entry.gate is None else entry.gate
+        if key not in self._refusals:
+            self._refusals[key] = self._filter(entry)
+        return self._refusals[key]
+
+    def _filter(self, entry: CompiledEntry) -> Refusal | None:
+        """Apply the eight filters in their order."""
         spec, request = entry.spec, self._request
         if not spec.enabled:
             return Refusal("disabled")
@@ -49,7 +60,7 @@ class EligibilityFilters:
             return Refusal("audience_mismatch")
         return (
             (self._conditions(entry) if spec.conditions else None)
-            or (self._texts(entry) if entry.texts else None)
+            or (self._condition_texts(entry) if entry.texts else None)
             or self._runtime(entry)
             or (self._chance(entry) if spec.probability < CERTAIN else None)
             or (self._template(entry.template) if entry.template else None)
@@ -58,21 +69,22 @@ class EligibilityFilters:
         )
 
     def content(self, entry: CompiledEntry) -> str:
-        """Return the entry's text after substitution; its variables must have been checked."""
+        """Return the text of an eligible entry after substitution."""
         template = entry.template
         if template is None:
             return entry.spec.content
-        made = self._contents.get(entry.full_id)
-        if made is None:
+        content = self._contents.get(entry.full_id)
+        if content is None:
             length = template.length(self._variables)
             self._steps.write("macros", length)
             occurrences = sum(template.counts.values())
             self._steps.spend("macros", 1 + occurrences // 2 + length // _CHARS_PER_STEP)
-            made = self._contents[entry.full_id] = substitute(entry.spec.content, self._variables)
-        return made
+            content = substitute(entry.spec.content, self._variables)
+            self._contents[entry.full_id] = content
+        return content
 
     def chance(self, entry: CompiledEntry) -> Facts:
-        """Return the roll and what it had to stay below, where chance plays a part."""
+        """Return the entry's roll and threshold, if its probability is below 100."""
         if entry.spec.probability >= CERTAIN:
             return NO_FACTS
         return Facts(roll=roll(self._request.seed, entry.spec.id), threshold=entry.spec.probability)
@@ -90,9 +102,9 @@ class EligibilityFilters:
                 return Refusal("condition_failed", f"{index}: {condition.path}")
         return None
 
-    def _texts(self, entry: CompiledEntry) -> Refusal | None:
+    def _condition_texts(self, entry: CompiledEntry) -> Refusal | None:
         for index, condition in enumerate(entry.texts):
-            why = fault(condition.parsed, self._table)
+            why = explain_false(condition.parsed, self._table)
             if why is not None:
                 return Refusal("condition_failed", f"text {index}: {condition.text}: {why}")
         return None
@@ -100,12 +112,11 @@ class EligibilityFilters:
     def _runtime(self, entry: CompiledEntry) -> Refusal | None:
         spec = entry.spec
         kind = () if spec.kind in SELECTABLE_KINDS else (f"kind:{spec.kind}",)
-        wants = (*kind, *spec.runtime_requirements)
-        return Refusal("runtime_unsupported", "; ".join(wants)) if wants else None
+        unmet = (*kind, *spec.runtime_requirements)
+        return Refusal("runtime_unsupported", "; ".join(unmet)) if unmet else None
 
     def _chance(self, entry: CompiledEntry) -> Refusal | None:
-        thrown = roll(self._request.seed, entry.spec.id)
-        if thrown < entry.spec.probability:
+        if roll(self._request.seed, entry.spec.id) < entry.spec.probability:
             return None
         return Refusal("probability", facts=self.chance(entry))
 

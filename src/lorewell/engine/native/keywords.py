@@ -1,4 +1,4 @@
-"""Whether an entry's keys and secondary logic hold in a text (docs/rules/native.md §8.4)."""
+"""Matches an entry's keys and secondary logic against a text (docs/rules/native.md §8.4)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from lorewell.model.entry import Logic
 
 
 class KeyMatch(NamedTuple):
-    """What a look at an entry's keys gave.
+    """The result of matching an entry's keys.
 
     Attributes:
-        key, place: the first primary key that was found, in the author's order, and where.
-        supply: where a supplied text had part in it: the primary key's place, else a secondary's.
-        problem: why a key could not be looked for, if that is what the hit failed for.
-        detail: which key the hit failed for.
+        key, place: the first primary key found, in the author's order, and its place.
+        supply: the place in a supplied text that contributed: the primary key's, else a secondary
+            key's.
+        problem: why a regex key could not be evaluated, if the match failed for that.
+        detail: the key that the match failed for.
     """
 
     key: str | None = None
@@ -43,10 +44,10 @@ NOTHING = KeyMatch()
 
 
 class KeyQuery(NamedTuple):
-    """A look to come at an entry's keys, in so many messages.
+    """An entry whose keys are about to be matched in `depth` messages.
 
     Attributes:
-        gated: the secondary keys count even if no primary key is found.
+        gated: whether the secondary keys count even if no primary key is found.
     """
 
     scan: KeywordScan
@@ -55,7 +56,7 @@ class KeyQuery(NamedTuple):
     gated: bool = False
 
 
-# What a regex key can fail for, the one first that an entry remembers (§8.4).
+# The problems of a regex key, the one that an entry reports first (§8.4).
 _PROBLEMS: dict[str, Reason] = {
     "invalid": "regex_invalid",
     "timeout": "regex_timeout",
@@ -64,9 +65,9 @@ _PROBLEMS: dict[str, Reason] = {
 
 
 class SearchTexts:
-    """The growing text in its forms: for keys where case does not count, where it does, regexes.
+    """The growing text in three forms: for keys without case, keys with case, and regexes.
 
-    A form that no key of the books asks for is None.
+    A form that no key of the books needs is None.
     """
 
     def __init__(
@@ -101,20 +102,20 @@ class KeywordScan:
         self.book = book
         self._written = texts.written
         self._steps = texts.steps
-        # Without an exact form no book has a key for it: there is nothing to be found.
+        # Without an exact form no book has a key for it, so any haystack will do.
         exact = Hits(book.exact, texts.exact or texts.folded, texts.steps)
         self._hits = {False: Hits(book.folded, texts.folded, texts.steps), True: exact}
         self._searched = [each for each in self._hits.values() if each.has_keys]
-        self._seen: dict[int, LookResult] = {}
+        self._outcomes: dict[int, LookResult] = {}
 
     def advance(self) -> set[int]:
-        """Search what is new in the texts; return the indexes of entries with a key in it."""
+        """Search the new texts; return the indexes of the entries with a key in them."""
         return set().union(*[hits.advance() for hits in self._searched])
 
-    def question(self, asked: KeyQuery, parts: Parts) -> Look:
-        """Return which regexes a look will need of what the entry sees of the written text."""
-        entry, depth = asked.entry, asked.depth
-        self._steps.spend("keys", self.book.looks[entry.index])
+    def regexes_of(self, query: KeyQuery, parts: Parts) -> Look:
+        """Return the regexes that matching an entry needs, in the parts of the text it sees."""
+        entry, depth = query.entry, query.depth
+        self._steps.spend("keys", self.book.key_steps[entry.index])
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         wanted: list[RegexKey] = []
@@ -126,30 +127,30 @@ class KeywordScan:
                 found = True
                 break
         if not found and entry.expression is not None:
-            found = _weigh(entry.expression, hits, begin).hit
+            found = _match_expression(entry.expression, hits, begin).hit
         secondary = [key for key in entry.secondary if isinstance(key, RegexKey)]
         return Look(
             parts=parts,
             primary=tuple(key.pattern for key in wanted),
-            fallback=found or asked.gated,
+            fallback=found or query.gated,
             secondary=tuple(key.pattern for key in secondary),
         )
 
-    def answer(self, entry: CompiledEntry, seen: LookResult) -> None:
-        """Keep what the regexes of a question gave, for the next `look` at the entry."""
-        self._seen[entry.index] = seen
+    def store_outcomes(self, entry: CompiledEntry, outcomes: LookResult) -> None:
+        """Store the outcomes of an entry's regexes for the next `match`."""
+        self._outcomes[entry.index] = outcomes
 
-    def look(self, entry: CompiledEntry, depth: int) -> KeyMatch:
-        """Return what the entry's keys give in `depth` messages and all supplied texts.
+    def match(self, entry: CompiledEntry, depth: int) -> KeyMatch:
+        """Match the entry's keys in `depth` messages and all supplied texts.
 
-        Its work is counted by the caller, see `looks` of the book.
+        The caller spends the steps; see `key_steps` of the book.
         """
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
         if begin >= hits.haystack.length:
             return NOTHING
         failures: list[tuple[PatternOutcome, str]] = []
-        outcomes = iter(self._seen[entry.index].primary if entry.has_regex else ())
+        outcomes = iter(self._outcomes[entry.index].primary if entry.has_regex else ())
         for key in entry.primary:
             if isinstance(key, RegexKey):
                 outcome = next(outcomes)
@@ -159,18 +160,18 @@ class KeywordScan:
                 place = hits.first(key, begin) if key.pattern in hits.present else None
             if place is not None:
                 found = KeyMatch(key.text, place, place if place.supplied else None)
-                return self._judge(entry, found, depth) if entry.secondary else found
-        weighed = NOTHING
+                return self._apply_secondary(entry, found, depth) if entry.secondary else found
+        found = NOTHING
         if entry.expression is not None:
-            weighed = _weigh(entry.expression, hits, begin)
-            if weighed.hit:
-                return self._judge(entry, weighed, depth) if entry.secondary else weighed
-        return _fail(weighed, failures) if failures else weighed
+            found = _match_expression(entry.expression, hits, begin)
+            if found.hit:
+                return self._apply_secondary(entry, found, depth) if entry.secondary else found
+        return _with_problem(found, failures) if failures else found
 
-    def _judge(self, entry: CompiledEntry, found: KeyMatch, depth: int) -> KeyMatch:
-        """Return the found primary key with the verdict of the secondary logic."""
-        places, failures = self._look_for_secondary(entry, depth)
-        failed = _fail(found, failures)
+    def _apply_secondary(self, entry: CompiledEntry, found: KeyMatch, depth: int) -> KeyMatch:
+        """Apply the secondary logic to a primary key that was found."""
+        places, failures = self._find_secondary(entry, depth)
+        failed = _with_problem(found, failures)
         if failed.problem is not None:
             return failed
         culprit = _culprit(entry.spec.logic, entry.secondary, places)
@@ -182,27 +183,27 @@ class KeywordScan:
     def gate_fault(self, entry: CompiledEntry, depth: int) -> str | None:
         """Return why the secondary logic does not hold, whatever the primary keys do; else None.
 
-        Regexes must have been asked for as those of a gated entry.
+        The entry's regexes must have been searched with a gated query.
         """
-        self._steps.spend("keys", self.book.looks[entry.index])
-        places, failures = self._look_for_secondary(entry, depth)
-        failed = _fail(NOTHING, failures)
+        self._steps.spend("keys", self.book.key_steps[entry.index])
+        places, failures = self._find_secondary(entry, depth)
+        failed = _with_problem(NOTHING, failures)
         if failed.problem is not None:
             return f"{failed.problem}: {failed.detail}"
         culprit = _culprit(entry.spec.logic, entry.secondary, places)
         return None if culprit is None else f"secondary {entry.spec.logic}: {culprit}"
 
-    def _look_for_secondary(
+    def _find_secondary(
         self, entry: CompiledEntry, depth: int
     ) -> tuple[list[HitPlace | None], list[tuple[PatternOutcome, str]]]:
-        """Return where each secondary key lies, and what became of those that are regexes."""
+        """Return the place of each secondary key, and the outcomes of those that are regexes."""
         hits = self._hits[entry.spec.case_sensitive]
         begin = hits.haystack.start_of(depth)
-        if begin >= hits.haystack.length:  # nothing was asked of an empty text
+        if begin >= hits.haystack.length:  # an empty text is not searched
             return [None] * len(entry.secondary), []
         places: list[HitPlace | None] = []
         failures: list[tuple[PatternOutcome, str]] = []
-        outcomes = iter(self._seen[entry.index].secondary if entry.has_regex else ())
+        outcomes = iter(self._outcomes[entry.index].secondary if entry.has_regex else ())
         for key in entry.secondary:
             if isinstance(key, RegexKey):
                 outcome = next(outcomes)
@@ -213,7 +214,7 @@ class KeywordScan:
         return places, failures
 
     def _place_of(self, outcome: PatternOutcome, depth: int) -> HitPlace | None:
-        """Return where a regex hit lies, None if it did not hit."""
+        """Return the place of a regex hit, None if the regex did not match."""
         if outcome.span is None or self._written is None:
             return None
         begin = self._written.start_of(depth)
@@ -223,37 +224,36 @@ class KeywordScan:
 def search_regexes(
     guard: RegexGuard,
     texts: SearchTexts,
-    looks: Iterable[KeyQuery],
+    queries: Iterable[KeyQuery],
 ) -> None:
-    """Search the regex keys of the entries about to be looked at, all of them in one call.
+    """Search the regex keys of the entries about to be matched, all in one call.
 
     Args:
-        guard: the one of this request; it keeps count of what runs too long.
-        texts: what the scans are bound to.
-        looks: those to come.
+        guard: the guard of this request; it tracks regexes that run too long.
+        texts: the texts of the scans.
+        queries: the entries about to be matched.
     """
     if texts.written is None:
         return
-    asked: list[KeyQuery] = []
-    questions: list[Look] = []
+    searched: list[KeyQuery] = []
+    looks: list[Look] = []
     text = texts.written.text
-    for look in looks:
-        if look.entry.has_regex and not texts.written.is_empty(look.depth):
-            asked.append(look)
-            parts = ((texts.written.start_of(look.depth), len(text)),)
-            questions.append(look.scan.question(look, parts))
-    if questions:
-        count_regexes(questions, texts.steps)
-        answers = guard.search(text, questions)
-        for look, seen in zip(asked, answers, strict=True):
-            look.scan.answer(look.entry, seen)
+    for query in queries:
+        if query.entry.has_regex and not texts.written.is_empty(query.depth):
+            searched.append(query)
+            parts = ((texts.written.start_of(query.depth), len(text)),)
+            looks.append(query.scan.regexes_of(query, parts))
+    if looks:
+        count_regexes(looks, texts.steps)
+        for query, outcomes in zip(searched, guard.search(text, looks), strict=True):
+            query.scan.store_outcomes(query.entry, outcomes)
 
 
-def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> KeyMatch:
-    """Return where a key expression holds: the first of its wanted words that is found.
+def _match_expression(expression: KeyExpression, hits: Hits, begin: int) -> KeyMatch:
+    """Match a key expression; the place is that of its first wanted word found.
 
-    One of them is: without any, the expression says no more than where nothing is found, and
-    there it does not hold.
+    If the expression holds, at least one wanted word is found: without any, it would evaluate as
+    if no word were found, and then it does not hold.
     """
     places = {word: hits.first(key, begin) for word, key in expression.keys.items()}
 
@@ -265,7 +265,7 @@ def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> KeyMatch:
         return NOTHING
     if not holds(expression.parsed, truth):
         missed = [word for word, place in places.items() if place is None]
-        detail = f"key expression: {_listed(found)} found, {_listed(missed) or 'nothing'} not"
+        detail = f"key expression: {_quote(found)} found, {_quote(missed) or 'nothing'} not"
         return KeyMatch(detail=detail)
     wanted = [place for word in expression.wanted if (place := places[word]) is not None]
     key = next(word for word in expression.wanted if places[word] is not None)
@@ -273,12 +273,12 @@ def _weigh(expression: KeyExpression, hits: Hits, begin: int) -> KeyMatch:
     return KeyMatch(key, wanted[0], supplied)
 
 
-def _listed(words: Iterable[str]) -> str:
+def _quote(words: Iterable[str]) -> str:
     return ", ".join(map(repr, words))
 
 
-def _fail(found: KeyMatch, failures: Sequence[tuple[PatternOutcome, str]]) -> KeyMatch:
-    """Return `found`, failed for the gravest problem of its regex keys if one has a problem."""
+def _with_problem(found: KeyMatch, failures: Sequence[tuple[PatternOutcome, str]]) -> KeyMatch:
+    """Return the match with the most serious problem of the regex keys, if there is one."""
     for verdict, problem in _PROBLEMS.items():
         for outcome, key in failures:
             if outcome.verdict == verdict:
@@ -287,7 +287,7 @@ def _fail(found: KeyMatch, failures: Sequence[tuple[PatternOutcome, str]]) -> Ke
 
 
 def _culprit(logic: Logic, keys: Sequence[Key], places: Sequence[HitPlace | None]) -> str | None:
-    """Return what makes the logic fail, None if it holds."""
+    """Return why the secondary logic fails, None if it holds."""
     hit = [key.text for key, place in zip(keys, places, strict=True) if place is not None]
     missed = [key.text for key, place in zip(keys, places, strict=True) if place is None]
     match logic:

@@ -1,4 +1,4 @@
-"""Competition for room: packages, conflicts, budget (docs/rules/native.md §8.7, §8.8)."""
+"""Packs candidates into the budget, with their packages (docs/rules/native.md §8.7, §8.8)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lorewell.engine.native.activation import ActivatedCandidate, ActivationResult
 from lorewell.engine.native.compile import MAX_PACKAGE_EDGES, MAX_PACKAGE_ENTRIES
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BudgetExceededError,
@@ -21,7 +22,7 @@ from lorewell.model import Reason, SelectRequest
 
 
 class PackageFigures(NamedTuple):
-    """What decided about a package, as `Facts` has it: its tokens, the room, who held its key."""
+    """The figures of a package, as in `Facts`: its tokens, the room, the holder of its key."""
 
     tokens: int | None = None
     room: int | None = None
@@ -32,7 +33,7 @@ NO_FIGURES = PackageFigures()
 
 
 class Rejection(NamedTuple):
-    """Why a candidate stays out, and the figures of its package."""
+    """Why a candidate is rejected, and the figures of its package."""
 
     reason: Reason
     detail: str | None = None
@@ -40,7 +41,7 @@ class Rejection(NamedTuple):
 
 
 class PackedEntry(NamedTuple):
-    """An entry that goes in, the root of the package that brought it, and its figures."""
+    """A packed entry, the full id of its package's root, and the figures of the package."""
 
     book: CompiledBook
     entry: CompiledEntry
@@ -49,7 +50,7 @@ class PackedEntry(NamedTuple):
 
 
 class RequiredFailure(NamedTuple):
-    """A required entry that can't go in, and the error to raise for it."""
+    """A required entry that does not fit, and the error to raise for it."""
 
     entry: CompiledEntry
     error: type[SelectionError]
@@ -59,12 +60,13 @@ class RequiredFailure(NamedTuple):
 
 @dataclass(slots=True)
 class Packing:
-    """The room of one turn while it fills. Mappings go by full id.
+    """The budget of one turn while it fills. Mappings are by full id.
 
-    `total_tokens` is what the chosen entries take together.
+    `total_tokens` are the tokens of all chosen entries.
     """
 
     request: SelectRequest
+    eligible: Eligibility
     activation: ActivationResult
     cost: Callable[[CompiledBook, CompiledEntry], int]
     steps: Steps
@@ -76,9 +78,9 @@ class Packing:
     _constant_spent: int = 0
 
     def offer(self, candidate: ActivatedCandidate) -> None:
-        """Take the candidate's whole package in, or note why not."""
+        """Add the candidate's whole package, or record why it is rejected."""
         book, root = candidate.book, candidate.entry
-        if len(root.closure.members) == 1:  # it requires nothing, and is eligible itself
+        if len(root.closure.members) == 1:  # no requirements, and the candidate is eligible
             new, verdict, cost = [root], None, self.cost(book, root)
         else:
             self.steps.spend("packing", len(root.closure.members))
@@ -115,7 +117,7 @@ class Packing:
         else:
             for index in closure.members:
                 member = candidate.book.entries[index]
-                refusal = self.activation.refusal(member)
+                refusal = self.eligible.refusal(member)
                 if refusal is not None:
                     return Rejection(
                         "dependency_unavailable", f"{member.spec.id}: {refusal.reason}"
@@ -153,7 +155,7 @@ class Packing:
         return None
 
     def shortage(self, verdict: Rejection, entry: CompiledEntry) -> Mapping[str, object]:
-        """Return limit, needed and available of a package that does not fit."""
+        """Return `limit`, `needed` and `available` for a package that does not fit."""
         if verdict.reason == "max_entries":
             members = entry.closure.members
             book = self.activation.active[entry.full_id].book
@@ -168,16 +170,18 @@ class Packing:
 
 
 def constant_cap(request: SelectRequest) -> int:
-    """Return the tokens that optional constants may start, rounded down exactly (decimal)."""
+    """Return the token budget of packages of optional constants, rounded down in decimal."""
     return int(Decimal(repr(request.constant_budget_ratio)) * request.token_budget)
 
 
-def competition_order(active: ActivatedCandidate, ranks: Mapping[str, float]) -> tuple[object, ...]:
-    """Return the sort key of a candidate; the smallest is served first. Source: §8.7."""
+def competition_order(
+    active: ActivatedCandidate, scores: Mapping[str, float]
+) -> tuple[object, ...]:
+    """Return the sort key of a candidate; the smallest goes first. Source: §8.7."""
     spec = active.entry.spec
     group = 0 if spec.required else 1 if spec.constant else 2
     full_id = active.entry.full_id
-    return (group, -spec.priority, not active.direct, -ranks.get(full_id, 0), -spec.order, full_id)
+    return (group, -spec.priority, not active.direct, -scores.get(full_id, 0), -spec.order, full_id)
 
 
 def _failure(entry: CompiledEntry, verdict: Rejection, packing: Packing) -> RequiredFailure:
@@ -200,21 +204,22 @@ def _failure(entry: CompiledEntry, verdict: Rejection, packing: Packing) -> Requ
 
 def pack(
     request: SelectRequest,
+    eligible: Eligibility,
     activation: ActivationResult,
-    ranks: Mapping[str, float],
     cost: Callable[[CompiledBook, CompiledEntry], int],
     steps: Steps,
 ) -> Packing:
-    """Return which activated entries go in, with what they require, and why the others do not.
+    """Pack the activated entries with their requirements, and record why others are rejected.
 
-    Stops at the first required entry that can't go in, as `failure`.
+    Stops at the first required entry that does not fit; it is the `failure`.
     """
-    packing = Packing(request, activation, cost, steps)
-    ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, ranks))
+    packing = Packing(request, eligible, activation, cost, steps)
+    scores = activation.recall.kept
+    ordered = sorted(activation.active.values(), key=lambda a: competition_order(a, scores))
     steps.spend("packing", len(ordered))
     for candidate in ordered:
         if candidate.entry.full_id in packing.chosen:
-            continue  # came with an earlier package
+            continue  # part of an earlier package
         packing.offer(candidate)
         if packing.failure is not None:
             break

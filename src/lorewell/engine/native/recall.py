@@ -1,13 +1,13 @@
-"""Hybrid recall: which entries rank for the query (docs/rules/native.md §8.6, §9)."""
+"""Hybrid recall: ranks entries for the query (docs/rules/native.md §8.6, §9)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.eligibility import Refusal
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import SelectRequest
@@ -16,20 +16,20 @@ from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.fusion import KEPT, LIST_LENGTH, fuse
 from lorewell.retrieval.order import nearest_first
 
-if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
+if TYPE_CHECKING:  # numpy is loaded only when a book is first ranked
     from numpy import float64
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorScores:
-    """How near the entries are to the query, by the caller's vectors; the engine calls nobody.
+    """Similarities of the entries to the query, from the caller's vectors.
 
     Attributes:
-        similarities: by book id and revision, the cosine similarity of each entry in stored order,
-            NaN where an entry has no vector. Entries of a book that is not here have none.
-        embedding_version: what made the vectors.
-        degraded: why vectors can't be used; if anything is here, `similarities` is ignored.
+        similarities: by book id and revision, the cosine similarity of each entry in stored order;
+            NaN for an entry without a vector. Entries of a missing book have none.
+        embedding_version: the version of the embedding.
+        degraded: why vectors can't be used; if not empty, `similarities` is ignored.
     """
 
     similarities: Mapping[tuple[str, int], NDArray[float64]] = field(default_factory=dict)
@@ -44,13 +44,13 @@ class VectorScores:
         *,
         embedding_version: str | None = None,
     ) -> Self:
-        """Return the scores of entries that are named by their full ids.
+        """Return the scores from similarities by full id.
 
         Args:
-            similarities: cosine similarity by full id; entries that are not here have no vector,
-                and ids of no entry of the books are passed over.
-            books: the compiled revisions that the entries are in.
-            embedding_version: what made the vectors.
+            similarities: cosine similarity by full id. Missing entries have no vector; unknown ids
+                are ignored.
+            books: the compiled revisions with the entries.
+            embedding_version: the version of the embedding.
 
         >>> from lorewell import BookCreate, Entry, compile_book
         >>> entries = [Entry(id="lamp", content="A lamp."), Entry(id="sea", content="The sea.")]
@@ -73,12 +73,12 @@ NO_VECTORS = VectorScores(degraded=("vector_disabled",))
 
 
 class RecallCandidate(NamedTuple):
-    """An entry that came up for a list.
+    """An eligible entry considered for a list.
 
     Attributes:
         book: number of its book in the snapshot.
-        similarity: how near it is to the query; None if vectors say nothing of it.
-        below: it is under the request's floor, so that it took no place.
+        similarity: its similarity to the query; None if it has none.
+        below: whether it is below the request's floor, and so has no place in the list.
     """
 
     book: int
@@ -88,7 +88,7 @@ class RecallCandidate(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """How an entry ranked, as `Facts` has it; `recall` only says why one is not recalled."""
+    """The ranks of an entry, as in `Facts`; `recall` only says why it is not recalled."""
 
     lexical_rank: int | None = None
     vector_rank: int | None = None
@@ -99,93 +99,96 @@ class Ranks(NamedTuple):
 NO_RANKS = Ranks()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """What ranks for the query. All mappings go by full id.
+    """The ranked entries. All mappings are by full id.
 
     Attributes:
         lexical, vector: places in the two lists, from 1.
-        fused: scores of all that hold a place, best first.
-        noted: these entries, and those that the floor kept out of a place.
-        limit: how many are recalled at most.
-        strict: whether secondary logic must hold of what is recalled.
-        kept: scores of those that are recalled, best first; `admit` says which.
-        gated: those that secondary logic kept out, and what it failed for.
+        fused: scores of all entries with a place, best first.
+        considered: the entries with a place, and those below the floor.
+        limit: maximum number of recalled entries.
+        strict: whether the secondary logic of a recalled entry must hold.
+        kept: scores of the recalled entries, best first; empty before `admit`.
+        gated: the entries that the gate refused, and why; empty before `admit`.
     """
 
     lexical: Mapping[str, int] = field(default_factory=dict)
     vector: Mapping[str, int] = field(default_factory=dict)
     fused: Mapping[str, float] = field(default_factory=dict)
-    noted: Mapping[str, RecallCandidate] = field(default_factory=dict)
+    considered: Mapping[str, RecallCandidate] = field(default_factory=dict)
     limit: int = KEPT
     strict: bool = False
-    kept: dict[str, float] = field(default_factory=dict)
-    gated: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, float] = field(default_factory=dict)
+    gated: Mapping[str, str] = field(default_factory=dict)
 
-    def looked_at(self, book: int) -> list[int]:
+    def candidates_of(self, book: int) -> list[int]:
         """Return the indexes of a book's entries that may be recalled."""
-        # Any of them may move up if the gate keeps others out.
+        # With a strict gate, entries below the limit may move up.
         end = len(self.fused) if self.strict else self.limit
-        first = (self.noted[full_id] for full_id in list(self.fused)[:end])
-        return [noted.entry.index for noted in first if noted.book == book]
+        first = (self.considered[full_id] for full_id in list(self.fused)[:end])
+        return [candidate.entry.index for candidate in first if candidate.book == book]
 
     def is_gated(self, entry: CompiledEntry) -> bool:
-        """Return whether the entry is recalled only if its secondary logic holds."""
+        """Return whether the gate applies to the entry."""
         return self.strict and bool(entry.secondary) and entry.full_id in self.fused
 
     def ranks(self, full_id: str) -> Ranks:
-        """Return how an entry ranked."""
-        noted = self.noted.get(full_id)
-        if noted is None:
+        """Return the ranks of an entry."""
+        candidate = self.considered.get(full_id)
+        if candidate is None:
             return NO_RANKS
-        out: Recalled | None = None
-        if noted.below:
-            out = "below_floor"
+        miss: Recalled | None = None
+        if candidate.below:
+            miss = "below_floor"
         elif full_id not in self.kept:
-            out = "gated" if full_id in self.gated else "outranked"
-        near = noted.similarity
-        rounded = None if near is None else round(near, _DIGITS) + 0.0  # never minus zero
-        return Ranks(self.lexical.get(full_id), self.vector.get(full_id), rounded, out)
+            miss = "gated" if full_id in self.gated else "outranked"
+        similarity = candidate.similarity
+        rounded = None if similarity is None else round(similarity, _DIGITS) + 0.0  # no minus zero
+        return Ranks(self.lexical.get(full_id), self.vector.get(full_id), rounded, miss)
 
-    def admit(self, fault_of: Callable[[str], str | None]) -> None:
-        """Recall the best that pass the gate, down the fused list until there are enough.
+    def admit(self, fault_of: Callable[[str], str | None]) -> Recall:
+        """Return the ranking with the best entries that pass the gate recalled, up to the limit.
 
         Args:
-            fault_of: what an entry's secondary logic fails for, None if it holds or has no say.
+            fault_of: returns why the gate refuses an entry, None if it passes.
         """
+        kept: dict[str, float] = {}
+        gated: dict[str, str] = {}
         for full_id, score in self.fused.items():
-            if len(self.kept) == self.limit:
+            if len(kept) == self.limit:
                 break
             fault = fault_of(full_id) if self.strict else None
             if fault is None:
-                self.kept[full_id] = score
+                kept[full_id] = score
             else:
-                self.gated[full_id] = fault
+                gated[full_id] = fault
+        return replace(self, kept=kept, gated=gated)
 
 
 def rank(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     vectors: VectorScores,
-    refusal: Callable[[CompiledEntry], Refusal | None],
+    eligible: Eligibility,
     steps: Steps,
 ) -> Recall:
-    """Return the entries that rank for the query; none of them is admitted yet.
+    """Rank the entries for the query; none is admitted yet.
 
-    Only eligible entries take a place; statistics are those of all entries.
+    Only eligible entries take a place. The statistics are those of all entries.
 
     Args:
         books: the snapshot, in request order.
         request: the turn.
-        vectors: of the caller.
-        refusal: says which filter an entry fails, None if it is eligible.
-        steps: what it may cost.
+        vectors: similarities from the caller.
+        eligible: the filters.
+        steps: the step budget.
 
     Raises:
-        ValidationFailedError: a book has another number of entries than similarities.
+        ValidationFailedError: the numbers of entries and similarities of a book differ.
     """
     similarities = [] if vectors.degraded else [_similarities(book, vectors) for book in books]
-    lists = _Lists(similarities, request.recall_floor, refusal, steps)
+    lists = _Lists(similarities, request.recall_floor, eligible, steps)
 
     def name_of(number: int, place: int) -> str:
         return books[number].entries[place].full_id
@@ -201,7 +204,7 @@ def rank(
         lexical={full_id: place for place, full_id in enumerate(lexical, 1)},
         vector={full_id: place for place, full_id in enumerate(vector, 1)},
         fused=fuse([lexical, vector], keep=2 * LIST_LENGTH),
-        noted=lists.noted,
+        considered=lists.considered,
         limit=KEPT if request.recall_limit is None else request.recall_limit,
         strict=request.recall_gate == "strict",
     )
@@ -209,37 +212,40 @@ def rank(
 
 @dataclass(slots=True)
 class _Lists:
-    """Fills lists with what may be recalled."""
+    """Builds the ranked lists."""
 
-    similarities: Sequence[NDArray[float64]]  # of each book; empty where vectors can't be used
+    similarities: Sequence[NDArray[float64]]  # by book; empty if vectors can't be used
     floor: float | None
-    refusal: Callable[[CompiledEntry], Refusal | None]
+    eligible: Eligibility
     steps: Steps
-    noted: dict[str, RecallCandidate] = field(default_factory=dict)
+    considered: dict[str, RecallCandidate] = field(default_factory=dict)
 
     def fill(
         self, found: Iterable[tuple[int, CompiledEntry]], *, falling: bool = False
     ) -> list[str]:
-        """Return the first 100 of them that are eligible and not below the floor.
+        """Return the full ids of the first 100 entries that are eligible and not below the floor.
 
         Args:
             found: number of the book and entry, best first.
-            falling: whether they go by similarity, so that after one below the floor all are.
+            falling: whether similarities fall, so that all entries after one below the floor are
+                below it, too.
         """
         listed: list[str] = []
-        came_up = 0
+        eligible_count = 0
         for number, entry in found:
             self.steps.spend("recall")
-            if self.refusal(entry) is not None:
+            if self.eligible.refusal(entry) is not None:
                 continue
-            came_up += 1
+            eligible_count += 1
             similarity = self._similarity(number, entry)
             below = self.floor is not None and similarity is not None and similarity < self.floor
-            if below and came_up > LIST_LENGTH:  # without a floor it would have no place either
+            if (
+                below and eligible_count > LIST_LENGTH
+            ):  # it would have no place without the floor either
                 if falling:
                     break
                 continue
-            self.noted[entry.full_id] = RecallCandidate(number, entry, similarity, below)
+            self.considered[entry.full_id] = RecallCandidate(number, entry, similarity, below)
             if not below:
                 listed.append(entry.full_id)
                 if len(listed) == LIST_LENGTH:

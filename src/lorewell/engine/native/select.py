@@ -1,4 +1,4 @@
-"""The native policy: which entries of a snapshot go into this turn, and why.
+"""The native policy: selects the entries of a snapshot for one turn, with a reason for each.
 
 Source: docs/rules/native.md §8.
 """
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
-from lorewell.engine.native.compile import cost_of
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.eligibility import EligibilityFilters
+from lorewell.engine.native.context import SEPARATOR, cost_of, wrap
+from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import (
     NO_FIGURES,
@@ -23,7 +23,7 @@ from lorewell.engine.native.packing import (
     pack,
 )
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
-from lorewell.engine.render import SEPARATOR, escaping_chars, wrap
+from lorewell.engine.render import escaping_chars
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import CHARS_PER_STEP, adds_up
 from lorewell.errors import (
@@ -50,8 +50,8 @@ from lorewell.model.text import canonical_json
 
 POLICY_VERSION = "lorewell-select/1"
 _ROWS_PER_STEP, _TOKENS_PER_STEP = 1, 4
-# The request fields of the first contract (§8.10). Any other field counts in the fingerprint only
-# while it holds something else than its default, so that a later field never changes an old one.
+# The request fields of the first contract (§8.10). A later field is part of the fingerprint only if
+# it differs from its default, so that new fields never change old fingerprints.
 _FIRST_FIELDS = frozenset(
     [
         *("query", "history", "state", "audience", "strategy", "scan_depth", "token_budget"),
@@ -59,13 +59,14 @@ _FIRST_FIELDS = frozenset(
         *("template_vars", "placement_capabilities"),
     ]
 )
-_NO_INPUT = frozenset(["books", "explain"])  # the snapshot is there, and `explain` changes nothing
+# Not in the fingerprint: `snapshot` replaces `books`, and `explain` does not change a selection.
+_NO_INPUT = frozenset(["books", "explain"])
 _PLACE = {position: place for place, position in enumerate(POSITIONS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLimits:
-    """How much the books of one request may hold together (§4)."""
+    """Limits for all books of one request together (§4)."""
 
     entries: int = 10_000
     content_chars: int = 10_000_000
@@ -79,25 +80,25 @@ def select(
     limits: SnapshotLimits = SnapshotLimits(),
     steps: Steps | None = None,
 ) -> SelectResponse:
-    """Return the entries that belong into this turn's prompt, and a reason for every entry.
+    """Select the entries for this turn's prompt, with a reason for every entry.
 
     Args:
-        books: compiled revisions to choose from; the request names which of them to use. Where it
-            names no revision, the highest one given counts.
+        books: compiled revisions; the request names those to use. If it names no revision of a
+            book, the highest one given is used.
         request: the turn.
-        vectors: how near the entries are to the query, under the strategy `hybrid`; without them
-            the answer ranks by words alone and says so in `degraded`.
-        limits: how much the requested books may hold together.
-        steps: what the turn may cost; `Steps()` if not given.
+        vectors: similarities of the entries to the query, for the strategy `hybrid`; without them
+            entries are ranked by words alone, and `degraded` says so.
+        limits: limits for the requested books together.
+        steps: the step budget of the turn; `Steps()` by default.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: the request names a book that is not given.
-        SnapshotTooLargeError: the requested books hold more than `limits`.
-        SelectionError: a required entry can't go in. `details` name it, and hold the decisions so
+        BookNotFoundError, RevisionNotFoundError: a requested book is not among `books`.
+        SnapshotTooLargeError: the requested books exceed `limits`.
+        SelectionError: a required entry does not fit. `details` has its id and the decisions so
             far.
         TooExpensiveError: the turn needs more than `steps`.
-        ValidationFailedError: the books were compiled for different tokenizers, or `vectors` hold
-            another number of similarities than a book has entries.
+        ValidationFailedError: the books were compiled for different tokenizers, or the numbers of
+            similarities and entries of a book differ.
 
     >>> from lorewell import BookCreate, Entry, SelectRequest, compile_book
     >>> lamp = Entry(id="lamp", content="The lamp burns whale oil.", keys=["lamp"])
@@ -107,16 +108,16 @@ def select(
     [('lamp', 'keyword')]
     """
     steps = steps or Steps()
+    is_hybrid = request.strategy == "hybrid"
+    vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
+    # The steps of §8.1.
     snapshot = _take_snapshot(books, request, limits)
-    activation = ActivationResult(EligibilityFilters(request, steps))
-    if request.strategy == "rules":
-        vectors, recall = VectorScores(), Recall()
-    else:
-        recall = rank(snapshot, request, vectors, activation.refusal, steps)
-    activate(snapshot, request, activation, recall, steps)
-    turn = _Turn(snapshot, request, activation, vectors, recall, steps)
+    eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
+    recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
+    activation = activate(snapshot, request, eligible, recall, steps)
+    turn = _Turn(snapshot, request, eligible, activation, vectors, steps)
     turn.refuse_unplaceable()
-    packing = pack(request, turn.activation, recall.kept, turn.cost, steps)
+    packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
         raise turn.error(error, failed, message, packing=packing, **details)
@@ -156,35 +157,35 @@ def _find(books: Sequence[CompiledBook], ref: BookRef) -> CompiledBook:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One request on its way to an answer."""
+    """One request while its answer is built."""
 
     snapshot: tuple[CompiledBook, ...]
     request: SelectRequest
+    eligible: Eligibility
     activation: ActivationResult
     vectors: VectorScores
-    recall: Recall
     steps: Steps
     costs: dict[str, int] = field(default_factory=dict)
 
     def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
-        """Return the tokens of an eligible entry with this turn's values in it."""
+        """Return the tokens of an eligible entry after substitution."""
         if entry.cost is not None:
             return entry.cost
         cost = self.costs.get(entry.full_id)
         if cost is None:
-            content = self.activation.filters.content(entry)
+            content = self.eligible.content(entry)
             self.steps.write("escaping", escaping_chars(content))
             self.steps.spend("tokens", 1 + len(content) // CHARS_PER_STEP)
             cost = self.costs[entry.full_id] = cost_of(entry.tag, content, book.counter)
         return cost
 
     def refuse_unplaceable(self) -> None:
-        """Raise for the first required entry, in snapshot order, that lacks only its place."""
+        """Raise for the first required entry, in snapshot order, that only fails its placement."""
         for book in self.snapshot:
             for entry in (book.entries[index] for index in book.always):
                 if not entry.spec.required:
                     continue
-                refusal = self.activation.refusal(entry)
+                refusal = self.eligible.refusal(entry)
                 if refusal is not None and refusal.reason == "placement_unsupported":
                     message = f"The host has no place for the required entry {entry.spec.id!r}."
                     raise self.error(RequiredPlacementUnsupportedError, entry, message)
@@ -198,8 +199,10 @@ class _Turn:
         packing: Packing | None = None,
         **details: object,
     ) -> SelectionError:
-        """Return the error with the entry's names and what was decided so far."""
-        so_far = packing or Packing(self.request, self.activation, self.cost, self.steps)
+        """Return the error with the entry's ids and the decisions so far."""
+        so_far = packing or Packing(
+            self.request, self.eligible, self.activation, self.cost, self.steps
+        )
         decided = so_far.chosen.keys() | so_far.dropped.keys()
         decisions = [
             decision_members(decision)
@@ -243,7 +246,7 @@ class _Turn:
             revision=book.revision,
             entry_id=spec.id,
             title=spec.title,
-            content=self.activation.filters.content(entry),
+            content=self.eligible.content(entry),
             position=spec.position,
             depth=spec.depth,
             role=spec.role,
@@ -253,7 +256,7 @@ class _Turn:
         )
 
     def _decisions(self, packing: Packing) -> list[Decision]:
-        """Return the decisions asked for, in request order, then stored order."""
+        """Return the requested decisions, in request order, then stored order."""
         match self.request.explain:
             case "none":
                 return []
@@ -272,14 +275,15 @@ class _Turn:
         return [self._decide(book, entry, packing) for book, entry in wanted]
 
     def _count_ledger(self) -> None:
-        """Count a row for every entry, and find out first what takes more than a row.
+        """Spend the steps of a full ledger: first the costs of entries, then a row for each.
 
-        One kind of work after the other, so that the order of entries has no part in the figures.
+        One kind of work follows the other, so that the figures don't depend on the order of
+        entries.
         """
-        unclear = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
-        eligible = [each for each in unclear if self.activation.refusal(each[1]) is None]
+        ungated = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
+        eligible = [each for each in ungated if self.eligible.refusal(each[1]) is None]
         for _, entry in eligible:
-            self.activation.filters.content(entry)
+            self.eligible.content(entry)
         for book, entry in eligible:
             self.cost(book, entry)
         rows = sum(book.entry_count for book in self.snapshot)
@@ -290,7 +294,7 @@ class _Turn:
         chosen = packing.chosen.get(full_id)
         if chosen is not None:
             return self._select(chosen)
-        refusal = self.activation.refusal(entry)
+        refusal = self.eligible.refusal(entry)
         if refusal is not None:
             return Decision(
                 id=full_id,
@@ -303,8 +307,8 @@ class _Turn:
                 facts=refusal.facts,
             )
         active = self.activation.active.get(full_id)
-        idle = active is None and full_id not in self.activation.looked
-        if idle and entry.idle is not None and full_id not in self.recall.noted:
+        idle = active is None and full_id not in self.activation.checked
+        if idle and entry.idle is not None and full_id not in self.activation.recall.considered:
             return entry.idle
         verdict = packing.dropped.get(full_id) or self._untriggered(full_id)
         return Decision(
@@ -316,7 +320,7 @@ class _Turn:
             reason=verdict.reason,
             detail=verdict.detail,
             direct_keyword_hit=active is not None and active.direct,
-            hybrid_score=self.recall.kept.get(full_id),
+            hybrid_score=self.activation.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
             facts=self._facts(entry, verdict.figures, verdict.reason),
@@ -334,7 +338,7 @@ class _Turn:
             selected=True,
             reason=active.why if active else "dependency",
             direct_keyword_hit=active is not None and active.direct,
-            hybrid_score=self.recall.kept.get(full_id),
+            hybrid_score=self.activation.recall.kept.get(full_id),
             round=active.round if active else None,
             cost=self.cost(book, entry),
             included_by=root,
@@ -342,27 +346,27 @@ class _Turn:
         )
 
     def _untriggered(self, full_id: str) -> Rejection:
-        """Return why an eligible entry that competed for no room stays out."""
-        found = self.activation.looked.get(full_id, NOTHING)
-        gate = self.recall.gated.get(full_id)
-        return Rejection(found.problem or "not_triggered", found.detail or gate)
+        """Return why an eligible entry is not activated."""
+        match = self.activation.checked.get(full_id, NOTHING)
+        gate = self.activation.recall.gated.get(full_id)
+        return Rejection(match.problem or "not_triggered", match.detail or gate)
 
     def _facts(self, entry: CompiledEntry, figures: PackageFigures, lost: Reason | None) -> Facts:
-        """Return where the key hit, what was rolled, figures of the package, and the ranks.
+        """Return the facts of a decision: hit, roll, figures of the package, and ranks.
 
         Args:
-            entry: an eligible one.
-            figures: of its package.
-            lost: why it is not in; None if it is.
+            entry: an eligible entry.
+            figures: the figures of its package.
+            lost: the reason why it is not selected; None if it is.
         """
         trace = self.activation.trace(entry.full_id)
-        chance = self.activation.filters.chance(entry)
-        ranks = self.recall.ranks(entry.full_id)
+        chance = self.eligible.chance(entry)
+        ranks = self.activation.recall.ranks(entry.full_id)
         if ranks is NO_RANKS:
             if trace is NO_TRACE and chance is NO_FACTS and figures is NO_FIGURES:
                 return NO_FACTS
         elif ranks.recall is None:
-            ranks = ranks._replace(recall=self._fate(entry.full_id, lost))
+            ranks = ranks._replace(recall=self._recall_outcome(entry.full_id, lost))
         return Facts(
             trace.key,
             trace.message,
@@ -376,8 +380,8 @@ class _Turn:
             *ranks,
         )
 
-    def _fate(self, full_id: str, lost: Reason | None) -> Recalled:
-        """Return what became of an entry that was recalled."""
+    def _recall_outcome(self, full_id: str, lost: Reason | None) -> Recalled:
+        """Return the outcome for a recalled entry."""
         if self.activation.active[full_id].why != "hybrid":
             return "keyed"
         match lost:
@@ -391,12 +395,12 @@ class _Turn:
                 return "no_room"
 
     def _fingerprint(self, blocks: Sequence[Block], prompt_hash: str, tokenizer: str) -> str:
-        """Return what two selections share exactly when they are the same (§8.10)."""
+        """Return the fingerprint: equal for two selections exactly if they are the same (§8.10)."""
         later = SelectRequest.model_fields.keys() - _FIRST_FIELDS - _NO_INPUT
-        usual = {name for name in later if _is_default(self.request, name)}
-        asked = self.request.model_dump(mode="json", exclude={*_NO_INPUT, *usual})
+        defaults = {name for name in later if _is_default(self.request, name)}
+        members = self.request.model_dump(mode="json", exclude={*_NO_INPUT, *defaults})
         document = {
-            **asked,
+            **members,
             "policy_version": POLICY_VERSION,
             "tokenizer": tokenizer,
             "snapshot": [
@@ -413,7 +417,7 @@ class _Turn:
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
-        free = [asked["state"], asked["constant_budget_ratio"], asked.get("recall_floor")]
+        free = [members["state"], members["constant_budget_ratio"], members.get("recall_floor")]
         return hashlib.sha256(canonical_json(document, free=free)).hexdigest()
 
 
@@ -422,7 +426,7 @@ def _is_default(request: SelectRequest, name: str) -> bool:
 
 
 def _print_order(packing: Packing) -> list[str]:
-    """Return the full ids of what goes in, as they are printed (§8.9)."""
+    """Return the full ids of the selected entries in print order (§8.9)."""
 
     def key(full_id: str) -> tuple[int, int, int, str]:
         spec = packing.chosen[full_id].entry.spec

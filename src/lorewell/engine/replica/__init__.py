@@ -1,4 +1,4 @@
-"""The policy `replica`: what the world books of SillyTavern_replica do in a turn."""
+"""The policy `replica`: reproduces the world books of SillyTavern_replica."""
 
 from lorewell.engine.replica.activate import activate
 from lorewell.engine.replica.assemble import ReplicaDraft, ReplicaMessage, ReplicaPrompt, assemble

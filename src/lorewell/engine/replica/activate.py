@@ -1,6 +1,6 @@
-"""The policy `replica`: which entries of the books are active in this turn, and why.
+"""The policy `replica`: activates the entries of the books in one turn, with reasons.
 
-Reads from top to bottom as docs/rules/replica.md §3 does.
+The order of the code follows docs/rules/replica.md §3.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lorewell.engine.chance import roll
-from lorewell.engine.conditions import counted, in_table
+from lorewell.engine.conditions import counting, in_table
 from lorewell.engine.replica.checks import TriggerChecks, TriggerResult
 from lorewell.engine.replica.conflicts import Candidate, ConflictOutcome, resolve
 from lorewell.engine.replica.entries import CERTAIN
@@ -42,7 +42,7 @@ NO_SCORES: Final = RagScores(degraded=("vector_disabled",))
 
 
 class CollectedBook(NamedTuple):
-    """A book of the turn, for whom it is, and how many entries come before its own."""
+    """A book of the turn, its source, and the number of entries in the books before it."""
 
     world: ReplicaWorld
     source: Source
@@ -61,10 +61,11 @@ def activate(
     Pure: no clock, no I/O; chance comes from the request's seed.
 
     Args:
-        books: compiled books by what the request calls them; those in the request itself win.
+        books: compiled books by their name in the request; inline books of the request override
+            them.
         request: the turn.
-        scores: how near entries are to the turn, for those that are brought in by likeness.
-        steps: what the turn may cost, books inside the request included; `Steps()` if not given.
+        scores: similarities of entries to the turn, for the rag trigger.
+        steps: the step budget of the turn, inline books included; `Steps()` by default.
 
     Raises:
         TooExpensiveError: the turn needs more than `steps`.
@@ -94,18 +95,18 @@ def collect(
     warnings: list[ReplicaWarning],
     steps: Steps,
 ) -> tuple[CollectedBook, ...]:
-    """Return the books of a turn: the global ones, then the character's, each at its first place.
+    """Return the books of a turn: the global ones, then the character's; repeats are dropped.
 
-    What can't be had, or is no book, is left out with a warning.
+    Missing and invalid books are left out with a warning.
     """
-    asked: dict[str, Source] = {}
+    requested: dict[str, Source] = {}
     for ref in request.world_book_data.global_books:
-        asked.setdefault(ref.key, "global")
+        requested.setdefault(ref.key, "global")
     if request.world_book_data.character_book_id:
-        asked.setdefault(request.world_book_data.character_book_id, "character")
+        requested.setdefault(request.world_book_data.character_book_id, "character")
     collected: list[CollectedBook] = []
     offset = 0
-    for name, source in asked.items():
+    for name, source in requested.items():
         if name in request.books:
             world = compile_world(request.books[name], book_id=name, steps=steps)
         elif name in books:
@@ -125,19 +126,19 @@ def collect(
 
 @dataclass(slots=True)
 class _Turn:
-    """One request on its way to an answer. Mappings go by place in the order of collection."""
+    """One request while its answer is built. Mappings are by place in the order of collection."""
 
     collected: Sequence[CollectedBook]
     request: ReplicaRequest
     warnings: list[ReplicaWarning]
     steps: Steps
     active: dict[int, Candidate] = field(default_factory=dict)
-    out: dict[int, ReplicaDecision] = field(default_factory=dict)
+    rejected: dict[int, ReplicaDecision] = field(default_factory=dict)
 
     def trigger(self, scores: RagScores) -> None:
-        """Find the entries of which a trigger fires and whose roll is low enough (§4, §7.1)."""
+        """Activate the entries with a trigger that fires and a roll low enough (§4, §7.1)."""
         texts = TurnTexts(self.request.mes, self.request.chat_history, self.steps)
-        table = counted(in_table(self.request.dynamic_table_data.current_values), self.steps)
+        table = counting(in_table(self.request.dynamic_table_data.current_values), self.steps)
         for book in self.collected:
             world = book.world
             search = KeywordSearch(world, texts)
@@ -145,64 +146,64 @@ class _Turn:
             if None in near.values():
                 self._warn_of_vectors(scores)
             checks = TriggerChecks(table, search, near)
-            indexes = sorted(search.awake.union(world.alert))
+            indexes = sorted(search.woken.union(world.always))
             keys = (world.entries[index].key_count for index in indexes)
             self.steps.spend("scan", _STEPS_PER_ENTRY * len(indexes))
             self.steps.spend("keys", sum(keys))
             for number, index in enumerate(indexes):
                 if number % _ENTRIES_PER_WATCH == 0:
                     self.steps.watch()
-                lore = world.entries[index]
-                if lore.entry.disable:
-                    self._leave_out(book, lore, "disabled")
+                entry = world.entries[index]
+                if entry.spec.disable:
+                    self._reject(book, entry, "disabled")
                 else:
-                    self._judge(book, lore, checks.check(lore))
+                    self._decide(book, entry, checks.check(entry))
 
     def _warn_of_vectors(self, scores: RagScores) -> None:
         if not any(warning.code == "rag_unavailable" for warning in self.warnings):
             why = ", ".join(scores.degraded) or "some entries have no vector"
-            message = f"Entries were not brought in by likeness: {why}."
+            message = f"Entries were not brought in by similarity: {why}."
             self.warnings.append(ReplicaWarning("rag_unavailable", message))
 
-    def _judge(self, book: CollectedBook, lore: ReplicaEntry, verdict: TriggerResult) -> None:
-        entry, facts = lore.entry, verdict.facts
-        if verdict.trigger is None:
-            self._leave_out(book, lore, "not_triggered", verdict.detail, facts)
+    def _decide(self, book: CollectedBook, entry: ReplicaEntry, result: TriggerResult) -> None:
+        spec, facts = entry.spec, result.facts
+        if result.trigger is None:
+            self._reject(book, entry, "not_triggered", result.detail, facts)
             return
-        if entry.probability < CERTAIN:
-            thrown = roll(self.request.seed, entry.uid)
-            facts = facts._replace(roll=thrown, needed=entry.probability)
-            if thrown >= entry.probability:
-                self._leave_out(book, lore, "probability", verdict.trigger, facts)
+        if spec.probability < CERTAIN:
+            rolled = roll(self.request.seed, spec.uid)
+            facts = facts._replace(roll=rolled, needed=spec.probability)
+            if rolled >= spec.probability:
+                self._reject(book, entry, "probability", result.trigger, facts)
                 return
-        self._let_in(book, lore, verdict.trigger, facts)
+        self._activate(book, entry, result.trigger, facts)
 
-    def _let_in(
-        self, book: CollectedBook, lore: ReplicaEntry, trigger: Trigger, facts: ReplicaFacts
+    def _activate(
+        self, book: CollectedBook, entry: ReplicaEntry, trigger: Trigger, facts: ReplicaFacts
     ) -> None:
-        place = book.offset + lore.index
-        self.out.pop(place, None)
+        place = book.offset + entry.index
+        self.rejected.pop(place, None)
         self.active[place] = Candidate(
             place=place,
             book_id=book.world.book_id,
             source=book.source,
-            lore=lore,
+            entry=entry,
             trigger=trigger,
             facts=facts,
-            needs=frozenset(book.offset + index for index in lore.needs.places),
+            needs=frozenset(book.offset + index for index in entry.needs.places),
         )
 
-    def _leave_out(
+    def _reject(
         self,
         book: CollectedBook,
-        lore: ReplicaEntry,
+        entry: ReplicaEntry,
         reason: ReplicaReason,
         detail: str | None = None,
         facts: ReplicaFacts = NO_REPLICA_FACTS,
     ) -> None:
-        self.out[book.offset + lore.index] = ReplicaDecision(
+        self.rejected[book.offset + entry.index] = ReplicaDecision(
             book_id=book.world.book_id,
-            uid=lore.entry.uid,
+            uid=entry.spec.uid,
             active=False,
             reason=reason,
             detail=detail,
@@ -210,39 +211,39 @@ class _Turn:
         )
 
     def require(self) -> None:
-        """Bring in what active entries require, or leave those out that can't have it (§7.7)."""
+        """Activate the requirements of active entries; reject entries with unmet ones (§7.7)."""
         for book in self.collected:
             self.steps.spend("packing", 1 + len(self.active) // _PLACES_PER_STEP)
             end = book.offset + len(book.world.entries)
             for place in sorted(p for p in self.active if book.offset <= p < end):
                 root = self.active[place]
-                needs = root.lore.needs
+                needs = root.entry.needs
                 self.steps.spend("packing", 1 + len(needs.places))
                 if needs.missing is not None:
                     del self.active[place]
-                    self._leave_unmet(book, root, needs.missing)
+                    self._reject_unmet(book, root, needs.missing)
                     continue
                 for index in needs.places:
                     if book.offset + index not in self.active:
                         self.steps.spend("packing", len(root.uid) // _CHARS_PER_STEP)
                         facts = ReplicaFacts(required_by=root.uid)
-                        self._let_in(book, book.world.entries[index], "dependency", facts)
+                        self._activate(book, book.world.entries[index], "dependency", facts)
 
-    def _leave_unmet(self, book: CollectedBook, root: Candidate, missing: str) -> None:
+    def _reject_unmet(self, book: CollectedBook, root: Candidate, missing: str) -> None:
         facts = root.facts._replace(missing=missing)
         detail = f"it requires {missing}, which can't come"
-        self._leave_out(book, root.lore, "dependency_unavailable", detail, facts)
+        self._reject(book, root.entry, "dependency_unavailable", detail, facts)
         message = f"It is left out: {detail}."
         warning = ReplicaWarning("dependency_unavailable", message, root.book_id, root.uid)
         self.warnings.append(warning)
 
     def answer(self, outcome: ConflictOutcome) -> ReplicaResponse:
-        """Return what stays, sorted by position, then order, then place (§3)."""
+        """Return the answer; entries are sorted by position, then order, then place (§3)."""
         for loss in outcome.lost.values():
             self.steps.spend("output", 1 + len(loss.winner.uid) // _CHARS_PER_STEP)
         ranked = sorted(
             outcome.kept,
-            key=lambda each: (each.lore.entry.position, each.lore.entry.order, each.place),
+            key=lambda each: (each.entry.spec.position, each.entry.spec.order, each.place),
         )
         entries = tuple(map(self._activated, ranked))
         lost = sorted(outcome.lost.items())
@@ -270,75 +271,75 @@ class _Turn:
         )
 
     def _activated(self, candidate: Candidate) -> ReplicaActive:
-        entry = candidate.lore.entry
+        spec = candidate.entry.spec
         names = {"char": self.request.char, "user": self.request.user}
         self.steps.spend("output", _STEPS_PER_ENTRY)
-        content, unknown = fill_names(entry.content, names, self.steps)
+        content, unknown = fill_names(spec.content, names, self.steps)
         if unknown:
             message = f"It is left as it is: {', '.join(unknown)}."
-            warning = ReplicaWarning("macro_unknown", message, candidate.book_id, entry.uid)
+            warning = ReplicaWarning("macro_unknown", message, candidate.book_id, spec.uid)
             self.warnings.append(warning)
         return ReplicaActive(
-            uid=entry.uid,
+            uid=spec.uid,
             content=content,
-            position=entry.position,
-            order=entry.order,
-            trigger_config=entry.config,
-            comment=entry.comment,
-            disable=entry.disable,
-            probability=entry.probability,
-            depth=entry.depth,
-            role=entry.role,
-            group=entry.group or None,
-            group_weight=entry.group_weight,
-            requires=entry.requires,
+            position=spec.position,
+            order=spec.order,
+            trigger_config=spec.config,
+            comment=spec.comment,
+            disable=spec.disable,
+            probability=spec.probability,
+            depth=spec.depth,
+            role=spec.role,
+            group=spec.group or None,
+            group_weight=spec.group_weight,
+            requires=spec.requires,
             trigger_type=candidate.trigger,
-            position_label=POSITIONS[entry.position].label,
+            position_label=POSITIONS[spec.position].label,
             book_id=candidate.book_id,
             source=candidate.source,
         )
 
     def _decisions(self, outcome: ConflictOutcome) -> tuple[ReplicaDecision, ...]:
-        """Return the decisions asked for, in the order of collection."""
+        """Return the requested decisions, in the order of collection."""
         if self.request.explain == "none":
             return ()
         decided: dict[int, ReplicaDecision] = {}
         if self.request.explain == "full":
             rows = sum(len(book.world.entries) for book in self.collected)
             self.steps.spend("ledger", rows)
-            decided = {**self._idle(), **self.out, **self._gone(outcome)}
+            decided = {**self._idle(), **self.rejected, **self._removed(outcome)}
         for each in outcome.kept:
             decided[each.place] = _decision(each, each.trigger, facts=each.facts, active=True)
         return tuple(decided[place] for place in sorted(decided))
 
     def _idle(self) -> dict[int, ReplicaDecision]:
-        """Return the decisions on those of whom nothing happened, as far as that alone counts."""
+        """Return the decisions on entries that only a key can trigger, as if none was found."""
         return {
-            book.offset + lore.index: lore.idle
+            book.offset + entry.index: entry.idle
             for book in self.collected
-            for lore in book.world.entries
-            if lore.idle is not None
+            for entry in book.world.entries
+            if entry.idle is not None
         }
 
-    def _gone(self, outcome: ConflictOutcome) -> dict[int, ReplicaDecision]:
-        """Return the decisions on those who were active until the conflicts were settled."""
-        gone: dict[int, ReplicaDecision] = {}
+    def _removed(self, outcome: ConflictOutcome) -> dict[int, ReplicaDecision]:
+        """Return the decisions on entries that the conflicts removed."""
+        removed: dict[int, ReplicaDecision] = {}
         for place, loss in outcome.lost.items():
             each = self.active[place]
             self.steps.spend("ledger", len(loss.winner.uid) // _CHARS_PER_STEP)
             facts = each.facts._replace(winner=loss.winner.uid, label=loss.label)
-            gone[place] = _decision(each, "conflict", f"it lost to {loss.winner.uid}", facts)
+            removed[place] = _decision(each, "conflict", f"it lost to {loss.winner.uid}", facts)
         for place, missing in outcome.broken.items():
             each = self.active[place]
             self.steps.spend("ledger", len(missing.uid) // _CHARS_PER_STEP)
             facts = each.facts._replace(missing=missing.uid)
             detail = f"it requires {missing.uid}, which lost its place"
-            gone[place] = _decision(each, "dependency_unavailable", detail, facts)
+            removed[place] = _decision(each, "dependency_unavailable", detail, facts)
         for place in outcome.orphans:
             each = self.active[place]
             detail = "whoever required it lost its place"
-            gone[place] = _decision(each, "not_triggered", detail, each.facts)
-        return gone
+            removed[place] = _decision(each, "not_triggered", detail, each.facts)
+        return removed
 
 
 def _decision(

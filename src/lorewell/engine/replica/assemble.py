@@ -1,4 +1,4 @@
-"""Active entries put into a prompt (docs/rules/replica.md §5, §7.4, §7.5)."""
+"""Assembles a prompt with the active entries (docs/rules/replica.md §5, §7.4, §7.5)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class ReplicaMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDraft:
-    """What the host has of a prompt.
+    """The host's own parts of a prompt.
 
     Attributes:
-        character, examples: texts that may hold markers of entries.
+        character, examples: texts that may contain outlet markers.
         history: oldest first, without the user's text.
         mes: the user's text.
     """
@@ -47,7 +47,7 @@ class ReplicaDraft:
 
 
 class ReplicaPrompt(NamedTuple):
-    """A prompt, and the uids of active entries that replace a marker which is not there."""
+    """A prompt, and the uids of active outlet entries whose marker is missing."""
 
     messages: tuple[ReplicaMessage, ...]
     unplaced: tuple[str, ...]
@@ -56,15 +56,15 @@ class ReplicaPrompt(NamedTuple):
 def assemble(
     draft: ReplicaDraft, entries: Iterable[ReplicaActive], *, steps: Steps | None = None
 ) -> ReplicaPrompt:
-    """Return the prompt of a turn.
+    """Assemble the prompt of a turn.
 
     Args:
-        draft: the host's own texts; history and user's text are never scanned for markers.
-        entries: the active ones, in the order of the answer.
-        steps: what it may cost; `Steps()` if not given.
+        draft: the host's own texts; markers in history and user's text are ignored.
+        entries: the active entries, in the order of the answer.
+        steps: the step budget; `Steps()` by default.
 
     Raises:
-        TooExpensiveError: markers make the prompt too long.
+        TooExpensiveError: markers would make the prompt too long.
     """
     steps = steps or Steps()
     placed: dict[int, list[ReplicaActive]] = {number: [] for number in range(OUTLET + 1)}
@@ -73,8 +73,8 @@ def assemble(
     outlets: dict[str, str] = {}
     for entry in placed[OUTLET]:
         outlets.setdefault(entry.uid, entry.content)
-    character, used_there = fill_outlets(draft.character, outlets, steps)
-    examples, used_here = fill_outlets(draft.examples, outlets, steps)
+    character, in_character = fill_outlets(draft.character, outlets, steps)
+    examples, in_examples = fill_outlets(draft.examples, outlets, steps)
     parts = [
         *_texts(placed[BEFORE_CHARACTER]),
         character,
@@ -90,7 +90,7 @@ def assemble(
     note = "\n".join(_texts(placed[NOTE]))
     messages += [ReplicaMessage("system", note)] if note else []
     messages.append(ReplicaMessage("user", draft.mes))
-    unplaced = tuple(uid for uid in outlets if uid not in used_there | used_here)
+    unplaced = tuple(uid for uid in outlets if uid not in in_character | in_examples)
     return ReplicaPrompt(tuple(messages), unplaced)
 
 
@@ -101,9 +101,9 @@ def _texts(entries: Iterable[ReplicaActive]) -> list[str]:
 def _with_depths(
     history: Sequence[ReplicaMessage], entries: Iterable[ReplicaActive]
 ) -> list[ReplicaMessage]:
-    """Return the history with entries in it: 0 is after its last message, the user's not counted.
+    """Return the history with entries at their depths; 0 is after its last message.
 
-    Of one depth they stand in the order given; what is deeper than the history stands before it.
+    Entries of one depth keep their order; entries deeper than the history come before it.
     """
     before: dict[int, list[ReplicaMessage]] = {}
     for entry in entries:

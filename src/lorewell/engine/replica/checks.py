@@ -1,11 +1,11 @@
-"""Which trigger of an entry fires, if one does (docs/rules/replica.md §4, §7.3)."""
+"""Finds the trigger of an entry that fires (docs/rules/replica.md §4, §7.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple, assert_never
 
-from lorewell.engine.conditions import Comparison, Flaw, Table, told
+from lorewell.engine.conditions import Comparison, Flaw, Table, describe_fields
 from lorewell.engine.conditions.truth import as_text, compare
 from lorewell.engine.replica.rag import RagMatch
 from lorewell.engine.replica.search import KeywordSearch
@@ -16,7 +16,7 @@ from lorewell.model.replica import NO_REPLICA_FACTS, ReplicaFacts, Trigger
 
 
 class TriggerResult(NamedTuple):
-    """The trigger that fired, None if none did; then what each of them lacked."""
+    """The trigger that fired; if none did, `detail` says why for each."""
 
     trigger: Trigger | None
     facts: ReplicaFacts = NO_REPLICA_FACTS
@@ -29,33 +29,33 @@ class TriggerChecks:
     def __init__(
         self, table: Table, search: KeywordSearch, near: Mapping[int, RagMatch | None]
     ) -> None:
-        """Take the table, what was found of the keys, and what is near."""
+        """Take the table, the results of the key search, and the similarities."""
         self._table = table
         self._search = search
         self._near = near
 
-    def check(self, lore: ReplicaEntry) -> TriggerResult:
-        """Try the triggers that are on, in their order, until one fires."""
-        triggers = lore.triggers
+    def check(self, entry: ReplicaEntry) -> TriggerResult:
+        """Check the enabled triggers in their order until one fires."""
+        triggers = entry.triggers
         if triggers.constant:
             return TriggerResult("constant")
-        missed: list[TriggerResult] = []
+        results: list[TriggerResult] = []
         if triggers.keyword is not None:
-            missed.append(self._keyword(lore))
-        if lore.conditions is not None and not _fired(missed):
-            missed.append(self._conditions(lore.conditions))
-        if triggers.rag is not None and not _fired(missed):
-            missed.append(self._rag(lore.index))
-        if triggers.logic is not None and not _fired(missed):
-            missed.append(self._logic(triggers.logic))
-        if _fired(missed):
-            return missed[-1]
-        facts = next((each.facts for each in missed if each.facts is not NO_REPLICA_FACTS), None)
-        detail = "; ".join(each.detail for each in missed if each.detail)
+            results.append(self._keyword(entry))
+        if entry.conditions is not None and not _fired(results):
+            results.append(self._conditions(entry.conditions))
+        if triggers.rag is not None and not _fired(results):
+            results.append(self._rag(entry.index))
+        if triggers.logic is not None and not _fired(results):
+            results.append(self._logic(triggers.logic))
+        if _fired(results):
+            return results[-1]
+        facts = next((each.facts for each in results if each.facts is not NO_REPLICA_FACTS), None)
+        detail = "; ".join(each.detail for each in results if each.detail)
         return TriggerResult(None, facts or NO_REPLICA_FACTS, detail or None)
 
-    def _keyword(self, lore: ReplicaEntry) -> TriggerResult:
-        found = self._search.look(lore)
+    def _keyword(self, entry: ReplicaEntry) -> TriggerResult:
+        found = self._search.match(entry)
         if found is None:
             return TriggerResult(None, detail=NO_KEY_FOUND)
         if found.detail is not None:
@@ -71,7 +71,7 @@ class TriggerChecks:
                 detail = f"condition: {text} is unreadable at {parsed.at}: {parsed.detail}"
                 return TriggerResult(None, facts, detail)
             if not compare(self._table(parsed.field), parsed.operator, parsed.value):
-                value = told(parsed, self._table)
+                value = describe_fields(parsed, self._table)
                 facts = ReplicaFacts(condition=text, value=value)
                 return TriggerResult(None, facts, f"condition: {text} is false: {value}")
         return TriggerResult("condition")
@@ -89,15 +89,15 @@ class TriggerChecks:
     def _logic(self, logic: LogicTrigger) -> TriggerResult:
         if self._holds(logic):
             return TriggerResult("logic")
-        left = told(Comparison(logic.variable, "=", ""), self._table)
+        left = describe_fields(Comparison(logic.variable, "=", ""), self._table)
         text = f"{logic.variable} {logic.operator} {logic.other}"
         facts = ReplicaFacts(condition=text, value=left)
         return TriggerResult(None, facts, f"logic: {text} is false: {left}")
 
     def _holds(self, logic: LogicTrigger) -> bool:
-        """Return whether one field stands in that relation to a field or value.
+        """Return whether the comparison of a field with another field or value holds.
 
-        Source: docs/rules/replica.md §7.3: a missing field is false for the negations, too.
+        Source: docs/rules/replica.md §7.3: with a missing field, negations are false as well.
         """
         left = self._table(logic.variable)
         other = logic.other
@@ -125,5 +125,5 @@ class TriggerChecks:
                 assert_never(logic.operator)
 
 
-def _fired(verdicts: list[TriggerResult]) -> bool:
-    return bool(verdicts) and verdicts[-1].trigger is not None
+def _fired(results: list[TriggerResult]) -> bool:
+    return bool(results) and results[-1].trigger is not None

@@ -1,4 +1,4 @@
-"""Who stays where active entries share a label, and who goes with them.
+"""Resolves conflicts between active entries that share a label.
 
 Source: docs/rules/replica.md §7.6.
 """
@@ -18,17 +18,17 @@ _STEPS_PER_CANDIDATE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An entry that is active so far.
+    """An entry that is active before conflicts are resolved.
 
     Attributes:
         place: its number in the order of collection.
-        needs: places of all that it requires.
+        needs: places of all entries that it requires.
     """
 
     place: int
     book_id: str
     source: Source
-    lore: ReplicaEntry
+    entry: ReplicaEntry
     trigger: Trigger
     facts: ReplicaFacts
     needs: frozenset[int]
@@ -36,11 +36,11 @@ class Candidate:
     @property
     def uid(self) -> str:
         """The entry's uid."""
-        return self.lore.entry.uid
+        return self.entry.spec.uid
 
 
 class ConflictLoss(NamedTuple):
-    """To whom an entry lost, and over which label."""
+    """The winner of a conflict, and the shared label."""
 
     winner: Candidate
     label: str
@@ -48,13 +48,13 @@ class ConflictLoss(NamedTuple):
 
 @dataclass(slots=True)
 class ConflictOutcome:
-    """What became of the candidates. All by place.
+    """The outcome for all candidates. Mappings are by place.
 
     Attributes:
-        kept: in the order of collection.
-        lost: those who lost.
-        broken: those who require one that lost, which is named.
-        orphans: those who were there only for an entry that went.
+        kept: the remaining candidates, in the order of collection.
+        lost: the losers of a conflict.
+        broken: the candidates with a removed requirement, and that requirement.
+        orphans: the dependencies that only removed entries required.
     """
 
     kept: list[Candidate] = field(default_factory=list)
@@ -64,14 +64,15 @@ class ConflictOutcome:
 
 
 def resolve(candidates: Sequence[Candidate], steps: Steps) -> ConflictOutcome:
-    """Return who stays: no two share a label, and all have what they require.
+    """Resolve conflicts until no two candidates share a label and all requirements are met.
 
-    Whoever goes with a loser leaves the labels free, so the contest is held anew without those;
-    who lost to them may stay then. What went for that reason does not come back.
+    Candidates that are removed along with a loser free their labels. The conflicts are then
+    resolved again without them, so that entries that lost to them may stay. Such candidates are
+    never added back.
     """
     by_place = {each.place: each for each in candidates}
     ranked = sorted(candidates, key=_rank)
-    labels = sum(len(each.lore.entry.group) for each in candidates)
+    labels = sum(len(each.entry.spec.group) for each in candidates)
     outcome = ConflictOutcome()
     while True:
         steps.spend("groups", _STEPS_PER_CANDIDATE * len(candidates) + labels // 2)
@@ -96,7 +97,7 @@ def resolve(candidates: Sequence[Candidate], steps: Steps) -> ConflictOutcome:
 
 
 def _rank(candidate: Candidate) -> tuple[bool, float, int, str, int]:
-    entry = candidate.lore.entry
+    entry = candidate.entry.spec
     return (
         candidate.trigger != "constant",
         -entry.group_weight,
@@ -107,11 +108,11 @@ def _rank(candidate: Candidate) -> tuple[bool, float, int, str, int]:
 
 
 def _contest(ranked: Iterable[Candidate]) -> dict[int, ConflictLoss]:
-    """Return who shares a label with one that comes before and is kept."""
+    """Return the candidates that share a label with a kept one before them."""
     holders: dict[str, Candidate] = {}
     lost: dict[int, ConflictLoss] = {}
     for each in ranked:
-        labels = each.lore.entry.group
+        labels = each.entry.spec.group
         taken = next((label for label in labels if label in holders), None)
         if taken is None:
             holders.update(dict.fromkeys(labels, each))
@@ -121,9 +122,9 @@ def _contest(ranked: Iterable[Candidate]) -> dict[int, ConflictLoss]:
 
 
 def _orphans(standing: Iterable[Candidate], gone: Iterable[int]) -> set[int]:
-    """Return the dependencies that nobody who stays requires."""
-    out = set(gone)
-    left = [each for each in standing if each.place not in out]
+    """Return the dependencies that no remaining candidate requires."""
+    removed = set(gone)
+    left = [each for each in standing if each.place not in removed]
     needed: set[int] = set()
     for each in left:
         if each.trigger != "dependency":

@@ -1,4 +1,4 @@
-"""Entries brought to one form before anything else happens (docs/rules/replica.md §1.3, §2)."""
+"""Normalises entries before anything else happens (docs/rules/replica.md §1.3, §2)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 from lorewell.engine.replica.positions import (
     BY_WORD,
     FROM_SILLYTAVERN,
-    LOGIC_FROM_SILLYTAVERN,
     POSITIONS,
 )
-from lorewell.engine.replica.triggers import derive_config
+from lorewell.engine.replica.triggers import LOGIC_FROM_SILLYTAVERN, derive_config
 from lorewell.engine.replica.values import (
     MAX_ITEMS,
     Raw,
@@ -34,7 +33,7 @@ _INTERNAL: Final = frozenset({"trigger_config", "activationType"})
 
 
 class EntryOddity(NamedTuple):
-    """Something in an entry that was not as it should be."""
+    """An odd value in an entry that was normalised."""
 
     code: WarningCode
     message: str
@@ -42,11 +41,11 @@ class EntryOddity(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalEntry:
-    """An entry with every value of the type that it should have.
+    """An entry with all values normalised to their types.
 
     Attributes:
-        group: labels; empty where the file has none.
-        config: its `trigger_config`, as in the file or derived.
+        group: labels; empty if the file has none.
+        config: its `trigger_config`, from the file or derived.
     """
 
     uid: str
@@ -64,7 +63,7 @@ class NormalEntry:
     config: Mapping[str, Raw]
 
     def members(self) -> dict[str, Raw]:
-        """Return the entry under that program's names; normalised again, it stays the same."""
+        """Return the entry under that program's names; `normalise` returns the same entry again."""
         return {
             "uid": self.uid,
             "content": self.content,
@@ -83,11 +82,11 @@ class NormalEntry:
 
 
 def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[EntryOddity]]:
-    """Return an entry of the internal form with all its values made right, and what was odd.
+    """Normalise an entry of the internal form; also return its oddities.
 
     Args:
         raw: the entry; it is not changed.
-        uid: its name if it has none; see `derived_uid`.
+        uid: the uid of an entry without one; see `derived_uid`.
 
     Source: docs/rules/replica.md §2.
     """
@@ -110,10 +109,10 @@ def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[En
 
 
 def from_sillytavern(raw: Mapping[str, Raw], *, uid: str) -> Mapping[str, Raw]:
-    """Return an entry of the form of a map, in the internal form.
+    """Convert an entry of a map (SillyTavern's form) to the internal form.
 
-    Its uid is its name in the map if it has none. What has a trigger or an activation type of its
-    own was only put into a map, and its numbers already are the internal ones.
+    An entry without a uid gets its name in the map. An entry with a trigger or an activation type
+    of its own is already in the internal form, and its numbers are kept.
 
     Source: docs/rules/replica.md §1.2, §6.4.
     """
@@ -121,19 +120,19 @@ def from_sillytavern(raw: Mapping[str, Raw], *, uid: str) -> Mapping[str, Raw]:
     if not _INTERNAL.isdisjoint(raw):
         return named
     numbers = {"position": FROM_SILLYTAVERN, "selectiveLogic": LOGIC_FROM_SILLYTAVERN}
-    for member, meant in numbers.items():
+    for member, internal in numbers.items():
         number = as_integer(raw.get(member))
-        if number is not None and number in meant:
-            named[member] = meant[number]
+        if number is not None and number in internal:
+            named[member] = internal[number]
     if raw.get("useProbability") is False:
         named["probability"] = CERTAIN
     return named
 
 
 def derived_uid(book_id: str, place: int) -> str:
-    """Return the uid of an entry that has none: a UUID made of its book's id and its place there.
+    """Return the uid of an entry without one: a UUID from its book's id and its place there.
 
-    A fresh one for every request would change from turn to turn, and rolls and ties with it.
+    It must not change between requests, because rolls and ties depend on it.
 
     >>> derived_uid("b", 0)
     'c4561e31-d44f-8883-8f9e-17810d195e2f'
@@ -150,7 +149,7 @@ def _position(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> int:
     number = as_integer(value) if number is None else number
     if number in range(len(POSITIONS)) and number is not None:
         return number
-    odd.append(EntryOddity("position_changed", "The position is none of 0 to 7: it counts as 0."))
+    odd.append(EntryOddity("position_changed", "The position is not one of 0 to 7; 0 is used."))
     return 0
 
 
@@ -186,5 +185,5 @@ def _config(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> Mapping[str, Raw]
         return derive_config(raw)
     if isinstance(config, Mapping):
         return config
-    odd.append(EntryOddity("trigger_broken", "trigger_config is no object: no trigger is on."))
+    odd.append(EntryOddity("trigger_broken", "trigger_config is not an object; triggers are off."))
     return {"triggers": {}}

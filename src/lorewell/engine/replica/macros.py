@@ -1,4 +1,4 @@
-"""`{{…}}` in texts: names, and entries in the place of a marker (docs/rules/replica.md §7.5)."""
+"""Fills `{{…}}` in texts: names, and outlet markers (docs/rules/replica.md §7.5)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _OUTLET: Final = re.compile(r"\{\{outlet::([^{}]*)\}\}")
 def fill_names(
     text: str, names: Mapping[str, str | None], steps: Steps
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the text with its names filled in, and the macros that are left as they are.
+    """Fill names into a text; also return the macros that are left unchanged.
 
     Args:
-        text: of an entry.
-        names: what `{{char}}` and `{{user}}` stand for; None leaves them.
-        steps: what it may cost.
+        text: the content of an entry.
+        names: the values of `{{char}}` and `{{user}}`; None leaves the macro unchanged.
+        steps: the step budget.
 
     Raises:
-        TooExpensiveError: the texts of this turn get too long.
+        TooExpensiveError: macros would make more text in this turn than `steps` allows.
 
     >>> names = {"char": "哑女", "user": None}
     >>> fill_names("{{ Char }}问{{user}}：{{time}}？", names, Steps())
@@ -45,17 +45,17 @@ def fill_names(
 def fill_outlets(
     text: str, contents: Mapping[str, str], steps: Steps
 ) -> tuple[str, frozenset[str]]:
-    """Return a text of the host with entries in the place of their markers, and which those are.
+    """Replace outlet markers in a text of the host; also return the uids of the entries used.
 
-    A marker without an active entry is left empty. What is put in is not looked at again.
+    A marker without an active entry becomes empty. Markers in contents are not replaced.
 
     Args:
-        text: of the host, never of the user.
-        contents: of the active entries with that position, by uid.
-        steps: what it may cost.
+        text: a text of the host, never of the user.
+        contents: contents of the active entries with the outlet position, by uid.
+        steps: the step budget.
 
     Raises:
-        TooExpensiveError: the texts of this turn get too long.
+        TooExpensiveError: macros would make more text in this turn than `steps` allows.
 
     >>> fill_outlets("<{{outlet::a}}|{{outlet::b}}>", {"a": "{{outlet::a}}"}, Steps())
     ('<{{outlet::a}}|>', frozenset({'a'}))
@@ -78,7 +78,7 @@ def _fill(
     text: str,
     steps: Steps,
 ) -> str:
-    """Return the text with its macros filled; how long it gets is counted first."""
+    """Return the text with its macros filled; its new length is counted first."""
     count, length = 0, len(text)
     steps.spend("macros", 1 + length // _CHARS_PER_STEP)
     for found in macro.finditer(text):

@@ -1,4 +1,4 @@
-"""The eight positions of an entry, and how other programs call them.
+"""The eight positions of an entry, and their names in other programs.
 
 Source: docs/rules/replica.md §5, §6.4.
 """
@@ -13,8 +13,8 @@ class Position(NamedTuple):
     """One position.
 
     Attributes:
-        label: as it is shown.
-        weight: how strongly a model tends to heed the place; shown, and never computed with.
+        label: the label to display.
+        weight: how much attention a model tends to pay to the place; only displayed.
     """
 
     label: str
@@ -43,6 +43,14 @@ BY_WORD: Final[Mapping[str, int]] = {
     "system_prompt": SYSTEM_MESSAGE,
     "at_depth": AT_DEPTH,
 }
-# SillyTavern's numbers, and its numbers of the secondary logic (§4.2).
-FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: 1, 1: 0, 5: 2, 6: 3, 2: 4, 3: 4, 4: 6, 7: 7}
-LOGIC_FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: 0, 3: 1, 2: 2, 1: 3}
+# By SillyTavern's number (docs/rules/sillytavern.md §12).
+FROM_SILLYTAVERN: Final[Mapping[int, int]] = {
+    0: BEFORE_CHARACTER,
+    1: AFTER_CHARACTER,
+    2: NOTE,
+    3: NOTE,
+    4: AT_DEPTH,
+    5: BEFORE_EXAMPLES,
+    6: AFTER_EXAMPLES,
+    7: OUTLET,
+}

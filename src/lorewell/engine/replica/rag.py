@@ -1,4 +1,4 @@
-"""The trigger by likeness. Whoever has vectors brings similarities along.
+"""The rag trigger, which fires by similarity. The caller provides the similarities.
 
 Source: docs/rules/replica.md §7.2.
 """
@@ -21,13 +21,13 @@ _STEPS_PER_ENTRY, _CHARS_PER_STEP = 4, 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RagScores:
-    """How near entries are to queries, by the caller's vectors; the engine calls nobody.
+    """Similarities of entries to queries, from the caller's vectors.
 
     Attributes:
         similarities: by book id and query, the cosine similarity of each entry's best chunk, in
-            the order of the book, NaN where an entry has no vector. `rag_queries` says which
-            queries are asked for.
-        degraded: why there are none of a book or query that is not here.
+            the order of the book; NaN for an entry without a vector. `rag_queries` returns the
+            queries.
+        degraded: why a book or query is missing.
     """
 
     similarities: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class RagScores:
 
 
 class RagMatch(NamedTuple):
-    """Whether an entry is near enough, and its figures."""
+    """Whether the rag trigger of an entry fires, and its figures."""
 
     fires: bool
     facts: ReplicaFacts
@@ -43,7 +43,7 @@ class RagMatch(NamedTuple):
 
 
 class _Queries:
-    """What is looked for in one turn: the user's text, put into an entry's template if it has one.
+    """The queries of one turn: the user's text, in the entry's template if it has one.
 
     Each template is filled once.
     """
@@ -69,34 +69,36 @@ class _Queries:
 def rag_queries(
     worlds: Iterable[ReplicaWorld], request: ReplicaRequest, *, steps: Steps | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """Return by book id the queries that similarities are asked for, each once.
+    """Return by book id the distinct queries that need similarities.
 
-    Books that ask for none are not there.
+    Books without such queries are missing.
 
     Args:
         worlds: the books of the turn.
         request: the turn.
-        steps: what it may cost; `Steps()` if not given.
+        steps: the step budget; `Steps()` by default.
 
     Raises:
-        TooExpensiveError: the queries get too long.
+        TooExpensiveError: the queries would be too long.
     """
     filled = _Queries(request.mes, steps or Steps())
-    asked = {
+    by_book = {
         world.book_id: tuple(
             dict.fromkeys(
-                filled.of(lore.triggers.rag) for lore in world.rag if lore.triggers.rag is not None
+                filled.of(entry.triggers.rag)
+                for entry in world.rag
+                if entry.triggers.rag is not None
             )
         )
         for world in worlds
     }
-    return {book_id: queries for book_id, queries in asked.items() if queries}
+    return {book_id: queries for book_id, queries in by_book.items() if queries}
 
 
 def rank(
     world: ReplicaWorld, request: ReplicaRequest, scores: RagScores, steps: Steps
 ) -> dict[int, RagMatch | None]:
-    """Return by index how near each entry with this trigger is; None for those without a vector.
+    """Return by index the match of each entry with this trigger; None if it has no similarity.
 
     Ties are ranked by uid.
     """
@@ -104,17 +106,17 @@ def rank(
     steps.spend("recall", _STEPS_PER_ENTRY * len(world.rag))
     near: dict[int, tuple[float, RagTrigger]] = {}
     found: dict[int, RagMatch | None] = {}
-    for lore in world.rag:
-        trigger = lore.triggers.rag
+    for entry in world.rag:
+        trigger = entry.triggers.rag
         if trigger is None:
             continue
-        found[lore.index] = None
+        found[entry.index] = None
         known = scores.similarities.get((world.book_id, filled.of(trigger)), ())
-        if lore.index < len(known):
-            similarity = float(known[lore.index])
+        if entry.index < len(known):
+            similarity = float(known[entry.index])
             if not math.isnan(similarity):
-                near[lore.index] = similarity, trigger
-    ranked = sorted(near, key=lambda index: (-near[index][0], world.entries[index].entry.uid))
+                near[entry.index] = similarity, trigger
+    ranked = sorted(near, key=lambda index: (-near[index][0], world.entries[index].spec.uid))
     for place, index in enumerate(ranked, 1):
         similarity, trigger = near[index]
         found[index] = _judge(trigger, similarity, place)

@@ -1,4 +1,4 @@
-"""What a turn activated, counted, and as lines of a log (docs/rules/replica.md §6.1)."""
+"""Counts the active entries of a turn, and writes log lines (docs/rules/replica.md §6.1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOUND_IN = {"user": "the user's text", "history": "the history", "both": "both 
 
 
 def count(entries: Sequence[ReplicaActive]) -> ReplicaStats:
-    """Return how many entries there are, by position and by trigger."""
+    """Count entries by position and by trigger."""
     positions = Counter(entry.position for entry in entries)
     triggers = Counter(entry.trigger_type for entry in entries)
     return ReplicaStats(
@@ -34,12 +34,11 @@ def count(entries: Sequence[ReplicaActive]) -> ReplicaStats:
 
 
 def log_lines(response: ReplicaResponse, *, checks: bool = True) -> Iterator[str]:
-    """Yield what a host may log of a turn, without a word of entries or messages but their keys.
+    """Yield the log lines of a turn. Of entries and messages they contain only keys, no text.
 
     Args:
-        response: the turn.
-        checks: whether to tell what was checked, keys among it, of the entries that the response
-            has decisions on.
+        response: the answer of the turn.
+        checks: whether to log a line with the found keys for each decision of the response.
     """
     for book in response.books:
         yield f"[WorldBook] loaded {book.id}: {book.entry_count} entries ({book.source})"

@@ -1,4 +1,4 @@
-"""What can make an entry active, in its newer and its older form.
+"""The triggers of an entry, in their newer and their older form.
 
 Source: docs/rules/replica.md §1.4, §1.5.
 """
@@ -13,7 +13,7 @@ from lorewell.engine.conditions.truth import as_text
 from lorewell.engine.replica.values import MAX_ITEMS, Raw, as_flag, as_integer, as_labels, as_number
 
 MAX_CONDITIONS: Final = 50  # §4.3
-_MAX_READ: Final = 1_000  # conditions that are looked at, of those that are too many
+_MAX_READ: Final = 1_000  # conditions that are read, even if too many
 KINDS: Final = ("constant", "keyword", "condition", "rag", "logic")
 
 LogicOperator = Literal["equals", "not_equals", "contains", "not_contains", "greater", "less"]
@@ -29,23 +29,26 @@ _OPERATOR_WORDS: Final = {
     "不大于": "<=",
     "不等于": "!=",
 }
-_LOGICS: Final = range(4)
+# How secondary keys decide (§4.2), and the same by SillyTavern's number (§6.4).
+ANY, ALL, NONE, NOT_ALL = range(4)
+LOGIC_FROM_SILLYTAVERN: Final[Mapping[int, int]] = {0: ANY, 1: NOT_ALL, 2: NONE, 3: ALL}
+_LOGICS: Final = (ANY, ALL, NONE, NOT_ALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeywordTrigger:
-    """Keys, and what else the texts must hold; `logic`: 0 any, 1 all, 2 none, 3 not all."""
+    """Primary keys, and secondary keys with their logic (`ANY`, `ALL`, `NONE` or `NOT_ALL`)."""
 
     keys: tuple[str, ...] = ()
     secondary: tuple[str, ...] = ()
-    logic: int = 0
+    logic: int = ANY
     case_sensitive: bool = False
     whole_words: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RagTrigger:
-    """How near an entry must be to the query, among how many."""
+    """The minimum similarity of an entry to the query, and the maximum number of entries."""
 
     threshold: float = 0.75
     top_k: int = 5
@@ -54,7 +57,7 @@ class RagTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicTrigger:
-    """One field beside another, or beside a value (§7.3)."""
+    """Compares a field with another field or with a value (§7.3)."""
 
     variable: str
     operator: LogicOperator
@@ -63,11 +66,11 @@ class LogicTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggers:
-    """The triggers that are switched on; None and False are off.
+    """The enabled triggers; None and False are off.
 
     Attributes:
-        conditions: texts that must all hold.
-        broken: what is no trigger, in words; each of those is off.
+        conditions: texts of conditions that must all hold.
+        broken: descriptions of the invalid triggers, which are off.
     """
 
     constant: bool = False
@@ -79,11 +82,11 @@ class Triggers:
 
 
 class _BrokenError(Exception):
-    """A trigger that has not the shape of one."""
+    """A trigger is not well-formed."""
 
 
 def derive_config(raw: Mapping[str, Raw]) -> dict[str, Raw]:
-    """Return the `trigger_config` of an entry that has none.
+    """Derive the `trigger_config` of an entry without one from its older members.
 
     Source: docs/rules/replica.md §1.4, §1.5.
     """
@@ -117,7 +120,7 @@ def derive_config(raw: Mapping[str, Raw]) -> dict[str, Raw]:
 
 
 def read_triggers(config: Mapping[str, Raw]) -> Triggers:
-    """Return the triggers of a `trigger_config`; one that has not the shape of one is off."""
+    """Read the triggers of a `trigger_config`; malformed ones are off."""
     broken: list[str] = []
     pairs = config.get("triggers")
     if not isinstance(pairs, Mapping):
@@ -128,7 +131,7 @@ def read_triggers(config: Mapping[str, Raw]) -> Triggers:
             settings = _switched_on(pairs.get(kind))
             return None if settings is None else reader(settings)
         except _BrokenError:
-            broken.append(f"{kind} is no switch with settings")
+            broken.append(f"{kind} is not a switch with settings")
             return None
 
     return Triggers(
@@ -145,7 +148,7 @@ _Made = TypeVar("_Made")
 
 
 def _switched_on(pair: Raw) -> Mapping[str, Any] | None:
-    """Return the settings of a trigger that is on, None if it is off."""
+    """Return the settings of an enabled trigger, None if it is off."""
     if pair is None:
         return None
     if not isinstance(pair, list) or not pair or not isinstance(pair[0], bool):
@@ -165,14 +168,14 @@ def _keyword(settings: Mapping[str, Any]) -> KeywordTrigger:
         secondary=_keys(settings.get("keysecondary"))
         if as_flag(settings.get("selective"), default=True)
         else (),
-        logic=logic if logic in _LOGICS and logic is not None else 0,
+        logic=logic if logic in _LOGICS and logic is not None else ANY,
         case_sensitive=as_flag(settings.get("caseSensitive")),
         whole_words=as_flag(settings.get("matchWholeWords")),
     )
 
 
 def _keys(value: Raw) -> tuple[str, ...]:
-    """Return the keys of a list, each as written; of a text, those between its commas."""
+    """Return the keys of a list as written, or those of a comma list."""
     if isinstance(value, str):
         return as_labels(value)
     if value is not None and not isinstance(value, list):
@@ -190,7 +193,7 @@ def _conditions(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _condition_text(item: Raw) -> str:
-    """Return the text of a condition; what has none is its own JSON, which is no condition."""
+    """Return the text of a condition; anything else becomes JSON, which is not a valid one."""
     if isinstance(item, Mapping):
         if "variable_a" in item:
             return _triple(item)
@@ -199,7 +202,7 @@ def _condition_text(item: Raw) -> str:
 
 
 def _triple(item: Mapping[str, Any]) -> str:
-    """Return the text that an older condition stands for (§1.4)."""
+    """Return an older condition as text (§1.4)."""
     variable, operator, value = (
         as_text(item.get(name, "")) for name in ("variable_a", "operator", "variable_b")
     )

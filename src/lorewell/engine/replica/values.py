@@ -1,4 +1,4 @@
-"""Values of a foreign file, read without ever failing (docs/rules/replica.md §2)."""
+"""Readers for values of a foreign file that never fail (docs/rules/replica.md §2)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Raw = object  # any JSON
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _MOST: Final = 2**53
-MAX_ITEMS: Final = 10_000  # of a list, or of what commas part in a text, that are read
+MAX_ITEMS: Final = 10_000  # items read of a list or of a comma list
 
 
 def as_integer(value: Raw) -> int | None:
-    """Return an integer, or the one that a text of digits names; None for anything else."""
+    """Return an integer, also from a text of digits; None for anything else."""
     match value:
         case bool():
             return None
@@ -33,7 +33,7 @@ def as_integer(value: Raw) -> int | None:
 
 
 def as_number(value: Raw) -> float | None:
-    """Return a number, or the one that a text names; None for anything else."""
+    """Return a number, also from a text; None for anything else."""
     match value:
         case bool():
             return None
@@ -46,7 +46,7 @@ def as_number(value: Raw) -> float | None:
 
 
 def as_flag(value: Raw, *, default: bool = False) -> bool:
-    """Return a truth value; the text `true` and the number 1 are true."""
+    """Return a boolean; the text `true` and the number 1 are true."""
     match value:
         case None:
             return default
@@ -59,7 +59,7 @@ def as_flag(value: Raw, *, default: bool = False) -> bool:
 
 
 def as_content(value: Raw) -> str:
-    """Return a text; null is empty, anything else its JSON."""
+    """Return a text; null becomes "", anything else its JSON."""
     match value:
         case None:
             return ""
@@ -70,7 +70,7 @@ def as_content(value: Raw) -> str:
 
 
 def as_uid(value: Raw) -> str | None:
-    """Return a text, or the decimal text of a number; None where there is no name in it."""
+    """Return a text, or a number as decimal text; None for other values and an empty text."""
     match value:
         case bool() | None:
             return None
@@ -83,9 +83,9 @@ def as_uid(value: Raw) -> str | None:
 
 
 def as_labels(value: Raw) -> tuple[str, ...]:
-    """Return the texts of a list, or those between the commas of a text: trimmed, each once.
+    """Return the distinct texts of a list or of a comma list, trimmed.
 
-    Of more than 10,000 the first ones are read.
+    Only the first 10,000 are read.
     """
     items = value.split(",", MAX_ITEMS) if isinstance(value, str) else value
     if not isinstance(items, list | tuple):

@@ -1,4 +1,4 @@
-"""A book of the policy `replica`, and all of it that can be known before a turn."""
+"""Compiles a book for the policy `replica`: all that does not depend on the turn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from lorewell.engine.conditions import Comparison, Flaw, parse_condition
+from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.keys import LiteralKey, fold_key, trim
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.replica.entries import (
@@ -31,18 +32,18 @@ NO_KEY_FOUND: Final = "keyword: no key was found"
 
 
 class ParsedCondition(NamedTuple):
-    """A condition as written, and as read."""
+    """A condition: its text, and the parsed comparison or its syntax error."""
 
     text: str
     parsed: Comparison | Flaw
 
 
 class EntryNeeds(NamedTuple):
-    """What an entry requires.
+    """The requirements of an entry.
 
     Attributes:
-        places: indexes of all that come with it, ascending; empty if one of them can't.
-        missing: uid of the first that can't, or why there are too many.
+        places: indexes of all entries that it requires, ascending; empty if one is unavailable.
+        missing: uid of the first unavailable entry, or a note that there are too many.
     """
 
     places: tuple[int, ...] = ()
@@ -54,17 +55,18 @@ NO_NEEDS = EntryNeeds()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaEntry:
-    """One entry, made ready.
+    """One compiled entry.
 
     Attributes:
         index: its place in the book.
+        spec: the normalised entry.
         primary, secondary: keys that are not blank, in order.
-        conditions: of a condition trigger that is on; None if it is off.
-        idle: the decision on it where no key of it is found; None if something else can count.
+        conditions: conditions of an enabled condition trigger; None if it is off.
+        idle: the decision if no key is found; None if other triggers can fire.
     """
 
     index: int
-    entry: NormalEntry
+    spec: NormalEntry
     triggers: Triggers
     primary: tuple[LiteralKey, ...]
     secondary: tuple[LiteralKey, ...]
@@ -74,33 +76,32 @@ class ReplicaEntry:
 
     @property
     def key_count(self) -> int:
-        """How many keys there are to look at."""
+        """The number of keys to match."""
         return len(self.primary) + len(self.secondary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaWorld:
-    """A book, ready for a turn. Immutable; safe to share between threads.
+    """A compiled book. Immutable; safe to share between threads.
 
     Attributes:
         entries: in the order of the file.
-        literals: of the keys where case does not count, and where it does; with each key the
-            entries that it wakes.
-        alone: of each of the two, the keys of which somebody asks whether they stand alone.
-        alert: indexes of the entries that can be active without a key being found, or that say why
-            not.
-        rag: the entries that are to be compared.
-        content_chars: of the entries together.
-        warnings: what was odd in the book.
-        flaw: why it is no book, if it is none; then it has no entries.
+        literals: the keys matched without case, and with case; each with the entries that it wakes.
+        as_word: for each of the two, the patterns that some entry needs as a whole word.
+        always: indexes of the entries to check even if no key is found: other triggers may fire,
+            or their decision depends on the turn.
+        rag: the entries with a rag trigger.
+        content_chars: code points of all contents.
+        warnings: problems in the book.
+        flaw: why the document is not a book, None if it is one; if set, there are no entries.
     """
 
     book_id: str
     name: str
     entries: tuple[ReplicaEntry, ...]
     literals: tuple[LiteralIndex, LiteralIndex]
-    alone: tuple[frozenset[int], frozenset[int]]
-    alert: tuple[int, ...]
+    as_word: tuple[frozenset[int], frozenset[int]]
+    always: tuple[int, ...]
     rag: tuple[ReplicaEntry, ...]
     content_chars: int
     warnings: tuple[ReplicaWarning, ...]
@@ -108,25 +109,25 @@ class ReplicaWorld:
 
 
 def compile_world(document: Raw, *, book_id: str, steps: Steps | None = None) -> ReplicaWorld:
-    """Return a book ready for a turn; it is not changed.
+    """Compile a book; the document is not changed.
 
     Args:
-        document: its file as JSON; entries are a list in the internal form, or a map in that of
-            SillyTavern.
-        book_id: what requests call it.
-        steps: what it may cost, of a book that comes with a request; a stored one has no limit.
+        document: the file as JSON; entries are a list in the internal form, or a map in
+            SillyTavern's form.
+        book_id: the name of the book in requests.
+        steps: the step budget, for a book inside a request; None for no limit.
 
     Raises:
-        TooExpensiveError: it needs more than `steps`.
+        TooExpensiveError: compiling needs more than `steps`.
 
     Source: docs/rules/replica.md §1.2, §2.
 
     >>> tower = {"uid": 7, "key": ["灯塔"], "content": "灯塔由哑女看守。"}
     >>> world = compile_world({"name": "雾隐渡", "entries": [tower]}, book_id="b")
-    >>> world.entries[0].entry.uid, world.flaw
+    >>> world.entries[0].spec.uid, world.flaw
     ('7', None)
     """
-    name, flaw = book_id, "it is no object"
+    name, flaw = book_id, "it is not an object"
     listed: Raw = None
     if isinstance(document, Mapping):
         given = document.get("name")
@@ -156,56 +157,53 @@ class _Compiler:
         self._book_id = book_id
         self._steps = steps
         self._warnings: list[ReplicaWarning] = []
-        self._normal: list[NormalEntry] = []
-        self._patterns: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self._wakes: tuple[list[dict[int, None]], list[dict[int, None]]] = ([], [])
-        self._alone: tuple[set[int], set[int]] = (set(), set())
+        self._specs: list[NormalEntry] = []
+        self._tables = (KeyTable(), KeyTable())  # without case, and with case
 
     def add(self, place: int, raw: Raw) -> None:
-        """Take in one entry."""
+        """Add one entry."""
         if self._steps is not None:
             self._steps.spend("compile", _STEPS_PER_ENTRY + _STEPS_PER_VALUE * weigh(raw))
         if not isinstance(raw, Mapping):
-            self._warn("entry_broken", f"Entry {place} is no object: it is left out.", None)
+            self._warn("entry_broken", f"Entry {place} is not an object; it is left out.", None)
             return
-        entry, odd = normalise(raw, uid=derived_uid(self._book_id, place))
-        self._normal.append(entry)
+        spec, odd = normalise(raw, uid=derived_uid(self._book_id, place))
+        self._specs.append(spec)
         for each in odd:
-            self._warnings.append(ReplicaWarning(*each, self._book_id, entry.uid))
+            self._warnings.append(ReplicaWarning(*each, self._book_id, spec.uid))
 
     def world(self, name: str, flaw: str | None) -> ReplicaWorld:
         """Return the book."""
-        all_needs = close_needs(self._normal)
+        all_needs = close_needs(self._specs)
         entries = tuple(
-            self._lore(index, entry, all_needs[index]) for index, entry in enumerate(self._normal)
+            self._compile(index, spec, all_needs[index]) for index, spec in enumerate(self._specs)
         )
-        folded, exact = (
-            LiteralIndex(tuple(patterns), [tuple(woken) for woken in wakes])
-            for patterns, wakes in zip(self._patterns, self._wakes, strict=True)
-        )
+        folded, exact = self._tables
         return ReplicaWorld(
             book_id=self._book_id,
             name=name,
             entries=entries,
-            literals=(folded, exact),
-            alone=(frozenset(self._alone[0]), frozenset(self._alone[1])),
-            alert=tuple(lore.index for lore in entries if lore.idle is None),
+            literals=(folded.index(), exact.index()),
+            as_word=(frozenset(folded.woken_as_word()), frozenset(exact.woken_as_word())),
+            always=tuple(entry.index for entry in entries if entry.idle is None),
             rag=tuple(
-                lore for lore in entries if lore.triggers.rag is not None and not lore.entry.disable
+                entry
+                for entry in entries
+                if entry.triggers.rag is not None and not entry.spec.disable
             ),
-            content_chars=sum(len(entry.content) for entry in self._normal),
+            content_chars=sum(len(spec.content) for spec in self._specs),
             warnings=tuple(self._warnings),
             flaw=flaw,
         )
 
-    def _lore(self, index: int, entry: NormalEntry, needs: EntryNeeds) -> ReplicaEntry:
-        triggers = read_triggers(entry.config)
-        for what in triggers.broken:
-            self._warn("trigger_broken", f"Of the triggers {what}: it is off.", entry.uid)
+    def _compile(self, index: int, spec: NormalEntry, needs: EntryNeeds) -> ReplicaEntry:
+        triggers = read_triggers(spec.config)
+        for fault in triggers.broken:
+            self._warn("trigger_broken", f"Invalid trigger: {fault}; it is off.", spec.uid)
         keyword = triggers.keyword
         primary: tuple[LiteralKey, ...] = ()
         secondary: tuple[LiteralKey, ...] = ()
-        if keyword is not None and not entry.disable:
+        if keyword is not None and not spec.disable:
             case, whole = keyword.case_sensitive, keyword.whole_words
             primary = self._keys(keyword.keys, case=case, whole=whole, wakes=index)
             secondary = self._keys(keyword.secondary, case=case, whole=whole, wakes=None)
@@ -213,50 +211,48 @@ class _Compiler:
         keys_alone = not triggers.constant and others == (None, None, None)
         return ReplicaEntry(
             index=index,
-            entry=entry,
+            spec=spec,
             triggers=triggers,
             primary=primary,
             secondary=secondary,
-            conditions=self._conditions(entry, triggers),
+            conditions=self._conditions(spec, triggers),
             needs=needs,
-            idle=self._idle(entry, triggers) if keys_alone else None,
+            idle=self._idle(spec, triggers) if keys_alone else None,
         )
 
-    def _idle(self, entry: NormalEntry, triggers: Triggers) -> ReplicaDecision:
+    def _idle(self, spec: NormalEntry, triggers: Triggers) -> ReplicaDecision:
         on = triggers.keyword is not None
         reason: ReplicaReason = "not_triggered" if on else "no_trigger"
         return ReplicaDecision(
             book_id=self._book_id,
-            uid=entry.uid,
+            uid=spec.uid,
             active=False,
-            reason="disabled" if entry.disable else reason,
-            detail=NO_KEY_FOUND if on and not entry.disable else None,
+            reason="disabled" if spec.disable else reason,
+            detail=NO_KEY_FOUND if on and not spec.disable else None,
         )
 
     def _keys(
         self, keys: Sequence[str], *, case: bool, whole: bool, wakes: int | None
     ) -> tuple[LiteralKey, ...]:
-        patterns, waking = self._patterns[case], self._wakes[case]
+        table = self._tables[case]
         parsed = []
         for key in keys:
             folded = fold_key(trim(key), case_sensitive=case)
             if not folded:
                 continue
-            pattern = patterns.setdefault(folded, len(patterns))
-            if pattern == len(waking):
-                waking.append({})
+            pattern = table.add(folded)
             if wakes is not None:
-                waking[pattern][wakes] = None
+                table.wake(pattern, wakes)
             if whole:
-                self._alone[case].add(pattern)
+                table.track_words(pattern)
             parsed.append(LiteralKey(key, pattern, whole))
         return tuple(parsed)
 
     def _conditions(
-        self, entry: NormalEntry, triggers: Triggers
+        self, spec: NormalEntry, triggers: Triggers
     ) -> tuple[ParsedCondition, ...] | None:
         texts = triggers.conditions
-        if texts is None or entry.disable:
+        if texts is None or spec.disable:
             return None
         parsed: list[Comparison | Flaw] = [parse_condition(text) for text in texts[:MAX_CONDITIONS]]
         if len(texts) > MAX_CONDITIONS:
@@ -264,8 +260,8 @@ class _Compiler:
             texts = texts[:1]
         for text, found in zip(texts, parsed, strict=True):
             if isinstance(found, Flaw):
-                message = f"{text[:100]!r} is no condition, and so false: {found.detail}."
-                self._warn("condition_unreadable", message, entry.uid)
+                message = f"{text[:100]!r} is not a valid condition, so false: {found.detail}."
+                self._warn("condition_unreadable", message, spec.uid)
         return tuple(map(ParsedCondition, texts, parsed))
 
     def _warn(self, code: WarningCode, message: str, uid: str | None) -> None:
@@ -273,7 +269,7 @@ class _Compiler:
 
 
 def close_needs(entries: Sequence[NormalEntry]) -> list[EntryNeeds]:
-    """Return what each entry requires, with all that those require. Circles do no harm.
+    """Return the requirements of each entry, direct and indirect. Cycles are allowed.
 
     Source: docs/rules/replica.md §7.7.
     """
@@ -300,7 +296,7 @@ def _close(entries: Sequence[NormalEntry], root: int, places: Mapping[str, int])
 
 
 def _growing(found: Mapping[int, None]) -> Iterator[int]:
-    """Yield the members of a mapping in the order in which they come in, new ones too."""
+    """Yield the keys of a mapping in order of insertion, including those added meanwhile."""
     at = 0
     while at < len(found):
         batch = list(found)[at:]

@@ -1,6 +1,6 @@
-"""The policy `sillytavern`: what SillyTavern's World Info does with books and a chat.
+"""The policy `sillytavern`: reproduces the World Info of SillyTavern 1.18.0.
 
-It reads like docs/rules/sillytavern.md. `turns` runs one turn or a whole chat, `world` compiles
-books, `scan` is the scan itself. `entry` is the codec between an entry's fields in SillyTavern's
-files and ours.
+The modules follow docs/rules/sillytavern.md. `turns` runs one turn or a whole chat, `world`
+compiles books, and `scan` is the scan itself. `entry` converts an entry's fields between
+SillyTavern's files and ours.
 """

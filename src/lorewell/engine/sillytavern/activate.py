@@ -1,4 +1,4 @@
-"""The policy `sillytavern`: what SillyTavern's World Info does with books and a chat."""
+"""Runs one turn of the policy `sillytavern`: timed effects, scan, output."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def activate(
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
 ) -> SillyTavernResponse:
-    """Return what SillyTavern 1.18.0 does with these books in this turn.
+    """Activate entries as SillyTavern 1.18.0 does.
 
     Args:
-        library: the books that the request names, each with what it is bound to.
-        request: the turn; its `books` were resolved into the library.
-        counter: counts tokens; `cl100k_base` if not given.
-        steps: what the turn may cost; `Steps()` if not given.
+        library: the books that the request names, each with its source.
+        request: the turn; its `books` are already in the library.
+        counter: the token counter; `cl100k_base` by default.
+        steps: the step budget of the turn; `Steps()` by default.
 
     Raises:
         TooExpensiveError: the turn needs more than `steps`.
-        ValidationFailedError: the request's draws are used up before the scan ends.
+        ValidationFailedError: the scan needs more draws than the request has.
 
     Source: docs/rules/sillytavern.md §8.
     """
     counter = counter or token_counter()
     steps = steps or Steps()
-    known = library.counts_of(counter)
-    tally = TextCounter(counter, request.message_tokens, steps, known=known)
+    cached = library.cached_counts(counter)
+    tally = TextCounter(counter, request.message_tokens, steps, cached=cached)
     ledger = Ledger(steps, kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
@@ -75,7 +75,7 @@ def activate(
     steps.spend("output", _STEPS_PER_ACTIVE * len(scan.active) + chars // _CHARS_PER_STEP)
     output = Output.of(scan.active.values(), ledger)
     if not request.dry_run:
-        timed.set(item.lore for item in scan.active.values())
+        timed.set(item.entry for item in scan.active.values())
     note = request.authors_note
     merged = output.merge_note(note)
     if not entries.entries and note is not None:
@@ -109,11 +109,12 @@ def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger, steps: Steps) -> t
     """Return the verdict on every entry, in the order of the list."""
     steps.spend("ledger", len(entries.entries) + len(ledger.events) // _EVENTS_PER_STEP)
     verdicts = list(entries.idle())
-    told: dict[str, tuple[bool, EventKind, int]]
-    told = {name: (False, event.kind, event.loop) for name, event in ledger.last_words().items()}
-    told |= {item.id: (True, item.why, item.loop) for item in scan.active.values()}
-    for name, (activated, reason, loop) in told.items():
-        for place, _ in entries.with_id(name):
+    known: dict[str, tuple[bool, EventKind, int]]
+    rejections = ledger.last_rejections()
+    known = {entry: (False, event.kind, event.loop) for entry, event in rejections.items()}
+    known |= {item.id: (True, item.why, item.loop) for item in scan.active.values()}
+    for entry, (activated, reason, loop) in known.items():
+        for place, _ in entries.with_id(entry):
             verdicts[place] = replace(
                 verdicts[place], activated=activated, reason=reason, loop=loop
             )
@@ -121,14 +122,14 @@ def _verdicts(entries: EntryList, scan: Scan, ledger: Ledger, steps: Steps) -> t
 
 
 def _activated(item: ScanItem) -> ActivatedEntry:
-    lore, found = item.lore, item.found
+    entry, found = item.entry, item.found
     return ActivatedEntry(
         id=item.id,
-        book=as_text(lore.fields.get("world", MISSING)),
-        uid=lore.fields.get("uid"),
+        book=as_text(entry.fields.get("world", MISSING)),
+        uid=entry.fields.get("uid"),
         content=item.content,
-        order=None if math.isnan(lore.order) else lore.order,
-        position=lore.position,
+        order=None if math.isnan(entry.order) else entry.order,
+        position=entry.position,
         reason=item.why,
         key=found.key,
         hit=found.place.hit if found.place else None,

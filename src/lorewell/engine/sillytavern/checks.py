@@ -1,4 +1,4 @@
-"""What is checked of an entry before its keys are looked for, in order.
+"""The checks of an entry before its keys are matched, in order.
 
 Source: docs/rules/sillytavern.md §9.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lorewell.engine.sillytavern.lore import EntryLimits, ScanEntry
+from lorewell.engine.sillytavern.scan_entry import EntryLimits, ScanEntry
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import Activation, EventKind, State
@@ -22,10 +22,10 @@ def _file_name(avatar: str) -> str:
 
 
 class EntryChecks:
-    """The checks of one scan that ask for no key.
+    """The checks of one scan that need no key.
 
     Attributes:
-        level: up to which level of recursion delayed entries may be found.
+        level: the level of recursion up to which delayed entries can activate.
     """
 
     def __init__(self, request: SillyTavernRequest, timed: TimedEffects) -> None:
@@ -34,48 +34,48 @@ class EntryChecks:
         self._timed = timed
         self.level: float = 0
 
-    def check(self, lore: ScanEntry, state: State, *, forced: bool) -> Outcome:
-        """Return whether an entry is skipped or taken, and why; None if its keys decide.
+    def check(self, entry: ScanEntry, state: State, *, forced: bool) -> Outcome:
+        """Return whether to skip or take an entry, and why; None if its keys decide.
 
-        That it is active already, or failed its probability, the caller knows.
+        The caller has already excluded active entries and those that failed their probability.
         """
-        refusal = self._refusal(lore, state)
+        refusal = self._refusal(entry, state)
         if refusal is not None:
             return "skip", refusal
-        if lore.activates:
+        if entry.activates:
             return "take", "decorator_activate"
-        if lore.suppressed:
+        if entry.suppressed:
             return "skip", "decorator_suppress"
         if forced:
             return "take", "external"
-        if lore.constant:
+        if entry.constant:
             return "take", "constant"
-        if self._timed.is_sticky(lore):
+        if self._timed.is_sticky(entry):
             return "take", "sticky"
-        return None if lore.has_keys else ("skip", "no_keys")
+        return None if entry.has_keys else ("skip", "no_keys")
 
-    def _refusal(self, lore: ScanEntry, state: State) -> EventKind | None:
-        if lore.disabled:
+    def _refusal(self, entry: ScanEntry, state: State) -> EventKind | None:
+        if entry.disabled:
             return "disabled"
-        if lore.limits is not None:
-            refusal = self._limited(lore.limits)
+        if entry.limits is not None:
+            refusal = self._check_limits(entry.limits)
             if refusal is not None:
                 return refusal
-        if self._timed.is_delayed(lore):
+        if self._timed.is_delayed(entry):
             return "delay"
-        if self._timed.is_sticky(lore):
+        if self._timed.is_sticky(entry):
             return None
-        if self._timed.is_cooling(lore):
+        if self._timed.is_cooling(entry):
             return "cooldown"
         if state != "recursion":
-            return "delay_until_recursion" if lore.level else None
-        if lore.level > self.level:
+            return "delay_until_recursion" if entry.level else None
+        if entry.level > self.level:
             return "delay_level"
-        if lore.excludes_recursion and self._request.settings.world_info_recursive:
+        if entry.excludes_recursion and self._request.settings.world_info_recursive:
             return "exclude_recursion"
         return None
 
-    def _limited(self, limits: EntryLimits) -> EventKind | None:
+    def _check_limits(self, limits: EntryLimits) -> EventKind | None:
         character = self._request.character
         if limits.triggers and self._request.trigger not in limits.triggers:
             return "trigger_filter"

@@ -7,10 +7,10 @@ _FALLBACK = "@@@"
 
 
 def split_decorators(content: str) -> tuple[tuple[str, ...], str]:
-    r"""Return the known decorators of a content, whole lines, and the content without them.
+    r"""Return the known decorators of a content (whole lines) and the content without them.
 
-    A line that starts with three @ counts only after an unknown one. Where every line starts with
-    @@ the content stays as it is.
+    A line that starts with `@@@` counts only after an unknown decorator. If every line starts with
+    `@@`, the content is returned unchanged.
 
     >>> split_decorators("@@activate\n@@@unknown\nA lamp.")
     (('@@activate',), 'A lamp.')

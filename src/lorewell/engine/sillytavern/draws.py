@@ -1,4 +1,4 @@
-"""The random numbers of a scan: those given, or a stream that follows from the seed."""
+"""The random numbers of a scan: given by the request, or derived from its seed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lorewell.errors import Fault, ValidationFailedError
 
 
 class RandomDraws:
-    """Gives one number after the other, in [0, 1).
+    """A sequence of numbers in [0, 1).
 
-    >>> Draws("0", (0.25, 0.5)).next()
+    >>> RandomDraws("0", (0.25, 0.5)).next()
     0.25
     """
 
     def __init__(self, seed: str, given: Sequence[float] | None = None) -> None:
-        """Begin with the first one given; without any, with the first one of the seed."""
+        """Start with the first given number, or with the first one derived from the seed."""
         self._seed = seed
         self._given = given
         self.used = 0
@@ -25,7 +25,7 @@ class RandomDraws:
         """Return the next number.
 
         Raises:
-            ValidationFailedError: the numbers given are used up.
+            ValidationFailedError: no given number is left.
         """
         number = self.used
         self.used += 1

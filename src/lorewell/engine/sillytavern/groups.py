@@ -1,4 +1,4 @@
-"""Inclusion groups: of the candidates of a group one is left (docs/rules/sillytavern.md §10)."""
+"""Inclusion groups: one candidate of each group stays (docs/rules/sillytavern.md §10)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupFilter:
         request: SillyTavernRequest,
         steps: Steps,
     ) -> None:
-        """Bind them to a scan."""
+        """Bind the filter to a scan."""
         self._steps = steps
         self._timed = timed
         self._draws = draws
@@ -35,90 +35,90 @@ class GroupFilter:
         self._score = score
         self._scoring = request.settings.world_info_use_group_scoring
         self._mending = request.mending
-        self._left: dict[ScanItem, None] = {}
+        self._remaining: dict[ScanItem, None] = {}
 
     def apply(self, candidates: Iterable[ScanItem], active: Iterable[ScanItem]) -> list[ScanItem]:
-        """Return the candidates that their groups leave, in order.
+        """Return the candidates that remain, in order.
 
         Args:
             candidates: in the order of processing.
-            active: the entries that are active already.
+            active: the entries already active.
         """
-        self._left = dict.fromkeys(candidates)
+        self._remaining = dict.fromkeys(candidates)
         groups = self._members()
         if not groups:
-            return list(self._left)
+            return list(self._remaining)
         settled = {name for name, members in groups.items() if self._apply_timers(name, members)}
         for name, members in groups.items():
             if name not in settled:
                 self._apply_scores(name, members)
-        taken: dict[object, ScanItem] = {}
+        holders: dict[object, ScanItem] = {}
         for item in active:
             self._steps.spend("groups")
-            if isinstance(item.lore.group, str):
-                taken.setdefault(item.lore.group, item)
+            if isinstance(item.entry.group, str):
+                holders.setdefault(item.entry.group, item)
         for name, members in groups.items():
             if name not in settled:
-                self._choose(name, members, taken.get(name))
-        return list(self._left)
+                self._choose(name, members, holders.get(name))
+        return list(self._remaining)
 
     def _members(self) -> Groups:
-        """Return the members of each group, groups in object order: numbers come first."""
+        """Return the members of each group; groups are in object order, numbers first."""
         groups: Groups = {}
-        for item in self._left:
-            if item.lore.groups:
-                self._steps.spend("groups", len(item.lore.groups))
-                for name in item.lore.groups:
+        for item in self._remaining:
+            if item.entry.groups:
+                self._steps.spend("groups", len(item.entry.groups))
+                for name in item.entry.groups:
                     groups.setdefault(name, []).append(item)
         return {name: groups[name] for name in in_object_order(groups)}
 
     def _remove(self, item: ScanItem) -> None:
-        """Take a candidate out; where it is out already, SillyTavern takes out the last one.
+        """Remove a candidate. If it is already removed, SillyTavern removes the last one instead.
 
         Golden cases: groups-046, groups-047.
         """
-        if item in self._left:
-            del self._left[item]
-        elif self._left and not self._mending.group_removal:
-            victim, _ = self._left.popitem()
+        if item in self._remaining:
+            del self._remaining[item]
+        elif self._remaining and not self._mending.group_removal:
+            victim, _ = self._remaining.popitem()
             self._ledger.add("group_mistaken", victim.id, winner=item.id)
 
     def _apply_timers(self, name: str, members: list[ScanItem]) -> bool:
-        """Remove what timed effects decide against; return whether a sticky entry settles it."""
+        """Remove members that lose to timed effects; return whether a sticky one settles it."""
         self._steps.spend("groups", 2 * len(members))
-        settled = any(self._timed.is_sticky(item.lore) for item in members)
+        settled = any(self._timed.is_sticky(item.entry) for item in members)
         if settled:
             for item in members:
-                if not self._timed.is_sticky(item.lore):
+                if not self._timed.is_sticky(item.entry):
                     self._ledger.add("group_lost_to_sticky", item.id, group=name)
                     self._remove(item)
         for item in members:
-            is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.lore)
-            if self._timed.is_cooling(item.lore) and not is_kept:
+            is_kept = self._mending.group_cooldown and self._timed.is_sticky(item.entry)
+            if self._timed.is_cooling(item.entry) and not is_kept:
                 self._ledger.add("group_cooldown_removed", item.id, group=name)
                 self._remove(item)
         for item in members:
-            if self._timed.is_held_back(item.lore):
+            if self._timed.is_held_back(item.entry):
                 self._ledger.add("delay", item.id, group=name)
                 self._remove(item)
         return settled
 
-    def _scores(self, item: ScanItem) -> bool:
-        return self._scoring if item.lore.scoring is None else item.lore.scoring
+    def _uses_scoring(self, item: ScanItem) -> bool:
+        return self._scoring if item.entry.scoring is None else item.entry.scoring
 
     def _apply_scores(self, name: str, members: list[ScanItem]) -> None:
-        if not self._scoring and not any(item.lore.scoring for item in members):
+        if not self._scoring and not any(item.entry.scoring for item in members):
             return
         scores = [self._score(item) for item in members]
         best = max(scores)
-        left = []
+        remaining = []
         for item, score in zip(members, scores, strict=True):
-            if self._scores(item) and score < best:
+            if self._uses_scoring(item) and score < best:
                 self._ledger.add("group_lost_score", item.id, group=name, score=score, best=best)
                 self._remove(item)
             else:
-                left.append(item)
-        members[:] = left
+                remaining.append(item)
+        members[:] = remaining
 
     def _choose(self, name: str, members: list[ScanItem], holder: ScanItem | None) -> None:
         self._steps.spend("groups", len(members))
@@ -130,7 +130,7 @@ class GroupFilter:
             return
         if len(members) <= 1:
             return
-        winner = self._prioritised(name, members) or self._rolled(name, members)
+        winner = self._find_override(name, members) or self._roll(name, members)
         if winner is None:
             return
         for item in members:
@@ -138,20 +138,20 @@ class GroupFilter:
                 self._ledger.add("group_lost", item.id, group=name, winner=winner.id)
                 self._remove(item)
 
-    def _prioritised(self, name: str, members: list[ScanItem]) -> ScanItem | None:
-        overriding = [item for item in members if item.lore.overrides]
+    def _find_override(self, name: str, members: list[ScanItem]) -> ScanItem | None:
+        overriding = [item for item in members if item.entry.overrides]
         if not overriding:
             return None
-        winner = sort_descending(overriding, lambda item: item.lore.order)[0]
+        winner = sort_descending(overriding, lambda item: item.entry.order)[0]
         self._ledger.add("group_prio_winner", winner.id, group=name)
         return winner
 
-    def _rolled(self, name: str, members: list[ScanItem]) -> ScanItem | None:
-        total = sum(item.lore.weight for item in members)
+    def _roll(self, name: str, members: list[ScanItem]) -> ScanItem | None:
+        total = sum(item.entry.weight for item in members)
         roll = self._draws.next() * total
         reached: float = 0
         for item in members:
-            reached += item.lore.weight
+            reached += item.entry.weight
             if roll <= reached:
                 self._ledger.add(
                     "group_roll_winner", item.id, group=name, roll=roll, threshold=reached

@@ -1,4 +1,4 @@
-"""The hash by which a timed effect knows its entry: cyrb53 of the entry's JSON text.
+"""The hash that identifies an entry in timed effects: cyrb53 of the entry's JSON text.
 
 Source: docs/rules/sillytavern.md §4.
 """
@@ -12,8 +12,8 @@ from lorewell.engine.steps import Steps
 _BITS = 0xFFFFFFFF
 _BEGIN_A, _BEGIN_B = 0xDEADBEEF, 0x41C6CE57
 _STEP_A, _STEP_B = 2654435761, 1597334677
-# A lane is a state of 32 bits with room for its product with a step; a multiplication of a few
-# hundred lanes, side by side in one number, costs little more than one of a single state.
+# A lane is a state of 32 bits with room for its product with a step. Multiplying a few hundred
+# lanes, side by side in one number, costs little more than multiplying a single state.
 _LANE_BYTES, _MOST_LANES, _FEWEST_LANES = 8, 512, 8
 _STEPS_PER_COLUMN, _LANES_PER_STEP = 3, 32
 _BYTES_PER_COUNT, _STEPS_PER_COUNT = 6_000, 1_000
@@ -29,11 +29,11 @@ def cyrb53(text: str) -> int:
 
 
 def hash_all(texts: Sequence[str], steps: Steps | None = None) -> list[int]:
-    """Return `cyrb53` of each text; of thousands, about ten times as fast.
+    """Return `cyrb53` of each text; for thousands of texts about ten times as fast.
 
     Args:
         texts: in any order.
-        steps: what it may cost; no limit if not given.
+        steps: the step budget; no limit by default.
 
     >>> hash_all(["", "灯"]) == [cyrb53(""), cyrb53("灯")]
     True
@@ -54,7 +54,7 @@ def _units(text: str) -> bytes:
 
 
 def _finish(a: int, b: int, units: bytes, steps: Steps | None = None) -> int:
-    """Return the hash, given the state before the last units."""
+    """Return the hash, given the state and the units still to hash."""
     for at in range(0, len(units), 2):
         if steps is not None and at % _BYTES_PER_COUNT == 0:
             steps.spend("compile", _STEPS_PER_COUNT)
@@ -67,7 +67,7 @@ def _finish(a: int, b: int, units: bytes, steps: Steps | None = None) -> int:
 
 
 def _hash_side_by_side(texts: Sequence[bytes], steps: Steps | None) -> list[int]:
-    """Return the hashes of encoded texts, longest first: those that end leave at the top."""
+    """Return the hashes of encoded texts, longest first; a text that ends leaves its lane."""
     ones = int.from_bytes((b"\1" + b"\0" * (_LANE_BYTES - 1)) * len(texts), "little")
     a, b, mask = ones * _BEGIN_A, ones * _BEGIN_B, ones * _BITS
     row = len(texts[0])
@@ -75,7 +75,7 @@ def _hash_side_by_side(texts: Sequence[bytes], steps: Steps | None) -> list[int]
     ended: list[int] = []
     lanes, at = len(texts), 0
     while True:
-        # The last few are done one by one: a step of all lanes has its own price.
+        # The last few lanes are finished one by one, which is cheaper than a step of all lanes.
         while lanes and (lanes <= _FEWEST_LANES or len(texts[lanes - 1]) == at):
             lanes -= 1
             shift = lanes * 8 * _LANE_BYTES

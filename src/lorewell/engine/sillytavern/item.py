@@ -1,11 +1,11 @@
-"""An entry in a scan."""
+"""The state of an entry in a scan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lorewell.engine.sillytavern.lookout import NOTHING, KeyHits
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.key_matcher import NOTHING, KeyHits
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.model.activated import Activation
 
 OUTSIDE = -1
@@ -13,18 +13,18 @@ OUTSIDE = -1
 
 @dataclass(slots=True, eq=False)
 class ScanItem:
-    """An entry of the list, or a copy that is forced from outside. Two are equal if identical.
+    """An entry of the list, or a copy forced from outside. Compared by identity.
 
     Attributes:
-        place: in the list; a forced copy is not in it and has `OUTSIDE`.
+        place: its place in the list; `OUTSIDE` for a forced copy, which is not in the list.
         book: number of the entry's book; `OUTSIDE` for a forced copy.
-        content: macros expanded, once it has been that far.
-        failed: whether its probability has once decided against it.
-        why, found: what made it a candidate last.
-        loop: the loop that activated it.
+        content: as written; macros are expanded when the entry is about to activate.
+        failed: whether it ever failed its probability.
+        why, found: what last made it a candidate.
+        loop: the loop that activated it; 0 for none.
     """
 
-    lore: ScanEntry
+    entry: ScanEntry
     place: int
     book: int
     content: str = field(init=False)
@@ -34,10 +34,10 @@ class ScanItem:
     loop: int = 0
 
     def __post_init__(self) -> None:
-        """Begin with the content as written."""
-        self.content = self.lore.content
+        """Start with the content as written."""
+        self.content = self.entry.content
 
     @property
     def id(self) -> str:
         """The entry's "book.uid"."""
-        return self.lore.id
+        return self.entry.id

@@ -1,4 +1,4 @@
-"""JavaScript's idea of values: what is true, what is a number, what comes first in an object."""
+"""JavaScript's semantics of values: truthiness, numbers, texts, order of members, sorting."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _INDEX = re.compile("0|[1-9][0-9]{0,9}")
 _LAST_INDEX = 2**32 - 2
 _NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_SAME = {str, bool, type(None), float}  # as_parsed leaves them as they are
-_ALIKE = {str, bool, type(None), int}  # JavaScript writes them as Python does
+_SAME = {str, bool, type(None), float}  # types that `as_parsed` does not change
+_ALIKE = {str, bool, type(None), int}  # types that JavaScript writes as Python does
 SURROGATE = re.compile("[\ud800-\udfff]")
-_MOST_PLAIN_DIGITS, _MOST_ZEROS = 21, 6  # beyond them a number has an exponent
+_MOST_PLAIN_DIGITS, _MOST_ZEROS = 21, 6  # a number with more is written with an exponent
 
 _T = TypeVar("_T")
 
 
 def as_parsed(value: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Return a JSON value with its numbers as JavaScript has them: none is exact beyond 2**53."""
+    """Return a JSON value with its numbers as in JavaScript: doubles beyond 2**53."""
     match value:
         case bool():
             return value
@@ -50,7 +50,7 @@ def as_parsed(value: Any) -> Any:  # noqa: ANN401  any JSON value
 
 
 def trim(text: str) -> str:
-    """Return the text without JavaScript's whitespace around it; Python's differs."""
+    """Return the text stripped of JavaScript's whitespace, which differs from Python's."""
     return text.strip(WHITESPACE)
 
 
@@ -64,7 +64,7 @@ def is_true(value: object) -> bool:
 
 
 def to_number(value: object) -> float:
-    """Return what JavaScript's Number() makes of a JSON value; NaN where it makes none.
+    """Return JavaScript's `Number(value)` of a JSON value; NaN if it is not a number.
 
     >>> to_number("0x10"), to_number(" 7 "), to_number(None), to_number(True)
     (16, 7.0, 0, 1)
@@ -97,7 +97,7 @@ def _parse_number(text: str) -> float:
 
 
 def number_text(number: float) -> str:
-    """Return how JavaScript writes a number.
+    """Return a number as JavaScript writes it.
 
     >>> number_text(1.0), number_text(1e21), number_text(-0.0), number_text(1.5e-7)
     ('1', '1e+21', '0', '1.5e-7')
@@ -128,7 +128,7 @@ def _place_point(digits: str, point: int) -> str:
 
 
 def as_text(value: object) -> str:
-    """Return what a JSON value, or `MISSING`, becomes inside a template text."""
+    """Return a JSON value, or `MISSING`, as JavaScript writes it in a template literal."""
     match value:
         case str():
             return value
@@ -144,18 +144,18 @@ def as_text(value: object) -> str:
 
 
 def is_index(name: str) -> bool:
-    """Return whether an object puts a member of that name before the others, by number."""
+    """Return whether JavaScript orders a member of that name by number, before all others."""
     return _INDEX.fullmatch(name) is not None and int(name) <= _LAST_INDEX
 
 
 def in_object_order(names: Iterable[str]) -> list[str]:
-    """Return the names as JavaScript walks an object that they were put into in this order.
+    """Return names in JavaScript's order of members, given the order of insertion.
 
     >>> in_object_order(["b", "10", "9", "01", "a"])
     ['9', '10', 'b', '01', 'a']
     """
     listed = list(names)
-    if not any(name[:1].isdigit() for name in listed):  # the usual case, told quickly
+    if not any(name[:1].isdigit() for name in listed):  # the usual case
         return listed
     indexes = sorted(filter(is_index, listed), key=int)
     return [*indexes, *(name for name in listed if not is_index(name))]
@@ -169,7 +169,7 @@ def _quoted(value: object) -> str:
 
 
 def _is_alike(value: object) -> bool:
-    """Return whether our encoder writes a member of an object as JavaScript does."""
+    """Return whether Python's encoder writes a member of an object as JavaScript does."""
     return type(value) in _ALIKE or (type(value) is list and {*map(type, value)} <= _ALIKE)
 
 
@@ -177,7 +177,7 @@ _name = lru_cache(_quoted)
 
 
 def json_text(value: object) -> str:
-    """Return the text that JSON.stringify makes of a JSON value.
+    """Return JavaScript's `JSON.stringify(value)` of a JSON value.
 
     Source: docs/rules/sillytavern.md §4.
     """
@@ -199,10 +199,10 @@ def json_text(value: object) -> str:
 
 
 def sort_descending(items: Iterable[_T], number: Callable[[_T], float]) -> list[_T]:
-    """Return the items by a number, highest first, ties in their order; NaN equals everything.
+    """Return the items sorted by a number, highest first; stable, and NaN equals everything.
 
-    That is no order at all where NaN is among others, but V8 and Python sort by the same method,
-    so the outcome is the same, too.
+    With NaN among the numbers this is not a valid ordering. V8 and Python use the same sorting
+    algorithm, so the result is the same nevertheless.
     """
     listed = list(items)
     if not any(math.isnan(number(item)) for item in listed):
@@ -210,6 +210,8 @@ def sort_descending(items: Iterable[_T], number: Callable[[_T], float]) -> list[
 
     def compare(one: _T, other: _T) -> int:
         difference = number(other) - number(one)
-        return (difference > 0) - (difference < 0)
+        if difference > 0:
+            return 1
+        return -1 if difference < 0 else 0
 
     return sorted(listed, key=cmp_to_key(compare))

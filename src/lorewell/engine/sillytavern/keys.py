@@ -1,4 +1,4 @@
-"""What a key is: plain text, a JavaScript regex, or one that always matches.
+"""The kinds of keys: plain text, JavaScript regex, or a key that always matches.
 
 Source: docs/rules/sillytavern.md §7.
 """
@@ -16,19 +16,19 @@ from lorewell.engine.sillytavern.macros import may_hold_macro
 from lorewell.engine.steps import Steps
 from lorewell.jsregex import Pattern
 
-MARKER: Final = "\x01"  # stands before every scanned text
+MARKER: Final = "\x01"  # precedes every scanned text
 _REGEX = re.compile(r"/(.+)/([gimsuy]*)", re.DOTALL)
 _BARE_SLASH = re.compile(r"(?<!\\)/")
 _WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 
 
 class PlainKey(NamedTuple):
-    """A key that is looked for as text.
+    """A key that is searched as text.
 
     Attributes:
-        exact, folded: what is looked for where case counts, and where it does not.
-        single: whether it is one word, so that "whole words" means something; a key of several
-            matches inside words.
+        exact, folded: the text to search for with and without case.
+        single: whether it is a single word. "Whole words" applies to single words only; a key of
+            several words also matches inside words.
     """
 
     exact: str
@@ -37,14 +37,14 @@ class PlainKey(NamedTuple):
 
 
 class JsRegexKey(NamedTuple):
-    """A regex key; should V8 refuse it, it is looked for as text."""
+    """A regex key; if V8 refuses it, it is searched as text."""
 
     pattern: Pattern
     otherwise: PlainKey
 
 
 Prepared = PlainKey | JsRegexKey
-# Says whether a hit stands alone: of the text, where it starts and ends, and what that may cost.
+# Returns whether a hit stands alone, given the text, its start, its end and the step budget.
 Borders = Callable[[str, int, int, Steps], bool]
 
 
@@ -54,8 +54,8 @@ class SillyTavernKey:
 
     Attributes:
         text: as written.
-        plain: what is looked for; None where that depends on macros, or a simple search for it
-            in single texts would not do.
+        plain: the text to search for; None if it depends on macros, or if searching the single
+            texts is not enough.
     """
 
     text: str
@@ -68,7 +68,7 @@ def as_plain(text: str) -> PlainKey:
 
 
 def classify(text: str) -> Prepared:
-    r"""Return what a key means whose macros are expanded.
+    r"""Classify a key whose macros are expanded.
 
     >>> classify("/lamp\\/oil/i").pattern.flags, classify("/etc/passwd/").exact
     ('i', '/etc/passwd/')
@@ -80,7 +80,7 @@ def classify(text: str) -> Prepared:
 
 
 def read_key(text: str) -> SillyTavernKey:
-    """Return a key as its entry has it."""
+    """Parse a key of an entry."""
     trimmed = trim(text)
     if not trimmed or MARKER in trimmed or SURROGATE.search(text) or may_hold_macro(text):
         return SillyTavernKey(text, None)
@@ -89,24 +89,24 @@ def read_key(text: str) -> SillyTavernKey:
 
 
 def stands_alone(text: str, start: int, end: int, _: Steps) -> bool:
-    """Return whether neither side of a hit touches an ASCII word character."""
+    """Return whether a hit has no ASCII word character next to it."""
     before = start > 0 and text[start - 1] in _WORD
     return not before and not (end < len(text) and text[end] in _WORD)
 
 
 def find_plain(
-    text: str, wanted: str, alone: Borders | None, steps: Steps, *, begin: int = 0
+    text: str, wanted: str, borders: Borders | None, steps: Steps, *, begin: int = 0
 ) -> int:
-    """Return where a text holds a key first, -1 if nowhere.
+    """Return the first place of a key in a text, -1 if there is none.
 
     Args:
-        text: what is searched.
+        text: the text to search.
         wanted: the key.
-        alone: says whether a hit stands alone, if it must.
-        steps: what it may cost.
-        begin: the place from which on it counts.
+        borders: checks whether a hit stands alone; None if it need not.
+        steps: the step budget.
+        begin: the place to search from.
     """
     for start in occurrences(text, wanted, begin, steps):
-        if alone is None or alone(text, start, start + len(wanted), steps):
+        if borders is None or borders(text, start, start + len(wanted), steps):
             return start
     return -1

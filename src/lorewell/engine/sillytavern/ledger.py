@@ -1,4 +1,4 @@
-"""What happened in a scan, written down as it happens, if anybody wants to know."""
+"""The ledger of a scan: its events and loops, recorded if the caller asks for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lorewell.engine.steps import Steps
 from lorewell.model.activated import Event, EventKind, Hit, Loop
 
 _STEPS_PER_EVENT, _CHARS_PER_STEP = 3, 50
-# What says why an entry did not make it. Of an active one, what made it a candidate counts.
+# Events that explain why an entry is not active. An active entry is explained by its trigger.
 _DECIDING: frozenset[EventKind] = frozenset(
     {
         *("disabled", "trigger_filter", "character_filter", "tag_filter", "delay", "cooldown"),
@@ -40,16 +40,16 @@ class EventFacts(TypedDict, total=False):
 
 
 class Ledger:
-    """The events and loops of one scan, in order; both stay empty unless it is kept.
+    """The events and loops of one scan, in order; both stay empty unless `kept`.
 
     Attributes:
-        kept: whether events are written down; a caller may then spare itself finding them out.
-        steps: what the scan may cost, events included.
-        loop: the loop under way, from 1; 0 before the first.
+        kept: whether events are recorded. If not, callers can skip working them out.
+        steps: the step budget of the scan, events included.
+        loop: the current loop, from 1; 0 before the first.
     """
 
     def __init__(self, steps: Steps, *, kept: bool) -> None:
-        """Begin with nothing."""
+        """Start with no events."""
         self.kept = kept
         self.steps = steps
         self.loop = 0
@@ -57,7 +57,7 @@ class Ledger:
         self.loops: list[Loop] = []
 
     def add(self, kind: EventKind, entry: str | None = None, **facts: Unpack[EventFacts]) -> None:
-        """Write an event down."""
+        """Record an event."""
         if self.kept:
             texts = (entry, facts.get("key"), facts.get("group"), facts.get("winner"))
             chars = sum(map(len, filter(None, texts)))
@@ -65,20 +65,20 @@ class Ledger:
             self.events.append(Event(self.loop, kind, entry, **facts))
 
     def add_loop(self, loop: Loop) -> None:
-        """Write a loop down."""
+        """Record a loop."""
         names = (*loop.candidates, *loop.successful)
         chars = sum(map(len, names))
         self.steps.spend("ledger", _STEPS_PER_EVENT + len(names) + chars // _CHARS_PER_STEP)
         self.loops.append(loop)
 
-    def last_words(self) -> dict[str, Event]:
-        """Return the last event of each entry that says why it did not make it."""
+    def last_rejections(self) -> dict[str, Event]:
+        """Return by entry id the last event that explains why the entry is not active."""
         last: dict[str, Event] = {}
         for event in self.events:
             if event.entry is None or event.kind not in _DECIDING:
                 continue
             before = last.get(event.entry)
-            # Who lost in a group finds it taken in every later loop, which is no news.
+            # The loser of a group finds it taken in every later loop: keep the first reason.
             if event.kind != "group_taken" or before is None or before.group != event.group:
                 last[event.entry] = event
         return last

@@ -1,4 +1,4 @@
-"""SillyTavern's `{{…}}`, as far as they depend on names and card alone."""
+"""SillyTavern's macros `{{…}}` that depend only on names and the character card."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lorewell.model.activate import MacroValues
 
 _HINT = re.compile(r"\{\{|<(?:user|bot)>", re.IGNORECASE)
 _NAMES = re.compile(r"\{\{(user|char)\}\}|<(user|bot)>", re.IGNORECASE)
-# These take what can't match for good along with it, so that nothing is gone through twice: line
-# breaks without {{trim}} behind them, and what follows the beginning of a macro that never ends.
+# To keep the search linear, these also consume text that can't match: line breaks without {{trim}}
+# after them, and everything after the start of a macro that never ends.
 _TRIM = re.compile(
     r"(?:\r?\n)++(?:(\{\{trim\}\})(?:\r?\n)*+)?|(\{\{trim\}\})(?:\r?\n)*+", re.IGNORECASE
 )
@@ -22,11 +22,11 @@ _VALUES = re.compile(
     r"\{\{(user|char|persona|description|personality|scenario)\}\}|<(user|bot)>", re.IGNORECASE
 )
 _CHARS_PER_STEP, _MACROS_PER_WATCH = 50, 10_000
-_SHORT_CHARS = 1_000  # to look for macros in such a text is part of activating its entry
+_SHORT_CHARS = 1_000  # searching so short a text for macros is included in other costs
 
 
 def may_hold_macro(text: str) -> bool:
-    """Return whether a text can be other than it is when its macros are expanded."""
+    """Return whether expanding macros can change a text."""
     return _HINT.search(text) is not None
 
 
@@ -47,10 +47,10 @@ def _drop(match: re.Match[str]) -> str:
 
 
 class Macros:
-    """Expands the macros of a chat's texts; unknown ones stay as they are."""
+    """Expands macros; unknown ones stay unchanged."""
 
     def __init__(self, values: MacroValues, steps: Steps) -> None:
-        """Bind them to names and card; a value of the card may itself name user and char."""
+        """Bind the macros to names and card. Values of the card may use the names as macros."""
         self._steps = steps
         names = {"user": values.user, "char": values.char}
         names["bot"] = names["char"]
@@ -64,7 +64,7 @@ class Macros:
         """Return the text with its macros expanded.
 
         Raises:
-            TooExpensiveError: the texts of this turn get too long.
+            TooExpensiveError: macros would make more text in this turn than `steps` allows.
         """
         if len(text) > _SHORT_CHARS:
             self._steps.spend("macros", len(text) // _CHARS_PER_STEP)
@@ -75,7 +75,7 @@ class Macros:
         return _COMMENT.sub(_drop, _REVERSE.sub(_reverse, expanded))
 
     def _fill(self, macros: re.Pattern[str], values: Mapping[str, str], text: str) -> str:
-        """Return the text with values in the place of macros; how long it gets is counted first."""
+        """Return the text with macros replaced by values; its new length is counted first."""
 
         def value_of(match: re.Match[str]) -> str:
             return values[(match[1] or match[2]).lower()]

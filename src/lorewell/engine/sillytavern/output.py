@@ -1,19 +1,22 @@
-"""Where the active entries go (docs/rules/sillytavern.md §12)."""
+"""Sorts the active entries into the output by position (docs/rules/sillytavern.md §12)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, sort_descending
 from lorewell.engine.sillytavern.ledger import Ledger
+from lorewell.engine.sillytavern.scan_entry import EntryPosition
 from lorewell.model.activate import AuthorsNote
 from lorewell.model.activated import DepthGroup, ExampleEntry
 
-BEFORE, AFTER, NOTE_TOP, NOTE_BOTTOM, AT_DEPTH, BEFORE_EXAMPLES, AFTER_EXAMPLES, OUTLET = range(8)
-_DEPTH, _ROLE = 4, 0  # what counts where an entry has none
+_DEFAULT_DEPTH: Final = 4
+_DEFAULT_ROLE: Final = 0  # system
+_ABOVE_EXAMPLES: Final = 0
+_BELOW_EXAMPLES: Final = 1
 
 
 class _Group(NamedTuple):
@@ -24,7 +27,7 @@ class _Group(NamedTuple):
 
 @dataclass(slots=True)
 class Output:
-    """The texts by place; all lists but the outlets' are in ascending order of entries."""
+    """The texts by position; all lists except outlets are in ascending order of entries."""
 
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -37,18 +40,18 @@ class Output:
 
     @classmethod
     def of(cls, active: Iterable[ScanItem], ledger: Ledger) -> Output:
-        """Place the active entries; those without text and those of no place go nowhere."""
+        """Place the active entries; those without text or without a position are left out."""
         output = cls()
-        for item in sort_descending(active, lambda item: item.lore.order):
+        for item in sort_descending(active, lambda item: item.entry.order):
             if item.content:
                 output._place(item)
             else:
                 ledger.add("empty_content", item.id)
-        output._turn_over()
+        output._reverse()
         return output
 
-    def _turn_over(self) -> None:
-        """Put the texts in ascending order: each was put behind those of a higher one."""
+    def _reverse(self) -> None:
+        """Put the texts in ascending order; they were added in descending order."""
         lists = (self.before, self.after, self.note_top, self.note_bottom)
         for texts in (*lists, *(group.entries for group in self._groups)):
             texts.reverse()
@@ -56,44 +59,44 @@ class Output:
 
     def _place(self, item: ScanItem) -> None:
         text = item.content
-        match item.lore.position:
-            case 0:
+        match item.entry.position:
+            case EntryPosition.BEFORE:
                 self.before.append(text)
-            case 1:
+            case EntryPosition.AFTER:
                 self.after.append(text)
-            case 2:
+            case EntryPosition.NOTE_TOP:
                 self.note_top.append(text)
-            case 3:
+            case EntryPosition.NOTE_BOTTOM:
                 self.note_bottom.append(text)
-            case 4:
+            case EntryPosition.AT_DEPTH:
                 self._place_at_depth(item)
-            case 5:
-                self.examples.append(ExampleEntry(0, text))
-            case 6:
-                self.examples.append(ExampleEntry(1, text))
-            case 7 if item.lore.outlet:
-                self.outlets.setdefault(item.lore.outlet, []).append(text)
+            case EntryPosition.BEFORE_EXAMPLES:
+                self.examples.append(ExampleEntry(_ABOVE_EXAMPLES, text))
+            case EntryPosition.AFTER_EXAMPLES:
+                self.examples.append(ExampleEntry(_BELOW_EXAMPLES, text))
+            case EntryPosition.OUTLET if item.entry.outlet:
+                self.outlets.setdefault(item.entry.outlet, []).append(text)
 
     def _place_at_depth(self, item: ScanItem) -> None:
-        """Put an entry into the group of its depth and role, or open one.
+        """Add an entry to the group of its depth and role, or open a new group.
 
-        An entry without a depth looks for the group of depth 4, but the one it opens has none, so
-        that no other entry finds it. Golden case: positions-037.
+        An entry without a depth joins the group of depth 4 if there is one. The group that it
+        opens has no depth, so no other entry finds that group. Golden case: positions-037.
         """
-        lore = item.lore
-        role = _ROLE if lore.role is MISSING or lore.role is None else lore.role
-        wanted = _DEPTH if lore.depth is MISSING or lore.depth is None else lore.depth
+        entry = item.entry
+        role = _DEFAULT_ROLE if entry.role is MISSING or entry.role is None else entry.role
+        wanted = _DEFAULT_DEPTH if entry.depth is MISSING or entry.depth is None else entry.depth
         known = self._by_place.get((_hashable(wanted), _hashable(role)))
         if known is not None:
             known.entries.append(item.content)
             return
-        group = _Group(lore.depth, role, [item.content])
+        group = _Group(entry.depth, role, [item.content])
         self._groups.append(group)
-        self._by_place.setdefault((_hashable(lore.depth), _hashable(role)), group)
+        self._by_place.setdefault((_hashable(entry.depth), _hashable(role)), group)
 
     @property
     def depth_groups(self) -> tuple[DepthGroup, ...]:
-        """The groups of position 4 by first appearance."""
+        """The groups of position `AT_DEPTH`, in order of first appearance."""
         return tuple(
             DepthGroup(
                 depth=None if group.depth is MISSING else group.depth,
@@ -105,7 +108,7 @@ class Output:
         )
 
     def merge_note(self, note: AuthorsNote | None) -> str | None:
-        """Return the author's note with its entries around it; None if it is not inserted."""
+        """Return the author's note with its entries around it; None if there is none to insert."""
         if note is None or not note.insert:
             return None
         merged = "\n".join(self.note_top) + f"\n{note.value}\n" + "\n".join(self.note_bottom)
@@ -113,7 +116,7 @@ class Output:
 
 
 def _hashable(value: object) -> object:
-    """Return a value that is equal to another one's if the two JSON values are equal."""
+    """Return a hashable value for a JSON value; equal JSON values give equal results."""
     if isinstance(value, Mapping):
         return "object", frozenset((name, _hashable(member)) for name, member in value.items())
     if isinstance(value, list | tuple):

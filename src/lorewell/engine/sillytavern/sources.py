@@ -1,4 +1,4 @@
-"""Which books count, and in which order their entries are gone through.
+"""The books of a scan: which of them count, and the order of their entries.
 
 Source: docs/rules/sillytavern.md §3.
 """
@@ -11,30 +11,31 @@ from functools import cache
 from typing import NamedTuple
 
 from lorewell.engine.sillytavern.javascript import sort_descending
-from lorewell.engine.sillytavern.lore import ScanEntry
+from lorewell.engine.sillytavern.scan_entry import ScanEntry
 from lorewell.engine.sillytavern.world import SillyTavernWorld
 from lorewell.engine.tokens import TokenCounter, adds_up
 from lorewell.model.activate import BookSource
 from lorewell.model.activated import Verdict
 
 _PRECEDENCE: tuple[BookSource, ...] = ("global", "chat", "persona", "character")
-# Which sources are sorted together after chat and persona, by `world_info_character_strategy`.
+_EVENLY, _CHARACTER_FIRST, _GLOBAL_FIRST = range(3)  # `world_info_character_strategy`
+# The sources sorted together after the chat's book and the persona's, by strategy.
 _STRATEGIES: Mapping[int, tuple[tuple[BookSource, ...], ...]] = {
-    0: (("global", "character"),),
-    1: (("character",), ("global",)),
-    2: (("global",), ("character",)),
+    _EVENLY: (("global", "character"),),
+    _CHARACTER_FIRST: (("character",), ("global",)),
+    _GLOBAL_FIRST: (("global",), ("character",)),
 }
 
 
 class Attached(NamedTuple):
-    """A book and what it is bound to."""
+    """A book and its source: what it is bound to."""
 
     source: BookSource
     world: SillyTavernWorld
 
 
 class EntryLocation(NamedTuple):
-    """Where an entry is: its place in the list, and the number of its book."""
+    """The place of an entry in the list, and the number of its book."""
 
     place: int
     book: int
@@ -42,13 +43,13 @@ class EntryLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryList:
-    """All entries of a scan in their order; a place in `entries` is what tells them apart.
+    """All entries of a scan in order. An entry is identified by its place in `entries`.
 
     Attributes:
         worlds: the books that count.
-        places: for each of them, the places of its entries.
-        levels: the distinct levels of delayed entries, lowest first.
-        idle: gives the verdict on each entry if nothing happens to it.
+        places: for each book, the places of its entries.
+        levels: the distinct recursion levels of delayed entries, lowest first.
+        idle: returns the verdict on each entry to which nothing happens.
     """
 
     entries: tuple[ScanEntry, ...]
@@ -58,25 +59,25 @@ class EntryList:
     idle: Callable[[], tuple[Verdict, ...]]
 
     def find(self, digest: object) -> ScanEntry | None:
-        """Return the entry that has a hash."""
+        """Return the first entry with a hash, None if there is none."""
         return next((self.entries[place] for place, _ in self.with_hash(digest)), None)
 
     def with_hash(self, digest: object) -> Iterator[EntryLocation]:
-        """Yield where entries of a hash are: several if a book or an entry is there twice."""
+        """Yield the locations of all entries with a hash; duplicates share one."""
         if isinstance(digest, int | float):
             for book, world in enumerate(self.worlds):
                 for index in world.by_hash.get(digest, ()):
                     yield EntryLocation(self.places[book][index], book)
 
     def with_id(self, entry: str) -> Iterator[EntryLocation]:
-        """Yield where the entries of an id are."""
+        """Yield the locations of all entries with an id."""
         for book, world in enumerate(self.worlds):
             for index in world.by_id.get(entry, ()):
                 yield EntryLocation(self.places[book][index], book)
 
 
 def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:
-    """Yield the books that count, by source; only a global one counts as often as it is named."""
+    """Yield the books that count, by source. Only a global book may count more than once."""
     listed = list(attached)
     names: set[str] = set()
     for source in _PRECEDENCE:
@@ -88,7 +89,7 @@ def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:
 
 
 class Library:
-    """The books of a chat; what their order is, is worked out once for each strategy."""
+    """The books of a chat. The order of their entries is cached for each strategy."""
 
     def __init__(self, attached: Iterable[Attached]) -> None:
         """Take the books in the order in which they were selected or bound."""
@@ -96,17 +97,17 @@ class Library:
         self._lists: dict[int, EntryList] = {}
         self._counts: dict[str, dict[str, int]] = {}
 
-    def counts_of(self, counter: TokenCounter) -> dict[str, int] | None:
-        """Return the tokens of texts as far as they are known, to be added to.
+    def cached_counts(self, counter: TokenCounter) -> dict[str, int] | None:
+        """Return the cached token counts of texts; the caller adds to them.
 
-        None for a tokenizer that its name alone does not tell from all others.
+        None for a tokenizer of the caller, because its name may not identify it.
         """
         return self._counts.setdefault(counter.name, {}) if adds_up(counter) else None
 
     def in_order(self, strategy: int) -> EntryList:
-        """Return all entries: of the chat's book, of the persona's, then the rest."""
+        """Return all entries: the chat's book first, then the persona's, then the others."""
         if strategy not in _STRATEGIES:
-            strategy = 0
+            strategy = _EVENLY
         if strategy not in self._lists:
             self._lists[strategy] = self._sort(strategy)
         return self._lists[strategy]
@@ -114,7 +115,7 @@ class Library:
     def _sort(self, strategy: int) -> EntryList:
         together = _STRATEGIES[strategy]
         runs: tuple[tuple[BookSource, ...], ...] = (("chat",), ("persona",), *together)
-        walk = [
+        ordered = [
             member
             for sources in runs
             for member in sort_descending(
@@ -122,15 +123,15 @@ class Library:
             )
         ]
         places: list[list[int]] = [[0] * len(book.world.entries) for book in self.books]
-        for place, (book, index) in enumerate(walk):
+        for place, (book, index) in enumerate(ordered):
             places[book][index] = place
-        entries = tuple(self.books[book].world.entries[index] for book, index in walk)
+        entries = tuple(self.books[book].world.entries[index] for book, index in ordered)
         return EntryList(
             entries=entries,
             worlds=tuple(book.world for book in self.books),
             places=tuple(map(tuple, places)),
             levels=tuple(sorted({entry.level for entry in entries if entry.level})),
-            idle=cache(lambda: tuple(self._idle(book, index) for book, index in walk)),
+            idle=cache(lambda: tuple(self._idle(book, index) for book, index in ordered)),
         )
 
     def _idle(self, book: int, index: int) -> Verdict:

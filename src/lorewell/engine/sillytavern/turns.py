@@ -1,4 +1,4 @@
-"""Turns of a chat: one with the books at hand, or all of them one after the other."""
+"""Runs one turn of a chat with the given books, or replays all its turns."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def activate(
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
 ) -> SillyTavernResponse:
-    """Return what SillyTavern 1.18.0 does with these books in this turn, and why.
+    """Activate entries as SillyTavern 1.18.0 does in this turn, with the reasons.
 
-    Pure: no clock, no I/O; chance comes from the request's seed or draws. Who asks again and again
-    makes one `Library` of the books and passes that, so that their order is worked out once.
+    Pure: no clock, no I/O; chance comes from the request's seed or draws. For many turns with the
+    same books, build one `Library` and pass it: the order of entries is then computed once.
 
     Args:
         books: compiled books, in the order in which they were selected or bound.
-        request: the turn; books that it holds inline are compiled and come after the others.
-        counter: counts tokens; `cl100k_base` if not given.
-        steps: what the turn may cost, books inside the request included; `Steps()` if not given.
+        request: the turn; inline books are compiled and come after the others.
+        counter: the token counter; `cl100k_base` by default.
+        steps: the step budget of the turn, inline books included; `Steps()` by default.
 
     Raises:
         TooExpensiveError: the turn needs more than `steps`.
-        BookNotFoundError: the request names a stored book, which only the service has.
-        ValidationFailedError: the request's draws are used up before the scan ends.
+        BookNotFoundError: the request names a stored book; only the service can resolve it.
+        ValidationFailedError: the scan needs more draws than the request has.
 
     Source: docs/rules/sillytavern.md.
 
@@ -59,21 +59,21 @@ def activate(
 
 
 def attach(book: AttachedBook, *, steps: Steps | None = None) -> Attached:
-    """Return a book that a request holds inline, ready to be scanned.
+    """Compile an inline book of a request.
 
     Raises:
-        BookNotFoundError: it names a stored book.
+        BookNotFoundError: the book is a reference to a stored one.
     """
     if book.entries is None or book.name is None:
         raise BookNotFoundError(
-            f"The request names the stored book {book.book_id}, which is not given here.",
+            f"The request names the stored book {book.book_id}, which was not passed in.",
             book_id=book.book_id,
         )
     return Attached(book.source, compile_world(book.name, world_entries(book.entries), steps=steps))
 
 
 def seed_of(seed: str, messages: int) -> str:
-    """Return what the turn after so many messages draws from: no roll is the same every turn."""
+    """Return the seed of the turn after so many messages, so that rolls differ between turns."""
     return f"{seed}:{messages}"
 
 
@@ -87,22 +87,21 @@ def replay(
 ) -> Iterator[SillyTavernResponse]:
     """Yield the answers of a chat's turns, oldest first.
 
-    Timed state and what stays forced go from turn to turn, as in a chat that was written with
-    these books from its beginning. A chat without messages has no turn.
+    Timed effects and leftover forced entries carry over from turn to turn, as if the chat had used
+    these books from its start. A chat without messages has no turn.
 
     Args:
         library: the books.
-        request: its `chat` is the whole chat, `timed_state` and `forced` are what the first turn
-            begins with. Given draws are used up turn after turn; without them each turn draws from
-            its `seed_of`.
-        turns: how many messages there are at each turn, ascending; after each message, if not
-            given.
-        counter: counts tokens; `cl100k_base` if not given.
-        steps: what all turns together may cost; each may cost `Steps()` if not given.
+        request: `chat` is the whole chat; `timed_state` and `forced` are those of the first turn.
+            Given draws are consumed turn by turn; without them, each turn has its own seed (see
+            `seed_of`).
+        turns: number of messages at each turn, ascending; by default one turn after each message.
+        counter: the token counter; `cl100k_base` by default.
+        steps: the step budget of all turns together; by default `Steps()` for each turn.
 
     Raises:
-        TooExpensiveError: the turn needs more than is left of `steps`.
-        ValidationFailedError: the draws are used up before the last turn ends.
+        TooExpensiveError: a turn needs more than is left of `steps`.
+        ValidationFailedError: the turns need more draws than the request has.
     """
     state, forced, draws = request.timed_state, request.forced, request.draws
     for number in range(1, len(request.chat) + 1) if turns is None else turns:
@@ -113,11 +112,11 @@ def replay(
             "draws": draws,
             "seed": seed_of(request.seed, number),
         }
-        left = steps or Steps()
-        left.begin_turn()
-        left.spend("turns", _STEPS_PER_TURN + number // _MESSAGES_PER_STEP)
+        budget = steps or Steps()
+        budget.begin_turn()
+        budget.spend("turns", _STEPS_PER_TURN + number // _MESSAGES_PER_STEP)
         turn = request.model_copy(update=change)
-        answer = run_turn(library, turn, counter=counter, steps=left)
+        answer = run_turn(library, turn, counter=counter, steps=budget)
         yield answer
         state, forced = {**answer.timed_state}, answer.forced
         draws = None if draws is None else draws[answer.draws_used :]

@@ -1,4 +1,4 @@
-"""A book as SillyTavern scans it, and all of it that can be known before a scan."""
+"""Compiles a book for SillyTavern's scan: all that does not depend on the turn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.sillytavern.decorators import split_decorators
 from lorewell.engine.sillytavern.entry.fields import group_of
@@ -14,11 +15,11 @@ from lorewell.engine.sillytavern.entry.table import TABLE
 from lorewell.engine.sillytavern.entry.view import file_view, sillytavern_view
 from lorewell.engine.sillytavern.hashing import hash_all
 from lorewell.engine.sillytavern.javascript import as_parsed, as_text, in_object_order, json_text
-from lorewell.engine.sillytavern.lore import Object, ScanEntry, read_lore, work_of
+from lorewell.engine.sillytavern.scan_entry import Object, ScanEntry, read_scan_entry, steps_to_read
 from lorewell.engine.steps import Steps
 from lorewell.model import BookCreate, Entry
 
-# What an entry means that was not written for SillyTavern and does not say otherwise.
+# Fields for entries that were not written for SillyTavern and leave them out.
 _DEFAULTS: Object = {
     field.world: field.codec.write(field.default)
     for field in TABLE
@@ -27,43 +28,43 @@ _DEFAULTS: Object = {
 
 
 def split_object(entry: Object, book: str) -> dict[str, Any]:
-    """Return an entry's object as the list of entries has it: named, decorators split off."""
+    """Return an entry's object as in SillyTavern's list: with its book, without decorators."""
     rest = {name: value for name, value in entry.items() if name not in ("uid", "world")}
     uid = {"uid": entry["uid"]} if "uid" in entry else {}
     fields = as_parsed({**uid, "world": entry.get("world", book), **rest})
     content = fields.get("content")
-    decorators, left = split_decorators(content if isinstance(content, str) else "")
-    return {**fields, "decorators": list(decorators), "content": left}
+    decorators, text = split_decorators(content if isinstance(content, str) else "")
+    return {**fields, "decorators": list(decorators), "content": text}
 
 
 class PlainKeyIndex(NamedTuple):
-    """The plain keys of a book for which case does not count, or those for which it does.
+    """The plain keys of a book that are matched with case, or those matched without.
 
     Attributes:
-        automaton: of all of them; with each key the entries that it wakes wherever it stands.
-        alone: with each key the entries that it wakes only where it stands alone; None if nobody
-            asks whether it does.
+        automaton: finds all of them; by pattern, the entries that a key wakes wherever it occurs.
+        as_word: by pattern, the entries that a key wakes only where it stands alone; a pattern is
+            missing where no entry asks for whole words.
     """
 
     automaton: LiteralIndex
-    alone: tuple[tuple[int, ...] | None, ...]
+    as_word: Mapping[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SillyTavernWorld:
-    """A book, ready to be scanned. Immutable; safe to share between threads.
+    """A compiled book. Immutable; safe to share between threads.
 
     Attributes:
         entries: in object order of the book.
-        by_hash: the indexes of the entries of each hash: several if they are alike in all.
-        by_id: the indexes of the entries of each id.
-        always: indexes of the entries that may be candidates without a plain key: flags, or a key
-            that no automaton finds.
-        barred: indexes of the entries that checks may keep out, whatever their keys.
-        literals: gives the keys where case does not count and where it does, for what counts by
-            default: case, and whole words. They are built when first asked for.
+        by_hash: the indexes of the entries with each hash; several if entries are identical.
+        by_id: the indexes of the entries with each id.
+        always: indexes of the entries that may activate without a plain key: by a flag, or by a
+            key that no automaton finds.
+        filtered: indexes of the entries that checks may skip, whatever their keys.
+        literals: returns the keys matched without and with case, given the defaults for case and
+            whole words. Built on the first call.
         deepest: the greatest scan depth that an entry sets for itself.
-        ignored_rules: by entry id, the rules of ours that SillyTavern does not know.
+        ignored_rules: by entry id, the rules of ours that SillyTavern does not have.
     """
 
     name: str
@@ -71,7 +72,7 @@ class SillyTavernWorld:
     by_hash: Mapping[object, Sequence[int]]
     by_id: Mapping[str, Sequence[int]]
     always: tuple[int, ...]
-    barred: tuple[int, ...]
+    filtered: tuple[int, ...]
     literals: Callable[[bool, bool], tuple[PlainKeyIndex, PlainKeyIndex]]
     deepest: float
     ignored_rules: Mapping[str, tuple[str, ...]]
@@ -84,110 +85,98 @@ def compile_world(
     ignored_rules: Mapping[str, tuple[str, ...]] | None = None,
     steps: Steps | None = None,
 ) -> SillyTavernWorld:
-    """Return a book ready to be scanned.
+    """Compile a book.
 
     Args:
-        name: the book's name in SillyTavern; ids and hashes hold it.
+        name: the book's name in SillyTavern; part of ids and hashes.
         entries: its entries' objects, in object order; see `world_entries`.
-        ignored_rules: by entry id, what else the entries say and SillyTavern does not know.
-        steps: what it may cost, of a book that comes with a request; a stored one has no limit.
+        ignored_rules: by entry id, the rules of ours that SillyTavern does not have.
+        steps: the step budget, for a book inside a request; None for no limit.
 
     Raises:
-        TooExpensiveError: it needs more than `steps`.
+        TooExpensiveError: compiling needs more than `steps`.
     """
     texts, objects = [], []
     for entry in entries:
         if steps is not None:
-            steps.spend("compile", work_of(entry))
+            steps.spend("compile", steps_to_read(entry))
         fields = split_object(entry, name)
         objects.append(fields)
         texts.append(json_text(fields))
     hashes = hash_all(texts, steps)
-    lore = tuple(read_lore(o, digest=digest) for o, digest in zip(objects, hashes, strict=True))
+    compiled = tuple(
+        read_scan_entry(fields, digest=digest)
+        for fields, digest in zip(objects, hashes, strict=True)
+    )
     by_id: dict[str, list[int]] = {}
     by_hash: dict[object, list[int]] = {}
-    for index, each in enumerate(lore):
+    for index, each in enumerate(compiled):
         by_id.setdefault(each.id, []).append(index)
         by_hash.setdefault(each.hash, []).append(index)
     return SillyTavernWorld(
         name=name,
-        entries=lore,
+        entries=compiled,
         by_hash=by_hash,
         by_id=by_id,
-        always=tuple(index for index, each in enumerate(lore) if _needs_no_sight(each)),
-        barred=tuple(index for index, each in enumerate(lore) if _may_be_barred(each)),
-        literals=cache(lambda case, whole: _literals(lore, case=case, whole=whole)),
-        deepest=max((depth for each in lore if (depth := each.scan_depth or 0) > 0), default=0),
+        always=tuple(index for index, each in enumerate(compiled) if _needs_no_plain_key(each)),
+        filtered=tuple(index for index, each in enumerate(compiled) if _may_be_filtered(each)),
+        literals=cache(lambda case, whole: _index_keys(compiled, case=case, whole=whole)),
+        deepest=max((depth for each in compiled if (depth := each.scan_depth or 0) > 0), default=0),
         ignored_rules=ignored_rules or {},
     )
 
 
-def _needs_no_sight(lore: ScanEntry) -> bool:
-    return lore.constant or lore.activates or any(key.plain is None for key in lore.keys)
+def _needs_no_plain_key(entry: ScanEntry) -> bool:
+    return entry.constant or entry.activates or any(key.plain is None for key in entry.keys)
 
 
-def _may_be_barred(lore: ScanEntry) -> bool:
-    """Return whether a check may keep an entry out; a cooldown that is stored may do so, too."""
-    if lore.disabled or lore.suppressed or not lore.has_keys or lore.limits is not None:
+def _may_be_filtered(entry: ScanEntry) -> bool:
+    """Return whether a check may skip an entry; a stored cooldown may do so as well."""
+    if entry.disabled or entry.suppressed or not entry.has_keys or entry.limits is not None:
         return True
-    return lore.delay is not None or bool(lore.level) or lore.excludes_recursion
+    return entry.delay is not None or bool(entry.level) or entry.excludes_recursion
 
 
 def world_entries(entries: Mapping[str, Object]) -> list[Object]:
-    """Return the entries of a world-info file, in the order in which SillyTavern walks them."""
+    """Return the entries of a world-info file in SillyTavern's order (object order)."""
     return [entries[name] for name in in_object_order(entries)]
 
 
-def _literals(
+def _index_keys(
     entries: Sequence[ScanEntry], *, case: bool, whole: bool
 ) -> tuple[PlainKeyIndex, PlainKeyIndex]:
-    """Return the automata of all plain keys; an entry is woken by its primary ones alone."""
-    folded, exact = _KeyTable(), _KeyTable()
-    for index, lore in enumerate(entries):
-        counts = case if lore.case is None else lore.case
-        words = whole if lore.whole is None else lore.whole
-        for number, key in enumerate((*lore.keys, *lore.secondary)):
-            if key.plain is not None:
-                wanted = key.plain.exact if counts else key.plain.folded
-                woken = (exact if counts else folded).add(wanted, alone=words and key.plain.single)
-                if number < len(lore.keys):
-                    woken.append(index)
-    return folded.literals(), exact.literals()
+    """Index all plain keys; only primary keys wake their entry."""
+    folded, exact = KeyTable(), KeyTable()
+    for index, entry in enumerate(entries):
+        counts = case if entry.case is None else entry.case
+        words = whole if entry.whole is None else entry.whole
+        table = exact if counts else folded
+        for number, key in enumerate((*entry.keys, *entry.secondary)):
+            if key.plain is None:
+                continue
+            pattern = table.add(key.plain.exact if counts else key.plain.folded)
+            as_word = words and key.plain.single
+            if as_word:
+                table.track_words(pattern)
+            if number < len(entry.keys):
+                (table.wake_as_word if as_word else table.wake)(pattern, index)
+    return _plain_keys(folded), _plain_keys(exact)
 
 
-class _KeyTable:
-    """Collects keys, each once, with the entries that each wakes."""
-
-    def __init__(self) -> None:
-        self._anywhere: dict[str, list[int]] = {}
-        self._alone: dict[str, list[int]] = {}
-
-    def add(self, wanted: str, *, alone: bool) -> list[int]:
-        """Return the entries that a key wakes, or wakes where it stands alone, to be added to."""
-        anywhere = self._anywhere.setdefault(wanted, [])
-        return self._alone.setdefault(wanted, []) if alone else anywhere
-
-    def literals(self) -> PlainKeyIndex:
-        """Return the automaton of all keys."""
-        alone = [self._alone.get(wanted) for wanted in self._anywhere]
-        return PlainKeyIndex(
-            LiteralIndex(
-                tuple(self._anywhere), [tuple(woken) for woken in self._anywhere.values()]
-            ),
-            tuple(None if woken is None else tuple(woken) for woken in alone),
-        )
+def _plain_keys(table: KeyTable) -> PlainKeyIndex:
+    return PlainKeyIndex(table.index(), table.woken_as_word())
 
 
 def compile_stored(
     book: BookCreate, *, name: str | None = None, steps: Steps | None = None
 ) -> SillyTavernWorld:
-    """Return a stored book ready to be scanned.
+    """Compile a stored book.
 
     Args:
-        book: its revision; entries are scanned as `file_view` shows those of world-info
-            files, and `sillytavern_view` all others.
-        name: what SillyTavern calls it; its own name if not given.
-        steps: what it may cost; no limit if not given.
+        book: one revision. Entries from world-info files are scanned in their `file_view`, all
+            others in their `sillytavern_view`.
+        name: the book's name in SillyTavern; by default its own name.
+        steps: the budget; no limit if not given.
 
     Raises:
         TooExpensiveError: it needs more than `steps`.
@@ -207,7 +196,7 @@ def compile_stored(
 
 
 def _view(entry: Entry) -> Object:
-    """Return the entry's object: from a world-info file as it is read there, else in full."""
+    """Return the entry's object: as in its world-info file, or else with all fields."""
     view = file_view(entry)
     return {**_DEFAULTS, **sillytavern_view(entry)} if view is None else view
 

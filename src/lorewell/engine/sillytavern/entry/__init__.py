@@ -1,4 +1,4 @@
-"""An entry in SillyTavern's form: read it, show it, and find what in it we can't run."""
+"""Converts entries between SillyTavern's form and ours, and finds content that we can't run."""
 
 from lorewell.engine.sillytavern.entry.dynamic import DynamicSign, lowered_alike
 from lorewell.engine.sillytavern.entry.fields import ReadEntry, read_entry

@@ -1,8 +1,8 @@
-"""Content that wants an environment we don't offer: templates, scripts, state updates.
+"""Finds content that needs an environment we don't offer: templates, scripts, state updates.
 
-Everything is one pass over the text, in pieces: a search in a long one would keep all other
-threads waiting, and texts of members that we don't know are as long as anyone likes.
-Source: docs/rules/native.md §11.5. Doubt blocks: text that only looks like a sign counts as one.
+Texts are searched in one pass, piece by piece: a single search of a long text would block all
+other threads, and unknown members can hold texts of any length. In doubt, text that only looks
+like a sign counts as one. Source: docs/rules/native.md §11.5.
 """
 
 from __future__ import annotations
@@ -13,14 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from lorewell.engine.render import (
-    Expression,
-    expression_at,
-    find_template,
-    other_expressions,
-    substitute,
-)
 from lorewell.engine.steps import Steps
+from lorewell.engine.template import EXPRESSION, find_template, is_variable, substitute
 from lorewell.model.entry import MAX_CONTENT_CHARS, Kind
 from lorewell.model.text import BLANK, short_pointer
 
@@ -42,12 +36,12 @@ _SIGN_PATTERNS = {
     requirement: re.compile("|".join(map(re.escape, signs)))
     for requirement, signs in _SIGNS.items()
 }
-# Most texts, and nearly all keys, hold none of the characters without which there is no sign: of
-# each sign the last one that is no part of a word, and those of macros, handlers and pages.
+# Every sign contains one of these characters, and most texts and nearly all keys contain none of
+# them: the last non-word character of each sign, and those of macros, handlers and pages.
 _MARKS = {re.sub(r"\w", "", sign)[-1] for signs in _SIGNS.values() for sign in signs} | set("<{")
 _MARK = re.compile(f"[{re.escape(''.join(sorted(_MARKS)))}]")
-# Two readings of a tag: with quoted values, which may hold angle brackets, and without, as a
-# stray apostrophe opens no value. Possessive: what was taken is never given back.
+# Two readings of a tag: with quoted values, which may hold angle brackets, and without, because a
+# stray apostrophe does not open a value. Possessive, so that the search never backtracks.
 _TAG = re.compile(r"<[a-z]")
 _IN_TAG = (
     re.compile(r"""(?:[^<>"']++|"[^"]*+"|'[^']*+'){1,500}+"""),
@@ -60,27 +54,27 @@ _FENCES = ("```", "~~~")
 _PAGES = ("<html", "<!doctype")
 _DECORATORS = re.compile(rf"[{BLANK}]*+((?:@@[^\n]*+\n?){{1,1000}}+)")
 _CHARINFO = "charinfo"
-_TAIL_CHARS = 100  # enough to tell a content from its entry's other texts
-_MAX_SPANS = 100  # of a requirement in one text; a hostile one would hold millions
+_TAIL_CHARS = 100  # enough to identify the content among the entry's texts
+_MAX_SPANS = 100  # of a requirement in one text; a hostile text could hold millions
 MAX_SIGNS: Final = 5_000  # of a requirement in one entry
 _PIECE_CHARS: Final = 65_536
 _CHARS_A_STEP: Final = 100
 _CHARS_A_LOOK: Final = 20
 _CHARS_A_FIND: Final = 2_000
 _VALUES_AT_ONCE: Final = 256
-_SHORT_CHARS: Final = 100  # so short a text is looked through faster than it is remembered
-UNCOUNTED: Final = 2**62  # steps for work whose input was counted when it came in
+_SHORT_CHARS: Final = 100  # searching a shorter text is faster than caching its result
+UNCOUNTED: Final = 2**62  # step limit for input whose size was checked before
 Span = tuple[int, int]
 
 
 class DynamicSign(NamedTuple):
-    """What an entry asks for that we don't offer, and where it shows.
+    """A requirement of an entry that we don't meet, and where it occurs.
 
     Attributes:
-        requirement: of the table.
-        pointer: the JSON pointer of a value, below the entry.
-        span: half-open, in code points of the text at the pointer; None where that is no text.
-        text: the whole of that text.
+        requirement: one of `REQUIREMENTS`.
+        pointer: JSON pointer of the value, relative to the entry.
+        span: half-open, in code points of the text at the pointer; None if the value is not text.
+        text: the whole text at the pointer.
     """
 
     requirement: str
@@ -90,13 +84,13 @@ class DynamicSign(NamedTuple):
 
 
 class ValuePlace(NamedTuple):
-    """Where a value is in an entry; a chain, as a name can be megabytes long and be shared."""
+    """The place of a value in an entry: a linked list, because names can be very long."""
 
     outer: ValuePlace | None
     step: str | int
 
     def pointer(self) -> str:
-        """Return the JSON pointer below the entry; that of a holder where it would be very long."""
+        """Return the JSON pointer relative to the entry; a very long one is cut to a parent."""
         steps: list[str | int] = []
         place: ValuePlace | None = self
         while place is not None:
@@ -106,12 +100,12 @@ class ValuePlace(NamedTuple):
 
 
 def in_table_order(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements without repeats, in the order of the table."""
+    """Return the distinct requirements in the order of `REQUIREMENTS`."""
     return tuple(sorted(set(requirements), key=REQUIREMENTS.index))
 
 
 def kind_of(requirements: Sequence[str]) -> Kind:
-    """Return the kind of an entry that needs this."""
+    """Return the kind of an entry with these requirements."""
     if "script" in requirements:
         return "presentation"
     if "mvu" in requirements:
@@ -125,7 +119,7 @@ Texts = Sequence[tuple[ValuePlace, str]]
 
 
 def texts_of(raw: Mapping[str, object], steps: Steps) -> Iterator[tuple[ValuePlace, str]]:
-    """Walk all texts of an entry, at any depth, each with its place; names are none."""
+    """Yield all texts of an entry, at any depth, with their places; member names don't count."""
     walks: list[tuple[ValuePlace | None, Iterator[tuple[str | int, object]]]]
     walks = [(None, _members(raw, steps))]
     while walks:
@@ -146,36 +140,36 @@ def _members(
     members: Iterator[tuple[str | int, object]] = iter(
         value.items() if isinstance(value, Mapping) else enumerate(value)
     )
-    return _counted(members, steps) if len(value) > _VALUES_AT_ONCE else members
+    return _spending(members, steps) if len(value) > _VALUES_AT_ONCE else members
 
 
-def _counted(
+def _spending(
     members: Iterator[tuple[str | int, object]], steps: Steps
 ) -> Iterator[tuple[str | int, object]]:
-    while some := tuple(islice(members, _VALUES_AT_ONCE)):
-        steps.spend("texts", len(some))
-        yield from some
+    while batch := tuple(islice(members, _VALUES_AT_ONCE)):
+        steps.spend("texts", len(batch))
+        yield from batch
 
 
 def lowered_alike(text: str) -> str:
     """Return the text in lower case, character for character."""
     lowered = text.lower()
     if len(lowered) != len(text):
-        return text.replace("\u0130", "i").lower()  # the one that becomes two characters
+        return text.replace("\u0130", "i").lower()  # the only one that becomes two characters
     return lowered
 
 
-def _searched(
+def _search(
     pattern: re.Pattern[str], chars: int, text: str, span: Span, steps: Steps
 ) -> Iterator[int]:
-    """Yield where matches of a pattern begin, also those that overlap.
+    """Yield the starts of all matches of a pattern, overlapping ones too.
 
     Args:
-        pattern: matches at most `chars` characters.
-        chars: how many.
+        pattern: the pattern.
+        chars: the maximum length of a match.
         text: the text.
-        span: of the text, in which it is looked for.
-        steps: counts the work.
+        span: the part of the text to search.
+        steps: the step budget.
     """
     at, end = span
     while at < end:
@@ -190,7 +184,7 @@ def _searched(
 
 
 def _tag_end(inside: re.Pattern[str], lowered: str, at: int, steps: Steps) -> int:
-    """Return where the tag ends whose inside begins at a place."""
+    """Return the end of a tag, given the start of its inside."""
     steps.spend("texts")
     while found := inside.match(lowered, at):
         if found.end() - at > _CHARS_A_STEP:
@@ -203,7 +197,7 @@ def _handlers(lowered: str, steps: Steps) -> Iterator[Span]:
     seen = set()
     for inside in _IN_TAG if "<" in lowered and "=" in lowered else ():
         end = 0
-        for start in _searched(_TAG, 2, lowered, (0, len(lowered)), steps):
+        for start in _search(_TAG, 2, lowered, (0, len(lowered)), steps):
             if start < end:
                 continue
             end = _tag_end(inside, lowered, start + 2, steps)
@@ -218,7 +212,7 @@ def _handler(lowered: str, tag: Span, steps: Steps) -> Span | None:
     if end - start <= _PIECE_CHARS:
         found = _HANDLER.search(lowered, start, end)
         return (found.start() + 1, found.end()) if found else None
-    for at in _searched(_MAY_BE_HANDLER, 4, lowered, tag, steps):
+    for at in _search(_MAY_BE_HANDLER, 4, lowered, tag, steps):
         found = _HANDLER.match(lowered, at, end)
         if found is not None:
             return at + 1, found.end()
@@ -226,7 +220,7 @@ def _handler(lowered: str, tag: Span, steps: Steps) -> Span | None:
 
 
 def _pages(lowered: str) -> Iterator[Span]:
-    """Yield where a page starts behind a fence: which fences make a pair is anyone's guess."""
+    """Yield the starts of pages after a fence; pairs of fences are ambiguous, so any counts."""
     fences = [at for at in map(lowered.find, _FENCES) if at >= 0]
     for page in _PAGES if fences else ():
         at = lowered.find(page, min(fences))
@@ -237,46 +231,46 @@ def _pages(lowered: str) -> Iterator[Span]:
 def _macros(text: str) -> Iterator[Span]:
     if "{{" not in text:
         return
-    others = other_expressions(text)
+    others = (found.span() for found in EXPRESSION.finditer(text) if not is_variable(found[1]))
     first = next(others, None)
     if first is not None:
         yield first
         yield from others
-    # With the supported ones gone, what was around them shows: {{random::{{user}}}}.
+    # Removing the supported expressions uncovers the ones around them: {{random::{{user}}}}.
     elif find_template(substitute(text, {"char": "", "user": ""})) is not None:
         yield text.index("{{"), text.rindex("}}") + 2
 
 
 def _macros_of_long(text: str, steps: Steps) -> Iterator[Span]:
-    """Yield what `_macros` does, a piece of the text at a time."""
+    """Yield the same as `_macros`, searching the text piece by piece."""
     rest: list[str] = []
-    at, shows = 0, False
-    for start, expression in _expressions(text, steps):
-        if not expression.is_offered:
-            shows = True
-            yield start, expression.end
-        rest.append(text[at:start])
-        at = expression.end
-    if not shows and rest and any(_expressions("".join((*rest, text[at:])), steps)):
+    at, has_other = 0, False
+    for found in _expressions(text, steps):
+        if not is_variable(found[1]):
+            has_other = True
+            yield found.span()
+        rest.append(text[at : found.start()])
+        at = found.end()
+    if not has_other and rest and any(_expressions("".join((*rest, text[at:])), steps)):
         yield text.index("{{"), text.rindex("}}") + 2
 
 
-def _expressions(text: str, steps: Steps) -> Iterator[tuple[int, Expression]]:
-    """Yield the expressions of a text from left to right, and where they begin."""
-    for start in _searched(_OPENING, 3, text, (0, len(text)), steps):
-        found = expression_at(text, start)
+def _expressions(text: str, steps: Steps) -> Iterator[re.Match[str]]:
+    """Yield the expressions of a text from left to right."""
+    for start in _search(_OPENING, 3, text, (0, len(text)), steps):
+        found = EXPRESSION.match(text, start)
         if found is not None:
             steps.spend("texts")
-            yield start, found
+            yield found
 
 
 def _signs_of(requirement: str, lowered: str, steps: Steps) -> Iterator[Span]:
-    """Yield where a requirement shows in fixed words."""
+    """Yield the spans of a requirement's fixed signs."""
     pattern, end = _SIGN_PATTERNS[requirement], 0
     if len(lowered) <= _PIECE_CHARS:
         yield from (found.span() for found in pattern.finditer(lowered))
         return
-    for start in _searched(pattern, _LONGEST, lowered, (0, len(lowered)), steps):
+    for start in _search(pattern, _LONGEST, lowered, (0, len(lowered)), steps):
         found = pattern.match(lowered, start) if start >= end else None
         if found is not None:
             end = found.end()
@@ -295,12 +289,12 @@ def _holds_any(signs: Iterable[str], lowered: str, steps: Steps) -> bool:
 
 def _may_hold_sign(text: str, steps: Steps) -> bool:
     if len(text) > _PIECE_CHARS:
-        return next(_searched(_MARK, 1, text, (0, len(text)), steps), None) is not None
+        return next(_search(_MARK, 1, text, (0, len(text)), steps), None) is not None
     return _MARK.search(text) is not None
 
 
 def _spans_in(text: str, steps: Steps) -> Iterator[tuple[str, Span]]:
-    """Yield the signs in a text that may hold some."""
+    """Yield the signs in a text."""
     steps.spend("texts", 5 + len(text) // _CHARS_A_LOOK)
     lowered = lowered_alike(text)
     for requirement, signs in _SIGNS.items():
@@ -316,10 +310,10 @@ def _spans_in(text: str, steps: Steps) -> Iterator[tuple[str, Span]]:
             yield requirement, span
 
 
-def _at_the_front(
+def _leading_signs(
     content: str, title: str, texts: Iterable[tuple[ValuePlace, str]]
 ) -> Iterator[DynamicSign]:
-    """Yield what counts at the front of the content or of the title alone."""
+    """Yield the signs that count only at the start of the content or of the title."""
     if content.lstrip(BLANK).startswith("@@"):
         tail = content[-_TAIL_CHARS:]
         for at, text in texts:
@@ -343,19 +337,19 @@ def _at_the_front(
 def find_signs(
     content: str, title: str, texts: Texts, steps: Steps | None = None
 ) -> tuple[DynamicSign, ...]:
-    r"""Return the signs in the texts of an entry of what we don't offer, in the order of the texts.
+    r"""Return the signs of requirements that we don't meet, in the order of the texts.
 
-    Of a requirement a text shows its first hundred, and an entry its first 5,000. Nothing is looked
-    at where the content is too long to be stored.
+    For each requirement the first 100 signs of a text and the first 5,000 of an entry are
+    returned. If the content is too long to be stored, nothing is searched.
 
     Args:
-        content: the entry's content; only here do leading decorators count.
-        title: the entry's title; only here does a leading "CharInfo" count.
-        texts: all texts of the entry as its file has it, whether or not their fields are known.
-        steps: counts the work; without it the work is not bounded.
+        content: the entry's content; leading decorators count only here.
+        title: the entry's title; a leading "CharInfo" counts only here.
+        texts: all texts of the entry as in its file, in known and unknown members.
+        steps: the step budget; without it the work is not bounded.
 
     Raises:
-        TooExpensiveError: the steps are spent.
+        TooExpensiveError: the search needs more than `steps`.
 
     >>> raw = {"content": "@@unheard\n{{user}} rolls {{roll:d6}}", "unknown": ["<% go() %>"]}
     >>> for sign in find_signs(raw["content"], "", list(texts_of(raw, Steps()))):
@@ -375,9 +369,9 @@ def find_signs(
     signs: list[DynamicSign] = []
     others = {content, title}
     for begin in range(0, len(texts), _VALUES_AT_ONCE):
-        some = texts[begin : begin + _VALUES_AT_ONCE]
-        steps.spend("texts", sum(1 + len(text) // _CHARS_A_STEP for _, text in some))
-        for at, text in some:
+        batch = texts[begin : begin + _VALUES_AT_ONCE]
+        steps.spend("texts", sum(1 + len(text) // _CHARS_A_STEP for _, text in batch))
+        for at, text in batch:
             others.discard(text)
             if not _may_hold_sign(text, steps):
                 continue
@@ -389,16 +383,16 @@ def find_signs(
             if spans:
                 where = at.pointer()
                 signs += [
-                    DynamicSign(word, where, span, text) for word, span in _new(spans, counts)
+                    DynamicSign(word, where, span, text) for word, span in _first(spans, counts)
                 ]
-    for text in (content, title):  # a number read as text, or taken from another entry
+    for text in (content, title):  # not among the texts: from a number, or from another entry
         if text in others and _may_hold_sign(text, steps):
             signs += [DynamicSign(requirement, "") for requirement, _ in _spans_in(text, steps)]
-    return (*signs, *_at_the_front(content, title, texts))
+    return (*signs, *_leading_signs(content, title, texts))
 
 
-def _new(spans: Iterable[tuple[str, Span]], counts: Counter[str]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans of which an entry does not have enough yet, and count them."""
+def _first(spans: Iterable[tuple[str, Span]], counts: Counter[str]) -> Iterator[tuple[str, Span]]:
+    """Yield the spans until the entry has `MAX_SIGNS` of their requirement, and count them."""
     for requirement, span in spans:
         counts[requirement] += 1
         if counts[requirement] <= MAX_SIGNS:

@@ -1,4 +1,4 @@
-"""A foreign entry's fields: read into core and block, and joined again from both."""
+"""Reads a foreign entry's fields into core and block, and joins them again."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ DEFAULT_BLOCK: ByName = {
     "inherit": INHERITED,
     **{field.name: field.default for field in TABLE if field.place == "block"},
 }
-_ASKING = {field.name: field.requirement for field in TABLE if field.requirement}
+_REQUIREMENTS = {field.name: field.requirement for field in TABLE if field.requirement}
 ALWAYS = 100  # percent
-MAX_UNREAD = 5_000  # members of an entry that are named
+MAX_UNREAD = 5_000  # unread members of an entry that are listed
 _AT_ONCE = 1_000
-MAX_GROUP_NAME = 194  # what "group:" leaves of a conflict_key
-# What JavaScript's \s is. Source: docs/rules/sillytavern.md §10: blanks after a comma go with it.
+MAX_GROUP_NAME = 194  # a conflict_key of 200 characters without "group:"
+# A comma and the blanks (JavaScript's \s) after it. Source: docs/rules/sillytavern.md §10.
 _COMMA = re.compile(
     ",[\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*"
 )
 _NOTHING: tuple[object, ...] = ("", [], {})
-LACKING: Any = object()  # where a member is missing, as null is a value
+LACKING: Any = object()  # stands for a missing member; null is a value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEntry:
-    """What a foreign entry means.
+    """The fields of a foreign entry.
 
     Attributes:
         core: values of all Entry fields that foreign entries have.
         block: the members of the block `sillytavern` that differ from its defaults.
-        needs: what the fields ask for that the native policy lacks.
+        needs: requirements of the fields that the native policy does not meet.
         repairs: in the order of the table of fields.
     """
 
@@ -51,7 +51,7 @@ class ReadEntry:
 
 
 def member(raw: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  a foreign value
-    """Return what stands at a path of member names, `LACKING` where nothing does."""
+    """Return the value at a path of member names, `LACKING` if there is none."""
     if "/" not in path:
         return raw.get(path, LACKING)
     found: Any = raw
@@ -67,20 +67,20 @@ class UnreadMembers(NamedTuple):
 
     Attributes:
         pointers: JSON pointers of the first 5,000, in the order of the entry.
-        more: how many there are beside them.
+        more: the number of further ones.
     """
 
     pointers: tuple[str, ...]
     more: int
 
 
-def unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> UnreadMembers:
-    """Return the members that no field is read from, but for those without a value.
+def find_unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> UnreadMembers:
+    """Return the members that no field is read from; empty values don't count.
 
     Args:
         raw: the entry.
-        known: the paths that are read, and those on the way to them followed by "/".
-        steps: counts the work.
+        known: the paths that are read, and their parents followed by "/"; see `with_parents`.
+        steps: the step budget.
     """
     found = _unread(raw, known)
     pointers = tuple(islice(found, MAX_UNREAD))
@@ -92,7 +92,7 @@ def unread(raw: Mapping[str, Any], known: Container[str], steps: Steps) -> Unrea
 
 
 def _unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iterator[str]:
-    """Yield the JSON pointers of what is unread in the entry, or at `at` in a part of it."""
+    """Yield the JSON pointers of unread members of the entry, or of its part at `at`."""
     for name, value in raw.items():
         path, is_step = at + name, "/" not in name
         if (is_step and path in known) or value is None or value is False or value in _NOTHING:
@@ -103,8 +103,8 @@ def _unread(raw: Mapping[str, Any], known: Container[str], at: str = "") -> Iter
             yield f"/{at}{pointer(name)[1:]}"
 
 
-def with_ways(paths: Iterable[str]) -> frozenset[str]:
-    """Return the paths, and each part of them that leads to one, as `unread` takes them."""
+def with_parents(paths: Iterable[str]) -> frozenset[str]:
+    """Return the paths and all their parents, for `find_unread`."""
     known = set()
     for path in paths:
         known.add(path)
@@ -115,26 +115,26 @@ def with_ways(paths: Iterable[str]) -> frozenset[str]:
 def find_value(
     raw: Mapping[str, Any], field: EntryField, form: Form
 ) -> tuple[FieldName, Any] | None:
-    """Return the field's value as written and the name it stands under; None if it has none.
+    """Return the name that holds the field's value, and the value as written; None if none does.
 
-    Null is no value, nor is an empty text where a text is looked for: another name may have one.
+    A null does not count as a value, nor an empty text in a text field: another name may hold one.
     """
-    void = (None, "") if field.default == "" else (None,)
+    empty = (None, "") if field.default == "" else (None,)
     for name in field.names[form]:
         value = member(raw, name.path)
         if value is None and field.nullable and form == "world_info":
-            return None  # "as the settings say", whatever stale copies say
-        if value is not LACKING and not (value is None or value in void):
+            return None  # the settings decide, whatever stale copies hold
+        if value is not LACKING and not (value is None or value in empty):
             return name, value
     return None
 
 
 class EntryValues(NamedTuple):
-    """What the fields of an entry say.
+    """The values of an entry's fields.
 
     Attributes:
-        found: the value of every field, by the field's name.
-        written: the name under which a field stands in the entry, where it does.
+        found: the value of every field, by field name.
+        written: by field name, the name that holds the value; only for fields that the entry has.
     """
 
     found: dict[str, Any]
@@ -142,12 +142,12 @@ class EntryValues(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A field as one form has it.
+    """A field in one form.
 
     Attributes:
-        default: what an entry without it means.
-        first: where it is looked for first; `is_member` if that is a member of the entry itself.
-        usual: how most entries write the default; `LACKING` where that would be noted.
+        default: the value of an entry without the field.
+        first: the preferred name; `is_member` if that is a member of the entry itself.
+        usual: the default as most entries write it; `LACKING` if reading it makes a repair note.
     """
 
     field: EntryField
@@ -174,12 +174,12 @@ _ROWS: Mapping[Form, tuple[_Row, ...]] = {
 
 
 def read_values(raw: Mapping[str, Any], form: Form, notes: RepairNotes) -> EntryValues:
-    """Return what the entry means, field for field."""
+    """Return the value of every field."""
     found, names = {}, {}
     for field, default, first, is_member, usual in _ROWS[form]:
         found[field.name] = default
         name, value = first, raw.get(first.path) if is_member else None
-        if value is None or value == "":  # it may stand elsewhere, as most fields do not
+        if value is None or value == "":  # another name may hold it, though few entries need that
             written = find_value(raw, field, form)
             if written is None:
                 continue
@@ -191,45 +191,45 @@ def read_values(raw: Mapping[str, Any], form: Form, notes: RepairNotes) -> Entry
         try:
             found[field.name] = (name.codec or field.codec).read(value, notes)
         except MisfitError:
-            message = f"{shown(value)} can't stand here; the default counts."
+            message = f"Invalid value {shown(value)}; the default is used."
             notes.add("wrong_type", message)
     _read_decorators(found, notes)
     return EntryValues(found, names)
 
 
 def _read_decorators(found: dict[str, Any], notes: RepairNotes) -> None:
-    """Let the decorators of the content say what they can; they beat the fields of that name."""
+    """Read the decorators of the content; they override the fields of the same name."""
     decorated = read_decorators(found["content"])
     notes.at = "/content"
     if decorated.lines:
-        told = ", ".join(decorated.values)
-        message = f"The decorators {shown(decorated.lines.strip())} are read as {told}."
+        names = ", ".join(decorated.values)
+        message = f"The decorators {shown(decorated.lines.strip())} are read as {names}."
         notes.add("decorators_read", message)
     for line in decorated.kept:
-        notes.add("decorator_kept", f"{shown(line)} means nothing here; it stays in the content.")
+        notes.add("decorator_kept", f"{shown(line)} has no effect and stays in the content.")
     found.update(decorated.values)
     found["content"] = decorated.content
 
 
 def group_names(group: str) -> tuple[str, ...]:
-    """Return the groups that a text names. Source: docs/rules/sillytavern.md §10."""
+    """Split a text into group names. Source: docs/rules/sillytavern.md §10."""
     return tuple(name for name in _COMMA.split(group) if name)
 
 
 def _single_group(group: str) -> str:
-    """Return the one group that a text names, "" if there are several or it is too long."""
+    """Return the only group that a text names, "" if there are several or the name is too long."""
     names = group_names(group)
     return names[0] if len(names) == 1 and len(names[0]) <= MAX_GROUP_NAME else ""
 
 
 def group_of(conflict_key: str | None) -> str:
-    """Return the SillyTavern group that a conflict key stands for, "" if for none."""
+    """Return the SillyTavern group of a conflict key, "" if it has none."""
     prefix, colon, name = (conflict_key or "").partition(":")
     return name if prefix + colon == "group:" and _single_group(name) == name else ""
 
 
 def split(found: ByName) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the core and the whole block of an entry whose fields mean these values."""
+    """Split the values of all fields into the core and the whole block of an entry."""
     core = {field.name: found[field.name] for field in TABLE if field.place == "core"}
     block = {field.name: found[field.name] for field in TABLE if field.place == "block"}
     block["inherit"] = tuple(name for name in INHERITED if found[name] is None)
@@ -247,7 +247,7 @@ def split(found: ByName) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def join(core: ByName, block: ByName) -> dict[str, Any]:
-    """Return what the fields of an entry mean, field for field; the core wins over the block."""
+    """Join core and block into the values of all fields; the core overrides the block."""
     places = {"core": core, "block": block}
     found = {field.name: places[field.place][field.name] for field in TABLE}
     for name in INHERITED:
@@ -259,8 +259,8 @@ def join(core: ByName, block: ByName) -> dict[str, Any]:
 
 
 def needs_of(found: ByName) -> list[tuple[str, str]]:
-    """Return what the fields ask for that the native policy lacks, each with the field's name."""
-    needs = [(word, name) for name, word in _ASKING.items() if found[name]]
+    """Return the requirements that the native policy does not meet, each with its field name."""
+    needs = [(word, name) for name, word in _REQUIREMENTS.items() if found[name]]
     if found["position"] == "outlet" and not found["outlet_name"]:
         needs.append(("outlet_name", "position"))
     return needs
@@ -268,14 +268,15 @@ def needs_of(found: ByName) -> list[tuple[str, str]]:
 
 def _group_warning(group: str) -> tuple[str, str]:
     if len(group_names(group)) != 1:
-        return "several_groups", f"{shown(group)} is no single group: none counts."
+        message = f"{shown(group)} names several groups; the native policy ignores them."
+        return "several_groups", message
     if _single_group(group):
-        return "group_weight_ignored", "The native policy knows no weights in a group."
+        return "group_weight_ignored", "The native policy ignores weights in a group."
     return "group_too_long", f"The group's name is longer than {MAX_GROUP_NAME} characters."
 
 
 def _warn_of_values(values: EntryValues, notes: RepairNotes) -> None:
-    """Note what was understood, but means nothing or something else under the native policy."""
+    """Note values that the native policy ignores or interprets differently."""
     found = values.found
     for field in TABLE:
         value = found[field.name]
@@ -288,7 +289,7 @@ def _warn_of_values(values: EntryValues, notes: RepairNotes) -> None:
         elif field.name == "group":
             notes.add(*_group_warning(value))
         elif value == "outlet" and not found["outlet_name"]:
-            message = "The outlet has no name: the entry can't be used where it was."
+            message = "The outlet has no name, so the entry can't be placed there."
             notes.add("outlet_without_name", message)
 
 
@@ -296,18 +297,18 @@ def _warn_of_null(raw: Mapping[str, Any], notes: RepairNotes) -> None:
     for name in ("enabled", "disable"):
         if raw.get(name, LACKING) is None:
             notes.at = f"/{name}"
-            notes.add("null_value", f"{name} is null; the entry counts as enabled.")
+            notes.add("null_value", f"{name} is null; the entry is enabled.")
 
 
 def read_entry(raw: Mapping[str, Any], *, form: Form) -> ReadEntry:
-    """Return what a foreign entry means, and everything that had to be mended to say so.
+    """Read a foreign entry and note every repair.
 
-    Keys and content that exceed the contract's bounds are kept: the model refuses them. All other
-    values are brought into bounds, so that one odd value never fails a book.
+    Keys and content beyond the limits of the contract are kept; the model refuses them. All other
+    values are brought within their limits, so that one odd value never fails a book.
 
     Args:
-        raw: the entry as its file has it; it is not changed.
-        form: the dialect of the file. Names of the other one count where its own are missing.
+        raw: the entry as in its file; it is not changed.
+        form: the dialect of the file. Names of the other dialect count where its own are missing.
 
     >>> read = read_entry({"keys": "lamp, oil", "enabled": None, "sticky": 2}, form="card")
     >>> read.core["keys"], read.core["enabled"], read.core["position"], read.block

@@ -1,4 +1,4 @@
-"""A foreign entry as our book takes it in: fields, needs, kind, and the whole of it as `raw`."""
+"""Imports a foreign entry: fields, requirements, kind, and the whole entry as `raw`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lorewell.engine.sillytavern.entry.dynamic import (
 )
 from lorewell.engine.sillytavern.entry.fields import (
     UnreadMembers,
+    find_unread,
     needs_of,
     read_entry,
-    unread,
-    with_ways,
+    with_parents,
 )
 from lorewell.engine.sillytavern.entry.table import TABLE, ByName, Form
 from lorewell.engine.sillytavern.entry.values import Repair
@@ -28,21 +28,21 @@ from lorewell.engine.steps import Steps
 
 __all__ = ["Form", "ImportedEntry", "Repair", "import_entry", "requirements_of"]
 
-_KNOWN = with_ways(
+_KNOWN = with_parents(
     ["uid", "id", "use_regex", *(name.path for field in TABLE for name in field.names["card"])]
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedEntry:
-    """An entry for a BookCreate, and what is to be said of it.
+    """An entry for a BookCreate, with the findings of its import.
 
     Attributes:
-        entry: all Entry fields that an import sets; `sillytavern` only where it says something.
-        texts: all texts of the entry as its file has it.
-        signs: what blocks it, and where that shows; `runtime_requirements` name it once.
-        repairs: what was mended, or can't be held.
-        unread: members that nothing here acts on; they stay in `source.raw`.
+        entry: all Entry fields that an import sets; `sillytavern` only if it is not empty.
+        texts: all texts of the entry as in its file.
+        signs: the unmet requirements with their places; `runtime_requirements` names each once.
+        repairs: values that were repaired, or that we can't hold.
+        unread: members that no field is read from; they stay in `source.raw`.
     """
 
     entry: dict[str, Any]
@@ -60,17 +60,17 @@ def import_entry(
     source_format: str,
     steps: Steps | None = None,
 ) -> ImportedEntry:
-    """Return a foreign entry, ready for the entries of a BookCreate.
+    """Import a foreign entry.
 
     Args:
-        raw: the entry as its file has it. It is stored whole, neither changed nor copied.
+        raw: the entry as in its file. It is stored whole, neither changed nor copied.
         form: the dialect of the file.
         entry_id: the entry's id; the caller makes it unique.
-        source_format: names the file's format in `source`.
-        steps: counts the work; without it the work is not bounded.
+        source_format: the file's format, stored in `source`.
+        steps: the step budget; without it the work is not bounded.
 
     Raises:
-        TooExpensiveError: the steps are spent.
+        TooExpensiveError: the import needs more than `steps`.
 
     Source: docs/rules/native.md §11.4, §11.5.
     """
@@ -93,16 +93,16 @@ def import_entry(
         texts=texts,
         signs=signs,
         repairs=read.repairs,
-        unread=unread(raw, _KNOWN, steps),
+        unread=find_unread(raw, _KNOWN, steps),
     )
 
 
 def requirements_of(raw: Mapping[str, Any], found: ByName) -> tuple[str, ...]:
-    """Return the `runtime_requirements` that an import gives a raw entry, and nothing else of it.
+    """Return the `runtime_requirements` that an import gives a raw entry.
 
     Args:
-        raw: the entry as its file has it.
-        found: what its fields say; see `read_values`.
+        raw: the entry as in its file.
+        found: the values of its fields; see `read_values`.
     """
     texts = tuple(texts_of(raw, Steps(UNCOUNTED)))
     signs = find_signs(found["content"], found["title"], texts)

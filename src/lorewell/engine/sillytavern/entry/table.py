@@ -1,8 +1,8 @@
-"""The one table of fields between SillyTavern's two dialects and ours.
+"""The table that maps fields between SillyTavern's two dialects and ours.
 
-World-info form is a world file's entry (`key`, `order`, `disable`); card form is an entry of a
-card's book (`keys`, `insertion_order`, `enabled`, and the rest under `extensions`). Real files mix
-them inside one entry, so every field is looked for under all its names, those of the form first.
+World-info form is an entry of a world-info file (`key`, `order`, `disable`). Card form is an entry
+of a card's book (`keys`, `insertion_order`, `enabled`, the rest under `extensions`). Real files mix
+both in one entry, so every field is read from all its names, those of the form first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lorewell.model.sillytavern import (
 )
 
 Form = Literal["world_info", "card"]
-ByName = Mapping[str, Any]  # by field name; what a foreign file holds is known at run time alone
+ByName = Mapping[str, Any]  # values of a foreign file by field name
 
 POSITIONS = (
     *("before_character", "after_character", "author_note_top", "author_note_bottom"),
@@ -31,7 +31,7 @@ POSITIONS = (
 )
 LOGICS = ("and_any", "not_all", "not_any", "and_all")
 ROLES = ("system", "user", "assistant")
-# Bounds of the core. Source: docs/rules/native.md §3.2.
+# Limits of the core. Source: docs/rules/native.md §3.2.
 MAX_TITLE_CHARS = 500
 MAX_LEVEL = 1_000_000
 MAX_DEPTH = 10_000
@@ -54,19 +54,19 @@ def _plain(value: object) -> object:
 
 
 class Codec(NamedTuple):
-    """How a value is read from a file, and written into one."""
+    """Reads a value from a file, and writes it back."""
 
     read: v.Reader
     write: Callable[[Any], object] = _plain
 
 
 class FieldName(NamedTuple):
-    """A place in an entry where a field may stand.
+    """A place of a field in an entry.
 
     Attributes:
         path: member names joined by "/".
-        codec: if it is not the field's own.
-        along: whether it is written even where the entry lacks it.
+        codec: the codec, if it is not the field's own.
+        along: whether a change is written here even if the entry lacks this name.
     """
 
     path: str
@@ -76,20 +76,20 @@ class FieldName(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryField:
-    """A field: its name here, its names there, and how its values translate.
+    """A field: its name in our model, its names in both dialects, and its codec.
 
     Attributes:
-        name: of the entry or of the block, as `place` says.
-        codec: how its values translate between here and there.
-        default: what an entry without it means.
-        card_default: the same for a card, where it differs.
+        name: its name in the entry or in the block, depending on `place`.
+        codec: converts its values.
+        default: the value of an entry without the field.
+        card_default: the default for a card, if it differs.
         world: its name in world-info form.
-        card: its names in card form, the first wins.
-        nullable: whether null is a value in world-info form, and not the lack of one.
-        optional: whether the view of a card that lacks it leaves it out.
-        ignored: code of the repair that says that the native policy does without it.
-        requirement: what an entry needs that has a value here.
-        names: by form, where the field may stand, the form's own dialect first.
+        card: its names in card form; the first one wins.
+        nullable: whether null is a value in world-info form, not a missing value.
+        optional: whether the view of a card omits the field if the card lacks it.
+        ignored: code of the repair note for a field that the native policy ignores.
+        requirement: the requirement of an entry that has a value here.
+        names: by form, all names of the field, the form's own dialect first.
     """
 
     name: str
@@ -107,7 +107,7 @@ class EntryField:
     names: Mapping[Form, tuple[FieldName, ...]] = attribute(init=False)
 
     def __post_init__(self) -> None:
-        """Work out all places, as every field of every entry is looked for there."""
+        """Compute `names` once, because every field of every entry is searched under them."""
         world, card = (FieldName(self.world),), self.card
         both = {"world_info": (world, card), "card": (card, world)}
         names = {}
@@ -117,13 +117,13 @@ class EntryField:
         object.__setattr__(self, "names", names)
 
     def default_in(self, form: Form) -> Any:  # noqa: ANN401  each field has its own type
-        """Return what an entry of that form means that lacks the field."""
+        """Return the value of an entry of that form that lacks the field."""
         differs = form == "card" and self.card_default is not None
         return self.card_default if differs else self.default
 
 
 def _names(*paths: str) -> tuple[FieldName, ...]:
-    """Return places in a card: a leading dot stands for `extensions`."""
+    """Return names in a card; a leading dot stands for `extensions/`."""
     return tuple(FieldName(path.replace(".", "extensions/", 1)) for path in paths)
 
 
@@ -192,7 +192,7 @@ TABLE: tuple[EntryField, ...] = (
         world="keysecondary",
         card=_names("secondary_keys"),
     ),
-    # Of a card SillyTavern reads `comment` alone, so a new title has to stand there too.
+    # SillyTavern only reads a card's `comment`, so a new title is written there, too.
     EntryField(
         name="title",
         place="core",
@@ -219,7 +219,7 @@ TABLE: tuple[EntryField, ...] = (
         world="order",
         card=_names("insertion_order"),
     ),
-    # A card's other readers look at the text alone, so both are written.
+    # Other readers of cards only know the text, so both are written.
     EntryField(
         name="position",
         place="core",
@@ -340,7 +340,7 @@ TABLE: tuple[EntryField, ...] = (
         card=_names(".scan_depth"),
         nullable=True,
     ),
-    # A card's own `case_sensitive` means nothing to SillyTavern, but its author meant it.
+    # SillyTavern ignores a card's own `case_sensitive`; it is read as its author meant it.
     _inherited("case_sensitive", "caseSensitive", ".case_sensitive", "case_sensitive"),
     _inherited("match_whole_words", "matchWholeWords", ".match_whole_words", "whole_words_only"),
     EntryField(
@@ -438,7 +438,7 @@ TABLE: tuple[EntryField, ...] = (
         optional=True,
         requirement="character_filter",
     ),
-    # World info has no place for it.
+    # World info has no such field.
     EntryField(
         name="priority",
         place="core",
@@ -450,8 +450,8 @@ TABLE: tuple[EntryField, ...] = (
     ),
 )
 
-# Names that only one of the dialects has. `key`, `keys` and their like are left out on purpose:
-# files that differ in these alone have to give the same entries.
+# Names that only one of the dialects has. `key`, `keys` and the like are left out on purpose:
+# files that only differ in these must give the same entries.
 _CARD_MARKS = frozenset(["insertion_order", "enabled"])
 _WORLD_MARKS = frozenset(
     [
@@ -471,9 +471,9 @@ _WORLD_MARKS = frozenset(
 
 
 def form_of(entry: Mapping[str, Any], container: Form) -> Form:
-    """Return the dialect of one entry: its own where its names are clear, else the container's.
+    """Return the dialect of one entry: its own if its names are clear, else the container's.
 
-    Source: docs/rules/formats.md §2.4: real lists mix both, also inside one entry.
+    Source: docs/rules/formats.md §2.4: real lists mix both, even in one entry.
     """
     card = not _CARD_MARKS.isdisjoint(entry)
     world = not _WORLD_MARKS.isdisjoint(entry)

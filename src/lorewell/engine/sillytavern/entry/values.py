@@ -1,4 +1,4 @@
-"""Values of foreign files, read with every repair named. A reader never fails a book."""
+"""Readers for the values of foreign files. They note every repair and never fail a book."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _FLAGS = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
     **dict.fromkeys(("false", "0", "no", "off"), False),
 }
-# A whole regex key at the front of a comma list: neither its commas nor its escapes cut it.
+# A whole regex key at the front of a comma list; commas inside it do not end it.
 _REGEX_ITEM = re.compile(rf"(/(?:[^/\\]++|\\.)++/[A-Za-z]*+)[{BLANK}]*+(?:,|$)", re.DOTALL)
 _NO_ITEM = re.compile(f"[{BLANK},]*+")
-MAX_ITEMS = 10_000  # of a list, or of what commas part in a text, that are read
+MAX_ITEMS = 10_000  # items read of a list or of a comma list
 _SHOWN_CHARS = 40
-_WHOLE = 2**53  # decimals below this hold whole numbers exactly
+_WHOLE = 2**53  # floats below this hold whole numbers exactly
 
 
 class Repair(NamedTuple):
-    """Something odd in a foreign entry that was mended, or a value that we can't hold.
+    """An odd value in a foreign entry that was repaired, or that we can't hold.
 
     Attributes:
-        pointer: JSON pointer below the entry, in the file's own names.
+        pointer: JSON pointer relative to the entry, in the file's own names.
         code: a stable word.
         message: a sentence for a person.
     """
@@ -39,18 +39,18 @@ class Repair(NamedTuple):
 
 
 class MisfitError(Exception):
-    """A value that its field can't hold; the default stands for it."""
+    """A value that its field can't hold; the default is used instead."""
 
 
 @dataclass(slots=True)
 class RepairNotes:
-    """The repairs of one entry, collected while it is read; `at` is the place being read."""
+    """Collects the repairs of one entry while it is read; `at` is the current place."""
 
     at: str = ""
     repairs: list[Repair] = field(default_factory=list)
 
     def add(self, code: str, message: str, below: str = "") -> None:
-        """Note a repair at the place being read, or below it."""
+        """Note a repair at the current place, or below it."""
         self.repairs.append(Repair(self.at + below, code, message))
 
 
@@ -58,7 +58,7 @@ Reader = Callable[[object, RepairNotes], object]
 
 
 def shown(value: object) -> str:
-    """Return the value as a sentence can quote it: short."""
+    """Return a value in short form, to quote it in a message."""
     if not isinstance(value, str | bool | int | float | None):
         return "a list" if isinstance(value, list) else "an object"
     if value is None or isinstance(value, bool):
@@ -68,7 +68,7 @@ def shown(value: object) -> str:
 
 
 def _figure(value: object, notes: RepairNotes) -> int | float:
-    """Return the number in a value: a JSON number, or a text that holds one."""
+    """Return a number from a JSON number or from a text that holds one."""
     if isinstance(value, str):
         text = value.strip(BLANK)
         if not _NUMERAL.fullmatch(text):
@@ -84,51 +84,51 @@ def _figure(value: object, notes: RepairNotes) -> int | float:
 
 
 def number(low: int, high: int) -> Reader:
-    """Return a reader of numbers that clamps them to the bounds."""
+    """Return a reader of numbers that clamps them to the limits."""
 
     def read(value: object, notes: RepairNotes) -> int | float:
         found = _figure(value, notes)
         kept = min(max(found, low), high)
         if kept != found:
-            notes.add("clamped", f"{shown(found)} is out of bounds and becomes {kept}.")
+            notes.add("clamped", f"{shown(found)} is out of range and becomes {kept}.")
         return kept
 
     return read
 
 
 def integer(low: int, high: int) -> Reader:
-    """Return a reader of whole numbers that rounds, then clamps to the bounds."""
+    """Return a reader of whole numbers that rounds them and clamps them to the limits."""
     clamp = number(low, high)
 
     def read(value: object, notes: RepairNotes) -> object:
         found = _figure(value, notes)
         whole = round(found)
         if whole != found:
-            notes.add("rounded", f"{shown(found)} is no whole number and becomes {whole}.")
+            notes.add("rounded", f"{shown(found)} is rounded to {whole}.")
         return clamp(whole, notes)
 
     return read
 
 
 def turns(value: object, notes: RepairNotes) -> object:
-    """Return a number of messages; 0 is off, which is None."""
+    """Return a number of messages, None for 0 (off)."""
     return integer(0, MAX_TURNS)(value, notes) or None
 
 
 def flag(value: object, notes: RepairNotes) -> bool:
-    """Return a boolean, also from the texts and numbers that stand for one in real files."""
+    """Return a boolean, also from texts and numbers that real files use as one."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
         word = value.strip(BLANK).lower()
         if word not in _FLAGS:
             raise MisfitError
-        meant = _FLAGS[word]
-        notes.add("flag_from_text", f"The text {shown(value)} is read as {shown(meant)}.")
-        return meant
-    meant = _figure(value, notes) != 0
-    notes.add("flag_from_number", f"The number {shown(value)} is read as {shown(meant)}.")
-    return meant
+        from_text = _FLAGS[word]
+        notes.add("flag_from_text", f"The text {shown(value)} is read as {shown(from_text)}.")
+        return from_text
+    from_number = _figure(value, notes) != 0
+    notes.add("flag_from_number", f"The number {shown(value)} is read as {shown(from_number)}.")
+    return from_number
 
 
 def negated(value: object, notes: RepairNotes) -> bool:
@@ -137,7 +137,7 @@ def negated(value: object, notes: RepairNotes) -> bool:
 
 
 def level(value: object, notes: RepairNotes) -> object:
-    """Return a recursion level: true is kept, false is 0."""
+    """Return a recursion level: true stays true, false becomes 0."""
     if isinstance(value, bool):
         return value or 0
     if isinstance(value, str) and value.strip(BLANK).lower() in {"true", "false"}:
@@ -155,7 +155,7 @@ def _words(value: object, notes: RepairNotes, below: str = "") -> str:
 
 
 def text(limit: int | None = None) -> Reader:
-    """Return a reader of texts that cuts them to the limit, if there is one."""
+    """Return a reader of texts that cuts them to a limit, if one is given."""
 
     def read(value: object, notes: RepairNotes) -> str:
         found = _words(value, notes)
@@ -168,14 +168,14 @@ def text(limit: int | None = None) -> Reader:
 
 
 def split_keys(listed: str) -> tuple[str, ...]:
-    """Return the keys of a comma list, trimmed; a comma inside a regex key cuts nothing.
+    """Split a comma list into trimmed keys; commas inside regex keys do not split.
 
-    Of very many keys the first 10,000 are read: no entry may have as many.
+    At most 10,000 keys are read, which is more than an entry may have.
 
     >>> split_keys("/Test[,;]/, plain")
     ('/Test[,;]/', 'plain')
 
-    Source: docs/rules/formats.md §1.2; a slash that opens no regex is a plain character.
+    Source: docs/rules/formats.md §1.2; a slash that does not open a regex is a plain character.
     """
     keys: list[str] = []
     start = _item_start(listed, 0)
@@ -192,13 +192,13 @@ def split_keys(listed: str) -> tuple[str, ...]:
 
 
 def _item_start(listed: str, at: int) -> int:
-    """Return where the next item of a comma list begins."""
+    """Return the start of the next item of a comma list."""
     found = _NO_ITEM.match(listed, at)
     return found.end() if found else at
 
 
 def keys(value: object, notes: RepairNotes) -> tuple[str, ...]:
-    """Return a list of keys, also from one text with commas; what is no text is named."""
+    """Return a list of keys, also from a comma list; other values make a repair note."""
     if isinstance(value, str):
         found = split_keys(value)
         notes.add("keys_split", f"The text {shown(value)} is read as {len(found)} keys.")
@@ -215,7 +215,7 @@ def _items(value: object, notes: RepairNotes) -> tuple[str, ...]:
         try:
             found.append(_words(item, notes, at))
         except MisfitError:
-            notes.add("wrong_type", f"{shown(item)} is no text and is left out.", at)
+            notes.add("wrong_type", f"{shown(item)} is not a text and is left out.", at)
     return tuple(found)
 
 
@@ -228,19 +228,19 @@ def _bounded(value: object, notes: RepairNotes, most: int, chars: int) -> tuple[
 
 
 def texts(most: int, chars: int) -> Reader:
-    """Return a reader of lists of texts that cuts them to the bounds."""
+    """Return a reader of lists of texts that cuts them to the limits."""
     return lambda value, notes: _bounded(value, notes, most, chars)
 
 
 def choice(
     by_number: Sequence[str], words: Mapping[str, str], usual: Container[str] = ()
 ) -> Reader:
-    """Return a reader of one of several words, given as its number or as a text.
+    """Return a reader of one of several words, given as a number or as a text.
 
     Args:
-        by_number: the words by their number.
-        words: the texts that stand for a word, in lower case with underscores.
-        usual: those that the dialect itself writes and nobody needs to hear of.
+        by_number: the words by number.
+        words: the words by the texts that stand for them, in lower case with underscores.
+        usual: texts that the dialect itself writes; they make no repair note.
     """
 
     def read(value: object, notes: RepairNotes) -> str:
@@ -259,7 +259,7 @@ def choice(
 
 
 def character_filter(value: object, notes: RepairNotes) -> dict[str, object] | None:
-    """Return a character filter as the block holds it, None if it names nobody."""
+    """Return a character filter in the form of the block, None if it is empty."""
     if not isinstance(value, Mapping):
         raise MisfitError
     found: dict[str, object] = {"is_exclude": False, "names": (), "tags": ()}
@@ -275,6 +275,6 @@ def character_filter(value: object, notes: RepairNotes) -> dict[str, object] | N
                 else _bounded(given, notes, MAX_NAMES, MAX_NAME_CHARS)
             )
         except MisfitError:
-            notes.add("wrong_type", f"{shown(given)} can't stand here and is left out.")
+            notes.add("wrong_type", f"Invalid value {shown(given)}; it is left out.")
         notes.at = at
     return found if found["names"] or found["tags"] else None

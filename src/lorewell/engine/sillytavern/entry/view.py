@@ -1,7 +1,7 @@
-"""An entry as SillyTavern would hold it: its raw form, overlaid by what was changed since.
+"""Views of an entry in SillyTavern's form: its raw form, overlaid with later changes.
 
-Core and block are what counts; raw only keeps what they leave open: the order of members, fields
-that nobody knows, and values that mean the same in another form ("100", a null).
+Core and block decide. Raw only adds what they do not hold: the order of members, unknown fields,
+and equivalent spellings of a value ("100", a null).
 Source: docs/rules/formats.md §0.2, §2.2 to §2.4; docs/rules/native.md §11.4.
 """
 
@@ -34,19 +34,19 @@ _CONTENT = next(field for field in TABLE if field.name == "content")
 _MADE_ID = re.compile(r"entry-[0-9]+(-[0-9]+)?")
 _SUFFIX = re.compile(r"(-[0-9]+)?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
-# Fields that the rows of the table say, and those that say where the rest comes from.
-_SAID = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
-_UNSAID = {
-    name: about.get_default(call_default_factory=True)
-    for name, about in Entry.model_fields.items()
-    if name not in _SAID
+# Entry fields without a row in the table, with their defaults.
+_MAPPED = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
+_UNMAPPED = {
+    name: info.get_default(call_default_factory=True)
+    for name, info in Entry.model_fields.items()
+    if name not in _MAPPED
 }
 
 
 def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
-    """Return the raw entry and its own form, where its file is SillyTavern's or a card.
+    """Return the raw entry and its form, if it comes from a world-info file or a card.
 
-    Any other entry, whatever its raw is, counts as natively written: an empty one of world info.
+    Any other entry, whatever its raw is, is treated as an empty world-info entry.
     """
     raw, written = entry.source.get("raw"), entry.source.get("format")
     if isinstance(raw, Mapping) and isinstance(written, str):
@@ -58,7 +58,7 @@ def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
 
 
 def _put(result: dict[str, Any], path: str, value: object) -> None:
-    """Set a member; objects on the way are copied, as they may be raw's own."""
+    """Set a member; objects on its path are copied, because raw may own them."""
     *steps, last = path.split("/")
     for step in steps:
         below = result.get(step)
@@ -68,7 +68,7 @@ def _put(result: dict[str, Any], path: str, value: object) -> None:
 
 
 def _write(result: dict[str, Any], field: EntryField, form: Form, value: object) -> None:
-    """Write a field under each name that the entry has for it, else under the form's own."""
+    """Write a field under each of its names that the entry has, else under the form's own name."""
     names = field.names[form]
     chosen = [
         name
@@ -79,33 +79,33 @@ def _write(result: dict[str, Any], field: EntryField, form: Form, value: object)
         _put(result, name.path, (name.codec or field.codec).write(value))
 
 
-def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form, meant: _Meant) -> set[str]:
+def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form, raw: _RawValues) -> set[str]:
     """Write the fields that changed; return their names."""
     block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
-    now = join(dict(iter(entry)), block)  # a dict of the entry itself would take its `keys`
+    now = join(dict(iter(entry)), block)  # dict(entry) would use its attribute `keys`
     changed = set()
     content = _content_of(result, form)
-    told = _retold(content, meant.entry, now)
-    if told != content:
-        _write(result, _CONTENT, form, told)
-        meant = _meant(result, form)
+    decorated = _with_decorators(content, raw.entry, now)
+    if decorated != content:
+        _write(result, _CONTENT, form, decorated)
+        raw = _read_raw(result, form)
         changed.add("content")
     for field in TABLE:
         name = field.name
-        if meant.entry[name] != now[name] or (
-            # A probability that was switched off counts again: it must be the one of the core.
-            name == "probability" and now["use_probability"] and meant.fields[name] != now[name]
+        if raw.entry[name] != now[name] or (
+            # A probability that is switched on again must be the one of the core.
+            name == "probability" and now["use_probability"] and raw.fields[name] != now[name]
         ):
             _write(result, field, form, now[name])
             changed.add(name)
     return changed
 
 
-def _retold(content: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return the content with the decorators that still hold in front of the text of now.
+def _with_decorators(content: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return the current text with the decorators of the raw content in front.
 
-    A content that no decorator was read from stays as it is. Once a field was changed that one
-    spoke for, or the text can't stand behind them, none is left: the fields say what they said.
+    A content without decorators that were read stays unchanged. If a field of a decorator has
+    changed, or if the text can't follow decorators, all are dropped: the fields hold their values.
     """
     decorated = read_decorators(content)
     if not decorated.lines:
@@ -114,40 +114,40 @@ def _retold(content: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str
         return decorated.content
     if was["content"] == now["content"]:
         return content
-    told = decorated.lines + now["content"]
-    again = read_decorators(told)
-    holds = (again.values, again.content) == (decorated.values, now["content"])
-    return told if holds else decorated.content
+    joined = decorated.lines + now["content"]
+    again = read_decorators(joined)
+    is_stable = (again.values, again.content) == (decorated.values, now["content"])
+    return joined if is_stable else decorated.content
 
 
-class _Meant(NamedTuple):
-    """What the fields of a raw entry say, and what they mean once it is an entry of ours."""
+class _RawValues(NamedTuple):
+    """The values of a raw entry's fields: as written, and as an import stores them."""
 
     fields: dict[str, Any]
     entry: dict[str, Any]
 
 
-def _meant(raw: Mapping[str, Any], form: Form) -> _Meant:
-    written = read_values(raw, form, RepairNotes()).found
-    return _Meant(written, join(*split(written)))
+def _read_raw(raw: Mapping[str, Any], form: Form) -> _RawValues:
+    fields = read_values(raw, form, RepairNotes()).found
+    return _RawValues(fields, join(*split(fields)))
 
 
 def _content_of(raw: Mapping[str, Any], form: Form) -> str:
-    """Return the content as raw has it, decorators and all."""
+    """Return the content of a raw entry, including decorators."""
     found = find_value(raw, _CONTENT, form)
     return found[1] if found and isinstance(found[1], str) else ""
 
 
-def _overlay_unsaid(result: dict[str, Any], entry: Entry, requirements: tuple[str, ...]) -> None:
-    """Put what SillyTavern has no name for under `extensions.lorewell`.
+def _overlay_unmapped(result: dict[str, Any], entry: Entry, requirements: tuple[str, ...]) -> None:
+    """Write fields without a SillyTavern name under `extensions.lorewell`.
 
     Args:
-        result: is changed.
-        entry: ours.
-        requirements: what an import gives the raw entry.
+        result: the entry to change.
+        entry: our entry.
+        requirements: the requirements that an import gives the raw entry.
     """
     usual = {
-        **_UNSAID,
+        **_UNMAPPED,
         "kind": kind_of(requirements),
         "runtime_requirements": requirements,
     }
@@ -165,14 +165,14 @@ def _given_id(raw: Mapping[str, Any], form: Form) -> Any:  # noqa: ANN401  a for
 
 
 def _shown_id(entry_id: str, given: object) -> object:
-    """Return the id in the form in which raw has it, a number if it looks like one."""
+    """Return the id as raw spells it, as a number if it looks like one."""
     if given is not None and str(given) == entry_id:
         return given
     return int(entry_id) if _NUMBER.fullmatch(entry_id) else entry_id
 
 
 def _is_given(entry_id: str, given: object) -> bool:
-    """Return whether an import gives that id, made unique by a suffix or not."""
+    """Return whether an import gives that id, with or without a suffix that makes it unique."""
     if given is None:
         return _MADE_ID.fullmatch(entry_id) is not None
     own = str(given)
@@ -189,7 +189,7 @@ def _overlay_id(result: dict[str, Any], entry: Entry, form: Form) -> None:
 
 
 class _Overlaid(NamedTuple):
-    """A raw entry with every change, its form, and the names of the fields that changed."""
+    """A raw entry with all changes, its form, and the names of the changed fields."""
 
     own: dict[str, Any]
     form: Form
@@ -198,44 +198,44 @@ class _Overlaid(NamedTuple):
 
 def _overlay(entry: Entry) -> _Overlaid:
     raw, form = _origin(entry)
-    meant = _meant(raw, form)
-    requirements = requirements_of(raw, meant.fields)
+    values = _read_raw(raw, form)
+    requirements = requirements_of(raw, values.fields)
     own = dict(raw)
-    changed = _overlay_fields(own, entry, form, meant)
-    _overlay_unsaid(own, entry, requirements)
+    changed = _overlay_fields(own, entry, form, values)
+    _overlay_unmapped(own, entry, requirements)
     _overlay_id(own, entry, form)
     return _Overlaid(own, form, changed)
 
 
 def overlaid(entry: Entry) -> dict[str, Any]:
-    """Return the entry's raw form in its own dialect, overlaid by every change since.
+    """Return the entry's raw form in its own dialect, overlaid with all later changes.
 
     A changed field is written under every name that raw has for it, in either dialect. An
-    untouched entry gives raw again: an id that the import made up, or made unique by a suffix,
-    is no change.
+    unchanged entry gives raw again: an id that the import generated, or made unique by a suffix,
+    does not count as a change.
     """
     return _overlay(entry).own
 
 
 def _in_world_names(own: Mapping[str, Any], field: EntryField, form: Form) -> Any:  # noqa: ANN401
-    """Return the field's value as world info writes it: untouched where both write it alike."""
+    """Return the field's value in world-info form; unchanged if both dialects write it alike."""
     written = find_value(own, field, form)
     if written is None:
         return LACKING if field.optional else field.codec.write(field.default_in(form))
     name, value = written
     default = field.default_in(form)
     try:
-        meant = (name.codec or field.codec).read(value, RepairNotes())
+        read = (name.codec or field.codec).read(value, RepairNotes())
     except MisfitError:
-        meant = default
-        if default != field.default:  # here the odd value would mean something else
+        read = default
+        if default != field.default:  # in world info the odd value would mean another default
             return field.codec.write(default)
-    return value if name.codec is None else field.codec.write(meant)
+    return value if name.codec is None else field.codec.write(read)
 
 
 _ROWS = [field for field in TABLE if "/" not in field.world]
 _CONVERTED = {name.path for field in _ROWS for name in field.names["card"]} | {"id", "uid"}
-# Where a world's entry may have something under a card's name: the members that lead there.
+# Members of a world-info entry that may hold a field under a card's name.
 _CARD_STEPS = {
     name.path.partition("/")[0]
     for field in _ROWS
@@ -245,18 +245,18 @@ _CARD_STEPS = {
 
 
 def _from_card(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a card's entry as world info: the fields in SillyTavern's order, then the rest."""
+    """Return a card's entry in world-info form: fields in SillyTavern's order, then the rest."""
     fields = {field.world: _in_world_names(own, field, "card") for field in _ROWS}
     known = {name: value for name, value in fields.items() if value is not LACKING}
     return known | {name: value for name, value in own.items() if name not in _CONVERTED}
 
 
 def _from_world(own: Mapping[str, Any], names: Collection[str] | None = None) -> dict[str, Any]:
-    """Return a world's entry; what it says under a card's name alone is added under its own.
+    """Return a world-info entry; fields found only under a card's name are added under their own.
 
     Args:
         own: the entry.
-        names: of the fields of which that is done; None is all.
+        names: names of the fields to add; None for all.
     """
     result = dict(own)
     if _CARD_STEPS.isdisjoint(own):
@@ -271,21 +271,21 @@ def _from_world(own: Mapping[str, Any], names: Collection[str] | None = None) ->
 
 
 def sillytavern_view(entry: Entry) -> dict[str, Any]:
-    """Return the entry as SillyTavern's object, in the names of its world info.
+    """Return the entry as SillyTavern's object, in world-info form.
 
-    It is raw in its own key order, overlaid by every value that differs from what raw would
-    import to, so that untouched odd values stay as they were. A card's entry is converted as
-    SillyTavern does it, except that one without `enabled` is enabled, as the core says. What
-    SillyTavern has no name for stands under `extensions.lorewell`. Where a member is missing,
-    the default of the table of fields is meant.
+    The result is raw in its own key order, overlaid with every value that differs from what an
+    import of raw gives; unchanged odd values stay as written. A card's entry is converted as
+    SillyTavern converts it, except that an entry without `enabled` is enabled, like our entry.
+    Fields without a SillyTavern name are under `extensions.lorewell`. A missing member means the
+    default of the table of fields.
 
-    `uid` is always there, as a policy tells entries by it: raw's own if it is the entry's id,
-    else the id, as a number if it is digits. So are `key` and `content`.
+    `uid` is always present, because policies identify entries by it: raw's own if it matches the
+    entry's id, else the id, as a number if it consists of digits. So are `key` and `content`.
 
     >>> raw = {"key": ["lamp"], "content": "An oil lamp.", "order": "90"}
     >>> from lorewell.engine.sillytavern.entry import import_entry
-    >>> lore = import_entry(raw, form="world_info", entry_id="7", source_format="st_world")
-    >>> entry = Entry(**lore.entry)
+    >>> imported = import_entry(raw, form="world_info", entry_id="7", source_format="st_world")
+    >>> entry = Entry(**imported.entry)
     >>> sillytavern_view(entry.model_copy(update={"enabled": False}))
     {'uid': 7, 'key': ['lamp'], 'content': 'An oil lamp.', 'order': '90', 'disable': True}
     """
@@ -300,14 +300,14 @@ def sillytavern_view(entry: Entry) -> dict[str, Any]:
 
 
 def file_view(entry: Entry) -> dict[str, Any] | None:
-    """Return the entry of a world-info file as SillyTavern reads it there, with every change since.
+    """Return an entry of a world-info file as SillyTavern reads it there, with later changes.
 
-    Untouched it is raw itself: it lacks what its file lacks, and shares its `uid` with whichever
-    entry does so there. `sillytavern_view` converts for others; here, what stands under a card's
-    name alone is shown under SillyTavern's own only after a change, as SillyTavern looks for it
-    nowhere else. Without a `uid` it gets one, as a policy tells entries by it.
+    An unchanged entry is raw itself, without added members and with its own `uid`, even if another
+    entry shares it. A field that the file holds only under a card's name is added under
+    SillyTavern's name only after a change, because SillyTavern reads no other name. An entry
+    without a `uid` gets one, because policies identify entries by it.
 
-    None if it comes from another file, or is in a card's dialect.
+    None if the entry comes from another kind of file, or is in a card's dialect.
     """
     if entry.source.get("format") != "st_world" or "raw" not in entry.source:
         return None

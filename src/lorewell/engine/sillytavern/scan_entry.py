@@ -1,9 +1,10 @@
-"""An entry with its values read as SillyTavern reads them (docs/rules/sillytavern.md §2)."""
+"""An entry with its values parsed as SillyTavern parses them (docs/rules/sillytavern.md §2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from lorewell.engine.sillytavern.decorators import ACTIVATE, DONT_ACTIVATE
@@ -12,12 +13,13 @@ from lorewell.engine.sillytavern.javascript import MISSING, as_text, is_true, to
 from lorewell.engine.sillytavern.keys import SillyTavernKey, read_key
 from lorewell.engine.steps import weigh
 
-Object = Mapping[str, Any]  # an entry as its file has it: its values are known at run time alone
+Object = Mapping[str, Any]  # an entry as in its file, with values of any JSON type
 MATCH_FLAGS = (
     *("matchPersonaDescription", "matchCharacterDescription", "matchCharacterPersonality"),
     *("matchCharacterDepthPrompt", "matchScenario", "matchCreatorNotes"),
 )
-AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)
+AND_ANY, NOT_ALL, NOT_ANY, AND_ALL = range(4)  # `selectiveLogic`
+_LOGICS = (AND_ANY, NOT_ALL, NOT_ANY, AND_ALL)
 _UNKNOWN_LOGIC = -1
 _WEIGHT = 100
 _STEPS_PER_LOOK = 2
@@ -25,8 +27,24 @@ _STEPS_PER_ENTRY, _STEPS_PER_VALUE = 20, 4
 _CERTAIN = 100  # percent
 
 
+class EntryPosition(IntEnum):
+    """The numbers of `position` (docs/rules/sillytavern.md §12)."""
+
+    BEFORE = 0
+    AFTER = 1
+    NOTE_TOP = 2
+    NOTE_BOTTOM = 3
+    AT_DEPTH = 4
+    BEFORE_EXAMPLES = 5
+    AFTER_EXAMPLES = 6
+    OUTLET = 7
+
+
+_POSITIONS = frozenset(EntryPosition)
+
+
 class EntryLimits(NamedTuple):
-    """Whom an entry is for: kinds of generation, and characters by file name and tag."""
+    """The filters of an entry: kinds of generation, and characters by file name and tag."""
 
     triggers: tuple[object, ...]
     names: tuple[object, ...]
@@ -36,24 +54,25 @@ class EntryLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanEntry:
-    """One entry with its values read as SillyTavern reads them.
+    """One entry with its values parsed as SillyTavern parses them.
 
     Attributes:
         id: "book.uid".
-        fields: the object itself, decorators split off.
-        hash: what a timed effect knows it by; `MISSING` if the object never had one.
+        fields: the entry's object without its decorators.
+        hash: identifies the entry in timed effects; `MISSING` if the object never had one.
+        activates, suppressed: whether it has the decorator `@@activate`, `@@dont_activate`.
         order: NaN if missing.
-        position: None where it is no number that places it.
+        position: an `EntryPosition`; None for any other value.
         depth, role: as written, or `MISSING`.
-        has_keys: whether there is a list of keys with anything in it.
-        logic: None if missing or null, -1 if unknown.
-        scan_depth, case, whole, scoring: None for "as the settings say".
-        sources: a bit for each of `MATCH_FLAGS` that is set.
-        level: of recursion from which it may be found; 0 for at once.
-        probability: None if it never rolls.
-        group: as written; `groups` are the names in it.
-        sticky, cooldown, delay: in messages; None if off, NaN if no number.
-        look: steps that it takes to go through it in a loop of a scan.
+        has_keys: whether the list of primary keys is not empty, whatever it holds.
+        logic: of the secondary keys; None if missing or null, -1 if unknown.
+        scan_depth, case, whole, scoring: None where the settings decide.
+        sources: one bit for each of `MATCH_FLAGS` that is set.
+        level: the level of recursion from which the entry can activate; 0 for none.
+        probability: in percent; None if the entry never rolls.
+        group: as written; `groups` holds the names in it.
+        sticky, cooldown, delay: in messages; None if off, NaN if not a number.
+        look: steps that one loop of a scan spends on the entry.
     """
 
     id: str
@@ -95,8 +114,8 @@ class ScanEntry:
     look: int
 
     @property
-    def looks_at_secondary(self) -> bool:
-        """Whether the secondary keys decide anything."""
+    def uses_secondary(self) -> bool:
+        """Whether the secondary keys take part in matching."""
         return self.selective and bool(self.secondary)
 
 
@@ -131,25 +150,25 @@ def _limits(fields: Object) -> EntryLimits | None:
 def _logic(value: object) -> int | None:
     if value is None or value is MISSING:
         return None
-    known = not isinstance(value, bool) and value in (AND_ANY, NOT_ALL, NOT_ANY, AND_ALL)
+    known = not isinstance(value, bool) and value in _LOGICS
     return int(value) if known and isinstance(value, int | float) else _UNKNOWN_LOGIC
 
 
 def _position(value: object) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and value in range(8) else None  # type: ignore[call-overload]
+    return int(value) if is_number and value in _POSITIONS else None  # type: ignore[call-overload]
 
 
-def work_of(fields: Object) -> int:
-    """Return the steps that it takes to make an entry of an object."""
+def steps_to_read(fields: Object) -> int:
+    """Return the steps that `read_scan_entry` takes for an object."""
     return _STEPS_PER_ENTRY + _STEPS_PER_VALUE * weigh(fields)
 
 
-def read_lore(fields: Object, *, digest: object = MISSING) -> ScanEntry:
-    """Return an entry of a book's list, as an object whose decorators are split off.
+def read_scan_entry(fields: Object, *, digest: object = MISSING) -> ScanEntry:
+    """Parse an entry's object, whose decorators are split off.
 
     Args:
-        fields: it is neither changed nor copied.
+        fields: the object; neither changed nor copied.
         digest: its hash, if it has one.
     """
 
