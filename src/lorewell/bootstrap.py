@@ -12,18 +12,18 @@ from uuid import uuid4
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from lorewell.app.cache import BookCache
 from lorewell.app.computing.places import PlaceLimits
 from lorewell.app.computing.pool import ComputeLimits, Computing
-from lorewell.app.gateway.options import Gateway, KnownCounts
-from lorewell.app.jobs import Jobs
-from lorewell.app.kept import TurnKeeper
 from lorewell.app.live.hub import LiveHub
-from lorewell.app.native.recent import RecentTurns
-from lorewell.app.one_by_one import OneByOne
 from lorewell.app.ports import ReplyModel
+from lorewell.app.runtime.cache import BookCache
+from lorewell.app.runtime.gateway import Gateway, KnownCounts
+from lorewell.app.runtime.jobs import Jobs
+from lorewell.app.runtime.kept import TurnKeeper
+from lorewell.app.runtime.one_by_one import OneByOne
+from lorewell.app.runtime.query_vectors import QueryVectors
+from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.services import Services
-from lorewell.app.vectors.queries import QueryVectors
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter, counter

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lorewell.app.one_by_one import OneByOne
+from lorewell.app.runtime.one_by_one import OneByOne
 from lorewell.errors import RevisionConflictError
 from replica_books import constant, keyed
 from service import Api, Json, bearer, code, places, serving

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lorewell.app.native.selection import choose_counter
 from lorewell.app.services import Services
+from lorewell.app.tokens import choose_counter
 from lorewell.host import assemble_request
 from lorewell.model import AssembleRequest, AssembleResponse
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lorewell.app.books import no_book
+from lorewell.app.books import find_heads, head_in, no_revision
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow, StoredBindings
 from lorewell.app.services import Services
-from lorewell.errors import (
-    BindingInvalidError,
-    Fault,
-    PolicyMismatchError,
-    RevisionNotFoundError,
-)
+from lorewell.errors import BindingInvalidError, PolicyMismatchError
 from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings
-from lorewell.model.text import pointer
 
 NONE = StoredBindings(policy="auto", bindings=())
 
@@ -31,7 +25,7 @@ async def put_bindings(
     """
 
     def work(tx: Transaction) -> None:
-        heads = tx.find_heads(tenant_id, [binding.book_id for binding in asked.bindings])
+        heads = find_heads(tx, tenant_id, [binding.book_id for binding in asked.bindings])
         for index, binding in enumerate(asked.bindings):
             _check(tx, tenant_id, heads, binding, index)
         stored = StoredBindings(policy=asked.policy, bindings=asked.bindings)
@@ -46,18 +40,12 @@ async def put_bindings(
 def _check(
     tx: Transaction, tenant_id: str, heads: Mapping[str, HeadRow], binding: Binding, index: int
 ) -> None:
-    head = heads.get(binding.book_id)
-    if head is None or head.deleted_at is not None:
-        raise no_book(binding.book_id)
+    head = head_in(heads, binding.book_id)
     revision = binding.revision
     if revision is None or revision == head.latest_revision:
         return
     if revision > head.latest_revision or not tx.find_revision(tenant_id, head.book_id, revision):
-        message = f"The book {head.book_id} has no revision {revision}."
-        fault = Fault(pointer("bindings", index, "revision"), message)
-        raise RevisionNotFoundError(
-            message, faults=(fault,), book_id=head.book_id, revision=revision
-        )
+        raise no_revision(head, revision, "bindings", index, "revision")
 
 
 async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> BindingSet:
@@ -94,7 +82,7 @@ def find_bound(
     stored = tx.find_bindings(tenant_id, prompt_id) or NONE
     used = [binding for binding in stored.bindings if binding.enabled]
     used.sort(key=lambda binding: binding.position)
-    heads = tx.find_heads(tenant_id, [binding.book_id for binding in used])
+    heads = find_heads(tx, tenant_id, [binding.book_id for binding in used])
     rows = [_find(tx, heads.get(binding.book_id), binding) for binding in used]
     gone = [
         {"book_id": binding.book_id, "revision": binding.revision}
@@ -125,7 +113,7 @@ def find_bound_under(
 
 
 def _find(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:
-    if head is None or head.deleted_at is not None:
+    if head is None:
         return None
     revision = head.latest_revision if binding.revision is None else binding.revision
     return tx.find_revision(head.tenant_id, head.book_id, revision)

@@ -10,7 +10,7 @@ from typing import Any
 
 from lorewell.app.documents import PreparedBook, load_document, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
-from lorewell.app.pages import PageRequest, cursor_of, parse_cursor, parse_number
+from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor, parse_number
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow
 from lorewell.app.services import Services
@@ -18,6 +18,7 @@ from lorewell.app.times import stamp
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,
+    Fault,
     RevisionConflictError,
     RevisionNotFoundError,
 )
@@ -39,6 +40,7 @@ from lorewell.model.access import ALL_TENANTS
 from lorewell.model.imports import ExportFormat
 from lorewell.model.parse import parse_model
 from lorewell.model.select import is_uuid
+from lorewell.model.text import pointer
 
 _BOOK_FIELDS = ("name", "description", "metadata")
 
@@ -68,22 +70,50 @@ def info_of(row: RevisionRow) -> RevisionInfo:
     )
 
 
+def find_head(
+    tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False
+) -> HeadRow | None:
+    """Return the head of a book; None if there is no such book, or it is deleted."""
+    head = _find_any_head(tx, tenant_id, book_id, lock=lock)
+    return None if head is None or head.deleted_at is not None else head
+
+
 def get_head(tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow:
-    """Return the head of a book that is there.
+    """Return the head of a book.
 
     Raises:
-        BookNotFoundError: it never was, is another tenant's, or is deleted: which one, is not said.
+        BookNotFoundError: there is no such book, it belongs to another tenant, or it is deleted.
+            The error does not say which.
     """
-    name = book_id.lower()
-    head = tx.find_head(tenant_id, name, lock=lock) if is_uuid(book_id) else None
-    if head is None or head.deleted_at is not None:
-        raise no_book(book_id)
+    return _existing(find_head(tx, tenant_id, book_id, lock=lock), book_id)
+
+
+def find_heads(tx: Transaction, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, HeadRow]:
+    """Return the heads of these books by id, without missing and deleted ones."""
+    heads = tx.find_heads(tenant_id, book_ids)
+    return {book_id: head for book_id, head in heads.items() if head.deleted_at is None}
+
+
+def head_in(heads: Mapping[str, HeadRow], book_id: str) -> HeadRow:
+    """Return one of the heads that `find_heads` found.
+
+    Raises:
+        BookNotFoundError: it is not among them.
+    """
+    return _existing(heads.get(book_id), book_id)
+
+
+def _find_any_head(
+    tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False
+) -> HeadRow | None:
+    """Return the head of a book, also of a deleted one."""
+    return tx.find_head(tenant_id, book_id.lower(), lock=lock) if is_uuid(book_id) else None
+
+
+def _existing(head: HeadRow | None, book_id: str) -> HeadRow:
+    if head is None:
+        raise BookNotFoundError(f"There is no book {book_id}.", book_id=book_id)
     return head
-
-
-def no_book(book_id: str) -> BookNotFoundError:
-    """Return the error for a book that is not there."""
-    return BookNotFoundError(f"There is no book {book_id}.", book_id=book_id)
 
 
 def get_revision(tx: Transaction, head: HeadRow, revision: int | None) -> RevisionRow:
@@ -97,9 +127,18 @@ def get_revision(tx: Transaction, head: HeadRow, revision: int | None) -> Revisi
     if 1 <= number <= head.latest_revision:
         row = tx.find_revision(head.tenant_id, head.book_id, number)
     if row is None:
-        message = f"The book {head.book_id} has no revision {number}."
-        raise RevisionNotFoundError(message, book_id=head.book_id, revision=number)
+        raise no_revision(head, number)
     return row
+
+
+def no_revision(head: HeadRow, revision: int, *at: str | int) -> RevisionNotFoundError:
+    """Return the error for a revision that a book does not have.
+
+    `at` is the JSON path of the number in the request, if the error is to point there.
+    """
+    message = f"The book {head.book_id} has no revision {revision}."
+    faults = (Fault(pointer(*at), message),) if at else ()
+    return RevisionNotFoundError(message, faults=faults, book_id=head.book_id, revision=revision)
 
 
 def insert(
@@ -258,11 +297,8 @@ async def read_book(
 
 
 def _any_head(tx: Transaction, book_id: str) -> HeadRow:
-    for tenant_id in tx.list_tenants():
-        head = tx.find_head(tenant_id, book_id.lower()) if is_uuid(book_id) else None
-        if head is not None:
-            return head
-    raise no_book(book_id)
+    heads = (_find_any_head(tx, tenant_id, book_id) for tenant_id in tx.list_tenants())
+    return _existing(next((head for head in heads if head is not None), None), book_id)
 
 
 def _stored_book(head: HeadRow, row: RevisionRow, content: bytes) -> bytes:
@@ -319,12 +355,8 @@ async def list_books(
             include_deleted=include_deleted,
         )
     )
-    shown = heads[: page.limit]
-    more = len(heads) > page.limit
-    return BookPage(
-        books=tuple(head_of(head) for head in shown),
-        next_cursor=_cursor(shown[-1]) if more else None,
-    )
+    shown, next_cursor = cut_page(heads, page, _cursor)
+    return BookPage(books=tuple(head_of(head) for head in shown), next_cursor=next_cursor)
 
 
 def _cursor(head: HeadRow) -> str:
@@ -358,12 +390,8 @@ async def list_revisions(
         return tx.list_revisions(tenant_id, head.book_id, limit=page.limit + 1, before=before)
 
     rows = await services.store.read(load)
-    shown = rows[: page.limit]
-    more = len(rows) > page.limit
-    return RevisionPage(
-        revisions=tuple(info_of(row) for row in shown),
-        next_cursor=str(shown[-1].revision) if more else None,
-    )
+    shown, next_cursor = cut_page(rows, page, lambda row: str(row.revision))
+    return RevisionPage(revisions=tuple(info_of(row) for row in shown), next_cursor=next_cursor)
 
 
 async def diff(
@@ -451,14 +479,11 @@ async def restore_book(services: Services, tenant_id: str, book_id: str) -> Book
     """
 
     def work(tx: Transaction) -> HeadRow:
-        name = book_id.lower()
-        head = tx.find_head(tenant_id, name, lock=True) if is_uuid(book_id) else None
-        if head is None:
-            raise no_book(book_id)
+        head = _existing(_find_any_head(tx, tenant_id, book_id, lock=True), book_id)
         if head.deleted_at is None:
             return head
         now = services.clock.now()
-        tx.set_deleted(tenant_id, name, deleted_at=None, updated_at=now)
+        tx.set_deleted(tenant_id, head.book_id, deleted_at=None, updated_at=now)
         return replace(head, deleted_at=None, updated_at=now)
 
     return head_of(await services.store.write(work))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lorewell.app.books import insert
+from lorewell.app.books import find_head, insert
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import PreparedBook, prepare
 from lorewell.app.once import Claim, check_key, hash_of, once
@@ -78,10 +78,19 @@ def _read(file: UploadedFile, turn: ComputeTurn) -> ImportedBook:
 def _prepare(file: UploadedFile, turn: ComputeTurn) -> tuple[str, PreparedBook]:
     """Return the file's hash and its book, ready to be written."""
     found = _read(file, turn)
-    if not found.holds_book:
-        message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
-        raise ImportInvalidError(message, file=file.name)
+    check_holds_book(found, file)
     return found.report.source_file.sha256, prepare(found.book, found.report)
+
+
+def check_holds_book(found: ImportedBook, file: UploadedFile) -> None:
+    """Check that there is a book to store.
+
+    Raises:
+        ImportInvalidError: the file is a card without a lorebook.
+    """
+    if not found.holds_book:
+        message = f"{file.name} is a card without a lorebook: there is nothing to store."
+        raise ImportInvalidError(message, file=file.name)
 
 
 def _insert_once(
@@ -94,8 +103,8 @@ def _insert_once(
 ) -> CreatedBook:
     known = tx.claim_file(tenant_id, sha256)
     while known is not None:
-        head = tx.find_head(tenant_id, known, lock=True)
-        if head is not None and head.deleted_at is None:
+        head = find_head(tx, tenant_id, known, lock=True)
+        if head is not None:
             return CreatedBook(
                 book_id=head.book_id, revision=1, deduplicated=True, import_report=prepared.report
             )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lorewell.app.books import get_revision, no_book
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.books import find_heads, get_revision, head_in
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
+from lorewell.app.runtime.cache import BookCache, CacheKey, Held
 from lorewell.app.services import Services
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.native.compile import compile_book
@@ -45,14 +45,8 @@ def find_rows(tx: Transaction, tenant_id: str, refs: Sequence[BookRef]) -> tuple
     Raises:
         BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
     """
-    heads = tx.find_heads(tenant_id, [ref.book_id for ref in refs])
-    rows = []
-    for ref in refs:
-        head = heads.get(ref.book_id)
-        if head is None or head.deleted_at is not None:
-            raise no_book(ref.book_id)
-        rows.append(get_revision(tx, head, ref.revision))
-    return tuple(rows)
+    heads = find_heads(tx, tenant_id, [ref.book_id for ref in refs])
+    return tuple(get_revision(tx, head_in(heads, ref.book_id), ref.revision) for ref in refs)
 
 
 def check_size(limits: SnapshotLimits, *, entries: int, chars: int) -> None:
@@ -73,10 +67,19 @@ def check_size(limits: SnapshotLimits, *, entries: int, chars: int) -> None:
 
 
 def load_book(tx: Transaction, cache: BookCache, row: RevisionRow) -> LoadedRevision:
-    """Return a revision, with its content if it is still to be compiled."""
-    book = cache.find(key_of(row))
-    content = None if book else tx.get_content(row.tenant_id, row.content_hash)
-    return LoadedRevision(row, book, content)
+    """Return a revision, with its content if it is not compiled yet."""
+    return LoadedRevision(row, *find_or_read(tx, cache, key_of(row), row))
+
+
+def find_or_read(
+    tx: Transaction, cache: BookCache, key: CacheKey[Held] | None, row: RevisionRow
+) -> tuple[Held | None, bytes | None]:
+    """Return a revision compiled if the cache holds it, else its content.
+
+    Without a key it is never cached.
+    """
+    held = None if key is None else cache.find(key)
+    return held, None if held is not None else tx.get_content(row.tenant_id, row.content_hash)
 
 
 def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:

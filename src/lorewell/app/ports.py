@@ -6,7 +6,16 @@ whole. So the same function runs on every database, and in one thread hop.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -413,6 +422,51 @@ class ReplyModel(Protocol):
 
     async def close(self) -> None:
         """Let go of all connections."""
+
+
+Header = tuple[bytes, bytes]
+"""A header as on the wire: name, value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamCall:
+    """A request to the upstream.
+
+    Attributes:
+        path: appended to the upstream's base URL.
+        authorization: the caller's header, in place of the upstream's own key; None sends that key.
+    """
+
+    method: str
+    path: str
+    headers: Sequence[Header]
+    authorization: str | None = field(default=None, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamAnswer:
+    """The upstream's answer; `pieces` of its body are neither decompressed nor joined."""
+
+    status: int
+    headers: Sequence[Header]
+    pieces: AsyncIterator[bytes]
+
+
+class Upstream(Protocol):
+    """A server of chat completions."""
+
+    def exchange(self, call: UpstreamCall) -> AbstractAsyncContextManager[UpstreamAnswer]:
+        """Send a call and yield its answer as soon as that begins; leaving the block ends both.
+
+        Raises:
+            UpstreamUnavailableError: there is no answer, or it breaks off; also while `pieces` are
+                read.
+            UpstreamTimeoutError: the next byte takes too long.
+        """
+
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 class Clock(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lorewell.app.gateway.options import Gateway
+from lorewell.app.runtime.gateway import Gateway
 from lorewell.host.completions import character_text, find_name, spoken
 from lorewell.model import ActivateRequest, BookRef
 from lorewell.model.activate import (

@@ -11,12 +11,12 @@ from typing import TypeVar, assert_never
 from lorewell.app.access import Caller
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
-from lorewell.app.gateway.bound import BoundPrompt
-from lorewell.app.gateway.options import Gateway, SentPrompt
-from lorewell.app.ledgers import ledger_path
-from lorewell.app.native.selection import select_context
+from lorewell.app.ledgers import LedgerRef
+from lorewell.app.native.selection import select_context, selection_ledger
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.activation import activate_replica
+from lorewell.app.runtime.bound_prompts import BoundPrompt
+from lorewell.app.runtime.gateway import Gateway, SentPrompt
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.activation import activate_kept
 from lorewell.engine.steps import Steps
@@ -79,7 +79,7 @@ class EnrichedChat:
         messages: in order; a number is a message of the turn that goes on as it came.
         entry_ids: the entries that went in, in the order of the prompt.
         worldbook_tokens: of the lore.
-        ledger: path and query under which the ledger can be opened; None if it is not kept.
+        ledger: where the ledger can be opened; None if it is not kept.
         prefix: how much of the beginning is that of the turn before; None if that is not known.
         selection: what was selected under the policy `native`.
     """
@@ -90,7 +90,7 @@ class EnrichedChat:
     messages: tuple[int | ChatMessage, ...] = field(repr=False)
     entry_ids: tuple[str, ...]
     worldbook_tokens: int
-    ledger: str | None
+    ledger: LedgerRef | None
     prefix: SharedPrefix | None
     selection: SelectResponse | None
 
@@ -105,7 +105,7 @@ class _Found:
     """
 
     blocks: Callable[[Steps], Sequence[HostBlock]]
-    ledger: str | None
+    ledger: LedgerRef | None
     selection: SelectResponse | None = None
 
 
@@ -221,17 +221,16 @@ class _Run:
         response = await activate_replica(self.services, self.tenant_id, request, self._occasion)
         return _Found(
             blocks=lambda _: from_replica(response.entries),
-            ledger=ledger_path("replica", self.tenant_id, response.activation_id),
+            ledger=LedgerRef.of("replica", self.tenant_id, response.activation_id),
         )
 
     async def _select(self) -> _Found:
         query = await self._do(lambda: make_query(self.draft, self._inputs()))
         request = query.request.model_copy(update={"explain": "selected"})
         response = await select_context(self.services, self.tenant_id, request, self._occasion)
-        kept_as = response.selection_fingerprint if self.services.keeper.is_on else None
         return _Found(
             blocks=lambda steps: from_selection(response.blocks, steps=steps),
-            ledger=ledger_path("native", self.tenant_id, kept_as),
+            ledger=selection_ledger(self.services, self.tenant_id, response),
             selection=response,
         )
 
@@ -240,7 +239,7 @@ class _Run:
         request = await self._do(
             lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
         )
-        response, kept_as = await activate_kept(
+        response, ledger = await activate_kept(
             self.services,
             self.tenant_id,
             request.model_copy(update={"conversation_id": self.conversation_id, "seed": self.seed}),
@@ -248,7 +247,7 @@ class _Run:
         )
         return _Found(
             blocks=lambda _: from_activation(response, split_lasting=self.gateway.stable_prefix),
-            ledger=ledger_path("sillytavern", self.tenant_id, kept_as),
+            ledger=ledger,
         )
 
     @property

@@ -74,14 +74,11 @@ _Placed = tuple[_Place, LiveEntry]
 
 
 class _Figures(NamedTuple):
-    ledger: str | None
     tokens: int | None
     token_budget: int | None
 
 
-def of_selection(
-    answer: SelectResponse, ledger: str | None, told: SelectionContext
-) -> LiveSelection:
+def of_selection(answer: SelectResponse, context: SelectionContext) -> LiveSelection:
     """Return the event of a native selection."""
     decided = {each.id: each for each in answer.decisions if each.selected}
 
@@ -102,8 +99,8 @@ def of_selection(
                 ),
             )
 
-    figures = _Figures(ledger, answer.token_count, answer.token_budget)
-    return _event(told, "native", entries(), figures)
+    figures = _Figures(answer.token_count, answer.token_budget)
+    return _event(context, "native", entries(), figures)
 
 
 def _native_place(block: Block) -> _Place:
@@ -119,16 +116,14 @@ def _native_place(block: Block) -> _Place:
 def of_activation(
     answer: SillyTavernResponse,
     books: Sequence[NamedBook],
-    ledger: str | None,
-    told: SelectionContext,
+    context: SelectionContext,
 ) -> LiveSelection:
     """Return the event of a turn under the policy `sillytavern`.
 
     Args:
         answer: of the turn.
-        books: that it looked at.
-        ledger: what opens its ledger, if that is kept.
-        told: what else there is to tell.
+        books: all that the turn used.
+        context: the rest of the event.
     """
     # As that program places them: those of a greater order stand later, as in
     # docs/rules/sillytavern.md §12.
@@ -137,8 +132,8 @@ def of_activation(
     )[::-1]
     placed = [_activated(each, books) for each in ascending]
     placed.sort(key=lambda each: _in_prompt(each[0]))
-    figures = _Figures(ledger, answer.budget.used, answer.budget.limit)
-    return _event(told, "sillytavern", placed, figures)
+    figures = _Figures(answer.budget.used, answer.budget.limit)
+    return _event(context, "sillytavern", placed, figures)
 
 
 def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:
@@ -191,22 +186,21 @@ def _in_prompt(place: _Place) -> tuple[int, float]:
 
 
 def of_replica(
-    answer: ReplicaResponse, stored: Mapping[str, str], ledger: str | None, told: SelectionContext
+    answer: ReplicaResponse, stored: Mapping[str, str], context: SelectionContext
 ) -> LiveSelection:
     """Return the event of a turn under the policy `replica`; its statistics are that policy's.
 
     Args:
         answer: of the turn.
-        stored: the ids of its stored books, by how the turn calls them.
-        ledger: what opens its ledger, if that is kept.
-        told: what else there is to tell.
+        stored: the ids of its stored books, by the keys of the turn.
+        context: the rest of the event.
     """
     placed = sorted(
         ((_replica_place(each), _replica_entry(each, stored)) for each in answer.entries),
         key=lambda each: _REPLICA_ORDER.index(cast("int", each[0].position)),
     )
     labels: dict[str | int, str] = {each.position: each.position_label for each in answer.entries}
-    return _event(told, "replica", placed, _Figures(ledger, None, None), labels)
+    return _event(context, "replica", placed, _Figures(None, None), labels)
 
 
 def _replica_place(entry: ReplicaActive) -> _Place:
@@ -228,7 +222,7 @@ def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry
 
 
 def _event(
-    told: SelectionContext,
+    context: SelectionContext,
     policy: Policy,
     placed: Iterable[_Placed],
     figures: _Figures,
@@ -246,15 +240,15 @@ def _event(
         if total <= MAX_LISTED:
             groups.setdefault(place, []).append(entry)
     counted = positions.items() if labels is None else sorted(positions.items())
-    occasion = told.occasion
+    occasion = context.occasion
     return LiveSelection(
-        tenant_id=told.tenant_id,
+        tenant_id=context.tenant_id,
         prompt_id=occasion.prompt_id,
         policy=policy,
         source=occasion.source,
         conversation_id=occasion.conversation_id,
-        at=told.at,
-        ledger=figures.ledger,
+        at=context.at,
+        ledger=context.ledger,
         groups=tuple(
             LiveGroup(
                 position=place.position,

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.subscription import Frame, Subscription
 from lorewell.app.ports import Clock, Store, Transaction
 from lorewell.app.rows import LiveEvent, LiveMost
@@ -43,6 +44,7 @@ _SECONDS_WITHOUT_HEARING = 2.0  # behind a pooler of transactions nothing is eve
 _SECONDS_BETWEEN_ATTEMPTS = 0.5
 
 Make = Callable[[SelectionContext], LiveSelection]
+LedgerPath = Callable[[LedgerRef], str]
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class _Waiting:
     occasion: Occasion
     at: datetime
     make: Make
+    ledger: LedgerRef | None
 
 
 class LiveHub:
@@ -86,13 +89,20 @@ class LiveHub:
         self._subscribers: dict[tuple[str, str], set[Subscription]] = defaultdict(set)
         self._drop_at = 0.0
         self._writing: asyncio.Future[None] | None = None
+        self._ledger_path: LedgerPath | None = None
         self.counts = LiveCounts()
 
-    def publish(self, tenant_id: str, occasion: Occasion, make: Make) -> None:
-        """Take an event; it is made and written soon. Of too many, the oldest are let go."""
+    def link_ledgers(self, path: LedgerPath) -> None:
+        """Put the path of its ledger into each event from now on; before, events have none."""
+        self._ledger_path = path
+
+    def publish(
+        self, tenant_id: str, occasion: Occasion, make: Make, ledger: LedgerRef | None = None
+    ) -> None:
+        """Queue an event, to be made and written soon. A full queue drops its oldest event."""
         if len(self._waiting) >= MAX_WAITING:
             self._lose(self._waiting.popleft())
-        self._waiting.append(_Waiting(tenant_id, occasion, self._clock.now(), make))
+        self._waiting.append(_Waiting(tenant_id, occasion, self._clock.now(), make, ledger))
         self._to_write.set()
 
     def _lose(self, waiting: _Waiting) -> None:
@@ -214,14 +224,18 @@ class LiveHub:
         return work
 
     def _make(self, waiting: _Waiting) -> LiveEvent | None:
-        told = SelectionContext(
-            tenant_id=waiting.tenant_id, occasion=waiting.occasion, at=stamp(waiting.at)
+        path, ledger = self._ledger_path, waiting.ledger
+        context = SelectionContext(
+            tenant_id=waiting.tenant_id,
+            occasion=waiting.occasion,
+            at=stamp(waiting.at),
+            ledger=None if path is None or ledger is None else path(ledger),
         )
         try:
-            body = waiting.make(told).to_json()
+            body = waiting.make(context).to_json()
         except Exception as error:  # noqa: BLE001  an event that can't be made stops no other
-            context = {"message": "A live event could not be made.", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            failure = {"message": "A live event could not be made.", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(failure)
             return None
         return LiveEvent(
             tenant_id=waiting.tenant_id,

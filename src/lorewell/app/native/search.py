@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from lorewell.app.loaded import LoadedRevision, compiled, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ChunkScores, NearChunk
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.vectors.indexing import embedder_of, embedding_version
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import (
     EMBEDDING_UNAVAILABLE,
     best_of_entries,

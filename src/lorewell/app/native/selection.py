@@ -10,13 +10,20 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
-from lorewell.app.cache import BookCache
+from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
-from lorewell.app.ledgers import ledger_path
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import of_selection
-from lorewell.app.loaded import LoadedRevision, compiled, key_of, load_book, load_books
-from lorewell.app.native.recent import (
+from lorewell.app.loaded import (
+    LoadedRevision,
+    compiled,
+    find_or_read,
+    key_of,
+    load_book,
+    load_books,
+)
+from lorewell.app.native.short import (
     SHORT_IN_THREAD_MS,
     SHORT_MS,
     NotShortError,
@@ -24,31 +31,26 @@ from lorewell.app.native.recent import (
     short_steps,
 )
 from lorewell.app.ports import Transaction
+from lorewell.app.runtime.cache import BookCache
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import embed_query, not_ready, scores_of, without
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import Steps
-from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
-from lorewell.errors import Fault, NotFoundError, ValidationFailedError
+from lorewell.errors import NotFoundError
 from lorewell.model import (
-    BookCreate,
     BookRef,
     ChangedBook,
-    Entry,
     InlineBook,
     PreviewRequest,
     SelectRequest,
     SelectResponse,
     SnapshotItem,
-    TokenCountRequest,
-    TokenCounts,
 )
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
-from lorewell.model.text import pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class KeptSelection:
     """A request, the revisions that it got, and the vector that its query had."""
 
     kind: ClassVar[str] = "selection"
+    noun: ClassVar[str] = "selection"
 
     request: SelectRequest
     snapshot: Sequence[SnapshotItem]
@@ -114,11 +117,17 @@ async def select_context(
     if services.keeper.is_on:
         kept = KeptSelection(request, response.snapshot, query)
         services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
-    if services.live is not None and occasion is not None:
-        kept_as = response.selection_fingerprint if services.keeper.is_on else None
-        ledger = ledger_path("native", tenant_id, kept_as)
-        services.live.publish(tenant_id, occasion, partial(of_selection, response, ledger))
+    ledger = selection_ledger(services, tenant_id, response)
+    services.publish_live(tenant_id, occasion, partial(of_selection, response), ledger)
     return response
+
+
+def selection_ledger(
+    services: Services, tenant_id: str, response: SelectResponse
+) -> LedgerRef | None:
+    """Return where the ledger of a selection can be opened; None if selections are not kept."""
+    kept_id = response.selection_fingerprint if services.keeper.is_on else None
+    return LedgerRef.of("native", tenant_id, kept_id)
 
 
 async def open_selection(services: Services, tenant_id: str, selection_id: str) -> SelectResponse:
@@ -129,9 +138,7 @@ async def open_selection(services: Services, tenant_id: str, selection_id: str) 
             made with are gone.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, selection_id, KeptSelection)
-    if kept is None:
-        raise NotFoundError(f"There is no selection {selection_id}, or it is no longer kept.")
+    kept = await services.keeper.get(tenant_id, selection_id, KeptSelection)
     request = kept.pinned().model_copy(update={"explain": "full"})
     response = await _select(services, tenant_id, request, kept.query)
     if response.selection_fingerprint != selection_id:
@@ -149,7 +156,7 @@ async def _select(
     if len(held) == len(request.books) and not any(book.with_regex for book in held):
         with suppress(NotShortError):  # then the same is done again where it may take longer
             response = _timed(services, held, request, short_steps(services.computing.limits))
-            recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
+            recent.record_duration(name, response.duration_ms, limit_ms=SHORT_MS)
             return response
 
     def load(tx: Transaction) -> tuple[list[LoadedRevision], VectorScores]:
@@ -161,7 +168,7 @@ async def _select(
         books = [await compiled(services, turn, each) for each in loaded]
         response = await turn.run(lambda: _timed(services, books, request, turn.steps, vectors))
     recent.keep(name, mark, [key_of(each.row) for each in loaded])
-    recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
+    recent.record_duration(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
 
 
@@ -256,7 +263,7 @@ def _load_item(
     if isinstance(item, BookRef):
         return load_book(tx, cache, get_revision(tx, head, item.revision))
     row = get_revision(tx, head, item.revision)
-    return LoadedRevision(row, None, tx.get_content(tenant_id, row.content_hash))
+    return LoadedRevision(row, *find_or_read(tx, cache, None, row))
 
 
 def _preview_book(
@@ -273,71 +280,5 @@ def _preview_book(
     # What is not given whole was loaded, and what is only named was compiled.
     assert loaded is not None and isinstance(item, ChangedBook)  # noqa: S101, PT018
     row = loaded.row
-    book = changed(load_model(loaded.content or b""), item, "books", index)
+    book = apply_changes(load_model(loaded.content or b""), item, "books", index)
     return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
-
-
-def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:
-    """Return the book with entries replaced, added at the end, or left out.
-
-    Args:
-        book: the stored revision.
-        item: the changes.
-        at: the way to the item in the request.
-
-    Raises:
-        ValidationFailedError: a change does not fit to the book.
-    """
-    entries: dict[str, Entry] = {entry.id: entry for entry in book.entries}
-    faults = [
-        Fault(pointer(*at, "removed", number), f"there is no entry {name!r} in this book")
-        for number, name in enumerate(item.removed)
-        if name not in entries
-    ]
-    faults += [
-        Fault(pointer(*at, "changes", number, "id"), "must be given")
-        for number, entry in enumerate(item.changes)
-        if not entry.id
-    ]
-    if faults:
-        raise ValidationFailedError.at(*faults)
-    for name in item.removed:
-        entries.pop(name, None)
-    entries.update((entry.id, entry) for entry in item.changes)
-    document = {**book.model_dump(exclude={"entries"}), "entries": tuple(entries.values())}
-    try:
-        return parse_model(BookCreate, document)
-    except ValidationFailedError as error:  # there are too many of them now
-        raise error.moved(lambda fault: Fault(pointer(*at, "changes"), fault.detail)) from error
-
-
-async def count_tokens(
-    services: Services, tenant_id: str, request: TokenCountRequest
-) -> TokenCounts:
-    """Return the tokens of each text, with the service's own tokenizer unless one is named.
-
-    Raises:
-        ValidationFailedError: the tokenizer is neither bundled nor the service's own.
-    """
-    chosen = await choose_counter(services, tenant_id, request.tokenizer)
-
-    def count() -> TokenCounts:
-        counts = tuple(chosen.count(text) for text in request.texts)
-        return TokenCounts(tokenizer=chosen.name, counts=counts)
-
-    return await services.computing.run(tenant_id, count)
-
-
-async def choose_counter(services: Services, tenant_id: str, name: str | None) -> TokenCounter:
-    """Return the service's own counter, or that of the bundled encoding that is named.
-
-    Raises:
-        ValidationFailedError: there is no such encoding; the place is `/tokenizer`.
-    """
-    if name is None or name == services.counter.name:
-        return services.counter
-    if name not in BUNDLED:  # any other name would be taken for a file's
-        fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
-        raise ValidationFailedError.at(fault)
-    # The first time a vocabulary is loaded, which is no part of the request's own work.
-    return await services.computing.finish(tenant_id, lambda: counter(name))

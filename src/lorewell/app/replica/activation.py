@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.computing.pool import ComputeTurn
-from lorewell.app.ledgers import ledger_path
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import of_replica
 from lorewell.app.loaded import check_size, find_rows, snapshot_of
 from lorewell.app.ports import Transaction
@@ -59,6 +59,7 @@ class KeptReplica:
     """A turn of stored books, with the revisions and the vectors that it got."""
 
     kind: ClassVar[str] = "replica"
+    noun: ClassVar[str] = "activation"
 
     request: ReplicaRequest
     pins: tuple[PinnedRevision, ...]
@@ -113,11 +114,9 @@ async def activate_replica(
     if response.activation_id is not None:
         kept = KeptReplica(request, turn.pins, vectors)
         services.keeper.keep(tenant_id, response.activation_id, kept)
-    if services.live is not None and occasion is not None:
-        ledger = ledger_path("replica", tenant_id, response.activation_id)
-        stored = {each.key: each.row.book_id for each in turn.named if each.row is not None}
-        make = partial(of_replica, response, stored, ledger)
-        services.live.publish(tenant_id, occasion, make)
+    stored = {each.key: each.row.book_id for each in turn.named if each.row is not None}
+    ledger = LedgerRef.of("replica", tenant_id, response.activation_id)
+    services.publish_live(tenant_id, occasion, partial(of_replica, response, stored), ledger)
     # Who never set up logging would get all of it, by structlog's default.
     if structlog.is_configured() and log.is_enabled_for(logging.INFO):
         await services.computing.finish(tenant_id, lambda: _log(response))
@@ -153,10 +152,7 @@ async def open_replica(services: Services, tenant_id: str, activation_id: str) -
             are gone.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, activation_id, KeptReplica)
-    if kept is None:
-        message = f"There is no activation {activation_id}, or it is no longer kept."
-        raise NotFoundError(message)
+    kept = await services.keeper.get(tenant_id, activation_id, KeptReplica)
     request, pins = kept.request.model_copy(update={"explain": "full"}), kept.pins
 
     def load(tx: Transaction) -> tuple[ReplicaBook, ...]:

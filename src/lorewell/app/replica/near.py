@@ -13,9 +13,9 @@ from typing import Any, Final, Self
 
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.worlds import ReplicaBook
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.vectors.indexing import embedding_version
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from lorewell.app.books import delete_book, get_revision, insert, publish
 from lorewell.app.documents import load_model, prepare
-from lorewell.app.imports import UploadedFile
+from lorewell.app.imports import UploadedFile, check_holds_book
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow
 from lorewell.app.services import Services
@@ -22,7 +22,6 @@ from lorewell.engine.replica.values import as_uid
 from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BookNotFoundError,
-    ImportInvalidError,
     NameTakenError,
     NotFoundError,
     RevisionConflictError,
@@ -237,9 +236,7 @@ async def import_into(services: Services, tenant_id: str, name: str, file: Uploa
 
     async with services.computing.long_turn(tenant_id) as turn:
         found = await turn.run(lambda: turn.read_file(read))
-    if not found.holds_book:
-        message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
-        raise ImportInvalidError(message, file=file.name)
+    check_holds_book(found, file)
     coming = found.book.entries
 
     def merge(_head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lorewell.app.bindings import find_bound_under
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.books import find_heads
+from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
-from lorewell.app.loaded import find_rows
-from lorewell.app.native.selection import changed
+from lorewell.app.loaded import find_or_read, find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
+from lorewell.app.runtime.cache import BookCache, CacheKey
 from lorewell.app.services import Services
 from lorewell.engine.replica import ReplicaWorld, compile_world
 from lorewell.errors import Fault, ValidationFailedError
@@ -105,9 +106,8 @@ def _find_rows(
 ) -> dict[str, RevisionRow]:
     """Return the revisions that are there, by what their books are called; None is the newest."""
     keys = list(wanted)
-    by_id = tx.find_heads(tenant_id, [lower_uuid(key) for key in keys])
+    by_id = find_heads(tx, tenant_id, [lower_uuid(key) for key in keys])
     heads = {key: head for key in keys if (head := by_id.get(lower_uuid(key))) is not None}
-    heads = {key: head for key, head in heads.items() if head.deleted_at is None}
     by_name = tx.find_heads_named(tenant_id, [key for key in keys if key not in heads])
     found = ((key, heads.get(key) or by_name.get(key)) for key in keys)
     rows = (
@@ -160,8 +160,8 @@ def _load(tx: Transaction, cache: BookCache, book: ReplicaBook) -> ReplicaBook:
     row = book.row
     if row is None:
         return book
-    world = cache.find(_stored_key(book.key, row)) if book.changes is None else None
-    content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
+    key = _stored_key(book.key, row) if book.changes is None else None
+    world, content = find_or_read(tx, cache, key, row)
     return replace(book, world=world, content=content)
 
 
@@ -231,7 +231,7 @@ def _compile(book: ReplicaBook) -> ReplicaWorld:
     stored = load_model(book.content or b"")
     if book.changes is not None:
         number, item = book.changes
-        stored = changed(stored, item, "changed", number)
+        stored = apply_changes(stored, item, "changed", number)
     return compile_world(replica_document(stored), book_id=book.key)
 
 

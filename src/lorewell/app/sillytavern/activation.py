@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 from lorewell.app.computing.pool import ComputeTurn
-from lorewell.app.ledgers import ledger_path
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import NamedBook, of_activation
 from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
@@ -29,7 +29,7 @@ from lorewell.app.sillytavern.worlds import (
     make_library,
 )
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.errors import NotFoundError, TooExpensiveError
+from lorewell.errors import TooExpensiveError
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -53,6 +53,7 @@ class KeptActivation:
     """A turn with the revisions and the timed state that it got: it will always give the same."""
 
     kind: ClassVar[str] = "activation"
+    noun: ClassVar[str] = "activation"
 
     request: ActivateRequest
 
@@ -89,41 +90,45 @@ async def activate_turn(
         SnapshotTooLargeError: the books hold too much together.
         ValidationFailedError: the draws given are used up before the scan ends.
     """
-    done = await _activate_and_keep(services, tenant_id, request)
-    _tell(services, tenant_id, done, None, occasion)
-    return done.response
+    finished = await _activate_and_keep(services, tenant_id, request)
+    _publish(services, tenant_id, finished, occasion)
+    return finished.response
 
 
 async def activate_kept(
     services: Services, tenant_id: str, request: ActivateRequest, occasion: Occasion
-) -> tuple[SillyTavernResponse, str | None]:
-    """Do as `activate_turn`, and keep the turn for a while so that its ledger can be opened.
+) -> tuple[SillyTavernResponse, LedgerRef | None]:
+    """Run a turn as `activate_turn` does, and keep it for a while so that its ledger can be opened.
 
-    Beside the answer it returns what the turn is kept as; None if nothing is kept here.
+    Returns:
+        The answer, and where its ledger can be opened; None if turns are not kept.
 
     Raises:
         LorewellError: as `activate_turn`.
     """
-    done = await _activate_and_keep(services, tenant_id, request)
-    kept_as = None
+    finished = await _activate_and_keep(services, tenant_id, request)
+    ledger = None
     if services.keeper.is_on:
-        pinned = done.turn.model_copy(update={"conversation_id": None})
-        kept_as = await services.computing.finish(
+        pinned = finished.turn.model_copy(update={"conversation_id": None})
+        kept_id = await services.computing.finish(
             tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
         )
-        services.keeper.keep(tenant_id, kept_as, KeptActivation(pinned))
-    _tell(services, tenant_id, done, kept_as, occasion)
-    return done.response, kept_as
+        services.keeper.keep(tenant_id, kept_id, KeptActivation(pinned))
+        ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
+    _publish(services, tenant_id, finished, occasion, ledger)
+    return finished.response, ledger
 
 
-def _tell(
-    services: Services, tenant_id: str, done: _Done, kept_as: str | None, occasion: Occasion | None
+def _publish(
+    services: Services,
+    tenant_id: str,
+    finished: _FinishedTurn,
+    occasion: Occasion | None,
+    ledger: LedgerRef | None = None,
 ) -> None:
-    if services.live is None or occasion is None or done.turn.dry_run:
-        return
-    ledger = ledger_path("sillytavern", tenant_id, kept_as)
-    make = partial(of_activation, done.response, done.books, ledger)
-    services.live.publish(tenant_id, occasion, make)
+    if not finished.turn.dry_run:
+        make = partial(of_activation, finished.response, finished.books)
+        services.publish_live(tenant_id, occasion, make, ledger)
 
 
 async def open_activation(
@@ -135,15 +140,12 @@ async def open_activation(
         NotFoundError: it was never made, or is no longer kept.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, activation_id, KeptActivation)
-    if kept is None:
-        message = f"There is no activation {activation_id}, or it is no longer kept."
-        raise NotFoundError(message)
+    kept = await services.keeper.get(tenant_id, activation_id, KeptActivation)
     request = kept.request.model_copy(update={"explain": "full"})
     return (await _activate(services, tenant_id, request, [])).response
 
 
-class _Done(NamedTuple):
+class _FinishedTurn(NamedTuple):
     """A turn with the timed state that it began with, its answer, and the books it looked at."""
 
     turn: ActivateRequest
@@ -151,13 +153,15 @@ class _Done(NamedTuple):
     books: Sequence[NamedBook]
 
 
-async def _activate_and_keep(services: Services, tenant_id: str, request: ActivateRequest) -> _Done:
+async def _activate_and_keep(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> _FinishedTurn:
     hashes = await hash_beginnings(services, tenant_id, request)
-    done = await _activate(services, tenant_id, request, hashes)
+    finished = await _activate(services, tenant_id, request, hashes)
     if request.conversation_id is not None and not request.dry_run:
-        state = done.response.timed_state
+        state = finished.response.timed_state
         await keep(services, (tenant_id, request.conversation_id), hashes, state)
-    return done
+    return finished
 
 
 async def preview_turn(
@@ -177,7 +181,7 @@ async def preview_turn(
 
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
-) -> _Done:
+) -> _FinishedTurn:
     query = await embed_chat(services, tenant_id, request)
 
     def load(
@@ -192,7 +196,7 @@ async def _activate(
         loaded: Sequence[LoadedWorld],
         beginning: StartingState | None,
         near: VectorMatches | None,
-    ) -> _Done:
+    ) -> _FinishedTurn:
         begun = scene = request if beginning is None else beginning.of(request)
         attached = attach_worlds(services, turn, loaded)
         used = None
@@ -210,7 +214,7 @@ async def _activate(
             NamedBook(each.world, None if of.row is None else of.row.book_id)
             for each, of in zip(attached, loaded, strict=True)
         ]
-        return _Done(begun, response, books)
+        return _FinishedTurn(begun, response, books)
 
     computing = services.computing
     # A preview may bring whole books, which take longer than a turn has.

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.app.pages import PageRequest, cursor_of, parse_cursor
+from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.app.services import Services
@@ -129,11 +129,12 @@ async def list_conversations(
     rows = await services.store.read(
         lambda tx: tx.list_conversations(tenant_id, limit=page.limit + 1, after=after)
     )
-    shown = rows[: page.limit]
-    more = len(rows) > page.limit
+    shown, next_cursor = cut_page(
+        rows, page, lambda row: cursor_of(row.updated_at, row.conversation_id)
+    )
     return ConversationPage(
         conversations=tuple(ConversationInfo(**_info(row)) for row in shown),
-        next_cursor=cursor_of(shown[-1].updated_at, shown[-1].conversation_id) if more else None,
+        next_cursor=next_cursor,
     )
 
 

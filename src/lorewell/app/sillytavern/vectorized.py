@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lorewell.app.ports import Transaction
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.worlds import LoadedWorld, find_worlds
 from lorewell.app.vectors.indexing import embedding_version
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lorewell.app.bindings import find_bound_under
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
-from lorewell.app.loaded import check_size, find_rows
-from lorewell.app.native.selection import changed
+from lorewell.app.loaded import check_size, find_or_read, find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
+from lorewell.app.runtime.cache import BookCache, CacheKey
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import (
@@ -105,8 +105,8 @@ def _load(tx: Transaction, cache: BookCache, found: LoadedWorld) -> LoadedWorld:
     item, row = found.item, found.row
     if row is None or isinstance(item, AttachedNative):
         return found
-    world = cache.find(_stored_key(item, row)) if isinstance(item, AttachedBook) else None
-    content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
+    key = _stored_key(item, row) if isinstance(item, AttachedBook) else None
+    world, content = find_or_read(tx, cache, key, row)
     return replace(found, world=world, content=content)
 
 
@@ -213,5 +213,5 @@ def _compile(loaded: LoadedWorld, steps: Steps | None = None) -> SillyTavernWorl
         return compile_world(item.name or "", world_entries(item.entries), steps=steps)
     book = load_model(loaded.content or b"")
     if isinstance(item, AttachedChanges):
-        book = changed(book, item, "books", loaded.index)
+        book = apply_changes(book, item, "books", loaded.index)
     return compile_native(book, name=item.name)

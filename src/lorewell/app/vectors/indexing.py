@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.documents import load_model
-from lorewell.app.pages import PageRequest, bad_cursor
+from lorewell.app.pages import PageRequest, cut_page, parse_number
 from lorewell.app.ports import Embedder, Transaction
 from lorewell.app.rows import Chunk, IndexRow, RevisionRow
 from lorewell.app.services import Services
@@ -155,18 +155,15 @@ async def list_indexes(
             tenant_id, limit=page.limit + 1, after=after, not_ready_for=version
         )
     )
-    shown = found[: page.limit]
+    shown, next_cursor = cut_page(found, page, lambda each: "{}:{}".format(*each))
     return IndexPage(
-        indexes=tuple(_state(services, *each) for each in shown),
-        next_cursor="{}:{}".format(*shown[-1]) if len(found) > page.limit else None,
+        indexes=tuple(_state(services, *each) for each in shown), next_cursor=next_cursor
     )
 
 
 def _parse_cursor(cursor: str) -> tuple[str, int]:
     book_id, _, revision = cursor.rpartition(":")
-    if not (revision.isascii() and revision.isdigit() and len(revision) < len(str(2**31))):
-        raise bad_cursor()
-    return book_id, int(revision)
+    return book_id, parse_number(revision)
 
 
 def _state(services: Services, book_id: str, revision: int, row: IndexRow | None) -> IndexState:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from lorewell.app.loaded import find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ChunkScores, IndexRow, RevisionRow
+from lorewell.app.runtime.query_vectors import QueryVector, QueryVectors
 from lorewell.app.services import Services
 from lorewell.app.vectors.indexing import embedding_version
-from lorewell.app.vectors.queries import QueryVector, QueryVectors
 from lorewell.engine.native import VectorScores
 from lorewell.errors import EmbeddingUnavailableError
 from lorewell.model import BookRef

@@ -1,62 +1,20 @@
-"""What a gateway is made of: where it forwards to, and how it puts lore in."""
+"""The gateway of a service: its upstream, its options, and what it remembers between turns."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from lorewell.app.gateway.bound import BoundPromptCache
+from lorewell.app.ports import Upstream
+from lorewell.app.runtime.bound_prompts import BoundPromptCache
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.select import Strategy
 
 _MOST_PROMPTS: Final = 500
 _MOST_CHARS: Final = 16_000_000
 _MOST_CHARS_OF_ONE: Final = 1_000_000
-
-Header = tuple[bytes, bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamCall:
-    """A call as it goes to the upstream; `path` comes after the upstream's base URL.
-
-    Attributes:
-        authorization: of the caller, in place of the upstream's own key; None takes that key.
-    """
-
-    method: str
-    path: str
-    headers: Sequence[Header]
-    authorization: str | None = field(default=None, repr=False)
-    body: bytes = field(default=b"", repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamAnswer:
-    """An answer as it comes from the upstream: nothing of its body is unpacked or joined."""
-
-    status: int
-    headers: Sequence[Header]
-    pieces: AsyncIterator[bytes]
-
-
-class Upstream(Protocol):
-    """A server of chat completions."""
-
-    def exchange(self, call: UpstreamCall) -> AbstractAsyncContextManager[UpstreamAnswer]:
-        """Send a call and give its answer as soon as that begins; leaving the block ends both.
-
-        Raises:
-            UpstreamUnavailableError: there is no answer, or it breaks off; also while `pieces` are
-                taken.
-            UpstreamTimeoutError: the next byte takes too long.
-        """
-
-    async def close(self) -> None:
-        """Let go of the connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 from lorewell.app.computing.pool import Computing
 from lorewell.app.ports import Clock, Store, Transaction
 from lorewell.app.rows import KeptRequest
-from lorewell.errors import StorageUnavailableError
+from lorewell.errors import NotFoundError, StorageUnavailableError
 
 MAX_WAITING = 10_000
 MAX_WAITING_CHARS = 32 * 1024 * 1024
@@ -28,10 +28,12 @@ class KeptTurn(Protocol):
     """What a turn is computed from: a request, the revisions that it got, and whatever else counts.
 
     Attributes:
-        kind: names this kind of turn among all that are kept.
+        kind: the name of this kind of turn in the stored JSON.
+        noun: what a message calls such a turn.
     """
 
     kind: ClassVar[str]
+    noun: ClassVar[str]
 
     @property
     def chars(self) -> int:
@@ -97,6 +99,18 @@ class TurnKeeper:
             return None if members is None else kind.from_members(members)
 
         return await self._computing.run(tenant_id, parse)
+
+    async def get(self, tenant_id: str, name: str, kind: type[Turn]) -> Turn:
+        """Return a turn of this kind that is still kept.
+
+        Raises:
+            NotFoundError: there is no such turn, or it expired.
+        """
+        turn = await self.find(tenant_id, name, kind)
+        if turn is None:
+            message = f"There is no {kind.noun} {name}, or it is no longer kept."
+            raise NotFoundError(message)
+        return turn
 
     async def flush(self) -> None:
         """Write what waits, and forget what has expired.
