@@ -1,4 +1,4 @@
-"""What there is to know of all settings."""
+"""The settings as a table: names, defaults, units and descriptions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lorewell.settings import Settings, env_name, written
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingInfo:
-    """What there is to know of a setting.
+    """A setting, described.
 
     Attributes:
-        name: as in the TOML file.
-        env: the variable that sets it.
-        default: as a person writes it.
-        unit: of the number, None where it has none.
+        name: its name in the TOML file.
+        env: its environment variable.
+        default: as it is written in the environment.
+        unit: the unit of a number; None if it has none.
         help: one or two sentences.
     """
 
@@ -37,7 +37,7 @@ _UNITS = {
 
 
 def list_settings() -> tuple[SettingInfo, ...]:
-    """Return all settings, in their order here."""
+    """Return all settings, in the order of `Settings`."""
     return tuple(
         SettingInfo(
             name=name,
