@@ -295,7 +295,7 @@ async def _search_tenant(
         loaded, near, missing = await services.store.read(load)
         books = {name: await compiled(services, turn, each) for name, each in loaded.items()}
         response = await turn.run(lambda: answer(books, near, missing))
-    services.jobs.seldom(
+    services.jobs.start_rarely(
         version, lambda: services.store.prepare_tenant_search(version, embedder.dimensions)
     )
     return response

@@ -1,4 +1,4 @@
-"""Who changes the same thing in this process goes one after the other."""
+"""Locks by name, which serialize changes of the same object within this process."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from weakref import WeakValueDictionary
 
 
 class OneByOne:
-    """Locks by name, each there as long as somebody holds or waits for it.
+    """Locks by name, each of which exists while a task holds or awaits it.
 
-    They spare those who would otherwise do their work again and again; that nothing is lost is the
-    database's matter, as other processes know nothing of them. Belongs to one event loop.
+    They only avoid repeated retries: other processes do not see them, so the database guarantees
+    that no change is lost. Belongs to one event loop.
     """
 
     def __init__(self) -> None:
-        """Hold nothing yet."""
+        """Start without locks."""
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, *name: Hashable) -> asyncio.Lock:
-        """Return what is held while that is changed, as `async with` does."""
+        """Return the lock of a name, for `async with`."""
         lock = self._locks.get(name)
         if lock is None:
             lock = self._locks[name] = asyncio.Lock()
