@@ -1,4 +1,4 @@
-"""Which books a prompt uses: put, get, resolve (§6, §12)."""
+"""The books of prompts: store, read and resolve bindings (§6, §12)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from lorewell.app.services import Services
 from lorewell.errors import BindingInvalidError, PolicyMismatchError
 from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings
 
-NONE = StoredBindings(policy="auto", bindings=())
+_UNBOUND = StoredBindings(policy="auto", bindings=())
 
 
 async def put_bindings(
-    services: Services, tenant_id: str, prompt_id: str, asked: BindingsPut
+    services: Services, tenant_id: str, prompt_id: str, request: BindingsPut
 ) -> BindingSet:
     """Replace all bindings of a prompt.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a binding, even a disabled one, names what is not
-            there.
+        BookNotFoundError, RevisionNotFoundError: a binding, even a disabled one, names a missing
+            book or revision.
     """
 
     def work(tx: Transaction) -> None:
-        heads = find_heads(tx, tenant_id, [binding.book_id for binding in asked.bindings])
-        for index, binding in enumerate(asked.bindings):
-            _check(tx, tenant_id, heads, binding, index)
-        stored = StoredBindings(policy=asked.policy, bindings=asked.bindings)
+        heads = find_heads(tx, tenant_id, [binding.book_id for binding in request.bindings])
+        for index, binding in enumerate(request.bindings):
+            _check_binding(tx, tenant_id, heads, binding, index)
+        stored = StoredBindings(policy=request.policy, bindings=request.bindings)
         tx.put_bindings(tenant_id, prompt_id, stored)
 
     await services.store.write(work)
     return BindingSet(
-        tenant_id=tenant_id, prompt_id=prompt_id, policy=asked.policy, bindings=asked.bindings
+        tenant_id=tenant_id, prompt_id=prompt_id, policy=request.policy, bindings=request.bindings
     )
 
 
-def _check(
+def _check_binding(
     tx: Transaction, tenant_id: str, heads: Mapping[str, HeadRow], binding: Binding, index: int
 ) -> None:
     head = head_in(heads, binding.book_id)
@@ -49,18 +49,20 @@ def _check(
 
 
 async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> BindingSet:
-    """Return a prompt's bindings as they are stored, disabled ones too."""
-    stored = await services.store.read(lambda tx: tx.find_bindings(tenant_id, prompt_id)) or NONE
+    """Return a prompt's bindings as stored, including disabled ones."""
+    stored = (
+        await services.store.read(lambda tx: tx.find_bindings(tenant_id, prompt_id)) or _UNBOUND
+    )
     return BindingSet(
         tenant_id=tenant_id, prompt_id=prompt_id, policy=stored.policy, bindings=stored.bindings
     )
 
 
 async def resolve(services: Services, tenant_id: str, prompt_id: str) -> ResolvedBindings:
-    """Return the concrete revisions that a prompt uses now, in order, and their policy.
+    """Return the revisions that a prompt uses now, in order, and their policy.
 
     Raises:
-        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        BindingInvalidError: an enabled binding names a missing book or revision.
     """
     policy, rows = await services.store.read(lambda tx: find_bound(tx, tenant_id, prompt_id))
     return ResolvedBindings(
@@ -77,21 +79,21 @@ def find_bound(
     """Return the policy of a prompt and the revisions that it uses now, in order.
 
     Raises:
-        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        BindingInvalidError: an enabled binding names a missing book or revision.
     """
-    stored = tx.find_bindings(tenant_id, prompt_id) or NONE
+    stored = tx.find_bindings(tenant_id, prompt_id) or _UNBOUND
     used = [binding for binding in stored.bindings if binding.enabled]
     used.sort(key=lambda binding: binding.position)
     heads = find_heads(tx, tenant_id, [binding.book_id for binding in used])
-    rows = [_find(tx, heads.get(binding.book_id), binding) for binding in used]
-    gone = [
+    rows = [_find_revision(tx, heads.get(binding.book_id), binding) for binding in used]
+    missing = [
         {"book_id": binding.book_id, "revision": binding.revision}
         for binding, row in zip(used, rows, strict=True)
         if row is None
     ]
-    if gone:
-        message = "A binding names a book or revision that is gone."
-        raise BindingInvalidError(message, bindings=gone)
+    if missing:
+        message = "A binding names a missing book or revision."
+        raise BindingInvalidError(message, bindings=missing)
     found = [row for row in rows if row is not None]
     return _policy(stored, found), found
 
@@ -99,20 +101,20 @@ def find_bound(
 def find_bound_under(
     tx: Transaction, tenant_id: str, prompt_id: str, policy: Policy
 ) -> Sequence[RevisionRow]:
-    """Return the revisions that a prompt uses now, in order, to be run under a policy.
+    """Return the revisions that a prompt uses now, in order, if they run under `policy`.
 
     Raises:
-        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        BindingInvalidError: an enabled binding names a missing book or revision.
         PolicyMismatchError: they run under another policy.
     """
-    found, rows = find_bound(tx, tenant_id, prompt_id)
-    if rows and found != policy:
-        message = f"The books of the prompt {prompt_id!r} run under the policy {found}."
-        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=found)
+    actual, rows = find_bound(tx, tenant_id, prompt_id)
+    if rows and actual != policy:
+        message = f"The books of the prompt {prompt_id!r} run under the policy {actual}."
+        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=actual)
     return rows
 
 
-def _find(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:
+def _find_revision(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:
     if head is None:
         return None
     revision = head.latest_revision if binding.revision is None else binding.revision

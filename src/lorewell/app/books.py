@@ -1,4 +1,4 @@
-"""Books and their revisions: create, publish, read, compare, delete and bring back (§6, §12)."""
+"""Books and their revisions: create, publish, read, compare, delete, restore (§6, §12)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lorewell.app.documents import PreparedBook, load_document, prepare
-from lorewell.app.once import Claim, check_key, hash_of, once
+from lorewell.app.once import Claim, check_key, once, request_hash
 from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor, parse_number
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow
@@ -46,7 +46,7 @@ _BOOK_FIELDS = ("name", "description", "metadata")
 
 
 def head_of(head: HeadRow) -> BookHead:
-    """Return a book's head as the contract has it."""
+    """Return a book's head in the form of the API."""
     return BookHead(
         book_id=head.book_id,
         tenant_id=head.tenant_id,
@@ -59,7 +59,7 @@ def head_of(head: HeadRow) -> BookHead:
 
 
 def info_of(row: RevisionRow) -> RevisionInfo:
-    """Return a revision without its entries, as the contract has it."""
+    """Return a revision without its entries in the form of the API."""
     return RevisionInfo(
         book_id=row.book_id,
         revision=row.revision,
@@ -120,7 +120,7 @@ def get_revision(tx: Transaction, head: HeadRow, revision: int | None) -> Revisi
     """Return a revision of a book, its latest one for None.
 
     Raises:
-        RevisionNotFoundError: the book has no such revision.
+        RevisionNotFoundError: the book does not have this revision.
     """
     number = head.latest_revision if revision is None else revision
     row = None
@@ -165,23 +165,23 @@ def insert(
 async def create_books(
     services: Services, tenant_id: str, books: Sequence[BookCreate], *, route: str, key: str | None
 ) -> CreateResult:
-    """Store new books, all or none; each becomes revision 1 of a book of its own.
+    """Store new books, all or none, each as revision 1.
 
     Args:
-        services: where.
-        tenant_id: whose.
+        services: the service.
+        tenant_id: the owner.
         books: in the order of the result.
-        route: what was asked, so that one key can't stand for two kinds of requests.
-        key: makes the request repeatable: it is done once and then only told again.
+        route: the kind of request, part of its identity under `key`.
+        key: idempotency key: a repeated request returns the first result.
 
     Raises:
         InvalidDependencyError: a book's `requires` can't be met.
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     check_key(key)
     prepared = await services.computing.run(tenant_id, lambda: [prepare(book) for book in books])
     ids = [services.new_id() for _ in prepared]
-    claim = Claim(tenant_id, key, hash_of(route, [each.content_hash for each in prepared]))
+    claim = Claim(tenant_id, key, request_hash(route, [each.content_hash for each in prepared]))
 
     def work(tx: Transaction) -> CreateResult:
         made = tuple(
@@ -202,18 +202,18 @@ async def publish(
     expected_revision: int,
     key: str | None,
 ) -> Published:
-    """Store the next revision of a book, if its head is what the caller thinks.
+    """Store the next revision of a book, if its head is `expected_revision`.
 
     Raises:
         BookNotFoundError: there is no such book.
-        RevisionConflictError: the head is another one; `details` say which.
+        RevisionConflictError: the head is another revision; `details` say which.
         InvalidDependencyError: `requires` can't be met.
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     check_key(key)
     prepared = await services.computing.run(tenant_id, lambda: prepare(book))
     content = ("publish", book_id.lower(), expected_revision, prepared.content_hash)
-    claim = Claim(tenant_id, key, hash_of(*content))
+    claim = Claim(tenant_id, key, request_hash(*content))
 
     def work(tx: Transaction) -> Published:
         head = get_head(tx, tenant_id, book_id, lock=True)
@@ -231,28 +231,32 @@ async def restore_revision(
     expected_revision: int,
     key: str | None,
 ) -> Published:
-    """Store an old revision once more, as the next one.
+    """Store the content of an old revision as the next revision.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
         RevisionConflictError: the head is not `expected_revision`.
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     check_key(key)
-    claim = Claim(tenant_id, key, hash_of("restore", book_id.lower(), revision, expected_revision))
+    claim = Claim(
+        tenant_id, key, request_hash("restore", book_id.lower(), revision, expected_revision)
+    )
 
     def work(tx: Transaction) -> Published:
         head = get_head(tx, tenant_id, book_id, lock=True)
         old = get_revision(tx, head, revision)
         content = tx.get_content(tenant_id, old.content_hash)
-        return _advance(tx, services, head, expected_revision, PreparedBook.again(old, content))
+        return _advance(
+            tx, services, head, expected_revision, PreparedBook.from_revision(old, content)
+        )
 
     return await services.store.write(lambda tx: once(tx, claim, Published, work))
 
 
 def _check_head(head: HeadRow, expected: int) -> None:
     if expected != head.latest_revision:
-        message = f"The book has moved on: its head is revision {head.latest_revision}."
+        message = f"The book was changed: its head is revision {head.latest_revision}."
         raise RevisionConflictError(message, expected=expected, actual=head.latest_revision)
 
 
@@ -278,16 +282,20 @@ def _advance(
 async def read_book(
     services: Services, tenant_id: str | None, book_id: str, revision: int | None
 ) -> bytes:
-    """Return a book's head and one revision, the latest one for None: a StoredBook as JSON.
+    """Return a book's head and one revision (None: the latest) as the JSON of a StoredBook.
 
-    The entries are given as they are stored, without parsing them.
+    The entries are copied as stored, without parsing.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> tuple[HeadRow, RevisionRow, bytes]:
-        head = _any_head(tx, book_id) if tenant_id is None else get_head(tx, tenant_id, book_id)
+        head = (
+            _get_head_anywhere(tx, book_id)
+            if tenant_id is None
+            else get_head(tx, tenant_id, book_id)
+        )
         row = get_revision(tx, head, revision)
         return head, row, tx.get_content(head.tenant_id, row.content_hash)
 
@@ -296,7 +304,7 @@ async def read_book(
         return await turn.run(lambda: _stored_book(*found))
 
 
-def _any_head(tx: Transaction, book_id: str) -> HeadRow:
+def _get_head_anywhere(tx: Transaction, book_id: str) -> HeadRow:
     heads = (_find_any_head(tx, tenant_id, book_id) for tenant_id in tx.list_tenants())
     return _existing(next((head for head in heads if head is not None), None), book_id)
 
@@ -311,10 +319,10 @@ def _stored_book(head: HeadRow, row: RevisionRow, content: bytes) -> bytes:
 async def export(
     services: Services, tenant_id: str, book_id: str, revision: int | None, *, target: ExportFormat
 ) -> tuple[str, bytes]:
-    """Return a book's name, and a revision of it as a document in a format: JSON in UTF-8.
+    """Return a book's name, and a revision exported to a format as UTF-8 JSON.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> bytes:
@@ -324,7 +332,7 @@ async def export(
     def write(content: bytes) -> tuple[str, bytes]:
         book = parse_model(BookCreate, load_document(content))
         document = export_book(book, target).document
-        # A whole number may be larger than the 64 bits that faster writers take.
+        # Not a faster encoder: integers may exceed 64 bits.
         return book.name, json.dumps(document, ensure_ascii=False).encode()
 
     async with services.computing.long_turn(tenant_id) as turn:
@@ -340,10 +348,10 @@ async def list_books(
     name_contains: str | None = None,
     include_deleted: bool = False,
 ) -> BookPage:
-    """Return a page of heads, last changed first; of all tenants for None.
+    """Return a page of heads, last changed first; a tenant of None lists all tenants.
 
     Raises:
-        ValidationFailedError: the cursor is none of ours.
+        ValidationFailedError: the cursor is invalid.
     """
     after = None if page.cursor is None else _after(page.cursor)
     heads = await services.store.read(
@@ -369,7 +377,7 @@ def _after(cursor: str) -> tuple[datetime, str, str]:
 
 
 async def list_tenants(services: Services) -> TenantList:
-    """Return all tenants that have a book, deleted ones included, in alphabetical order."""
+    """Return all tenants with a book, even a deleted one, in alphabetical order."""
     tenants = await services.store.read(lambda tx: tx.list_tenants())
     return TenantList(tenants=tuple(tenants))
 
@@ -381,7 +389,7 @@ async def list_revisions(
 
     Raises:
         BookNotFoundError: there is no such book.
-        ValidationFailedError: the cursor is none of ours.
+        ValidationFailedError: the cursor is invalid.
     """
     before = None if page.cursor is None else parse_number(page.cursor)
 
@@ -397,10 +405,10 @@ async def list_revisions(
 async def diff(
     services: Services, tenant_id: str, book_id: str, *, first: int, second: int
 ) -> BookDiff:
-    """Return what has to change in the first revision to get the second.
+    """Return the difference from the first revision to the second.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> tuple[bytes, bytes]:
@@ -417,7 +425,7 @@ async def diff(
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:
-    """Return the difference of two documents; `entries` is a book field where the order differs."""
+    """Return the difference of two documents; `book_fields` has `entries` if the order differs."""
     before = {entry["id"]: entry for entry in old["entries"]}
     after = {entry["id"]: entry for entry in new["entries"]}
     common = [name for name in after if name in before]
@@ -437,9 +445,9 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:
 
 
 def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    # As JSON: 1 and true are equal in Python.
+    # Compared as JSON: in Python, 1 equals True.
     names = dict.fromkeys([*new, *old])
-    return tuple(n for n in names if hash_of(old.get(n)) != hash_of(new.get(n)))
+    return tuple(n for n in names if request_hash(old.get(n)) != request_hash(new.get(n)))
 
 
 async def delete_book(
@@ -450,12 +458,12 @@ async def delete_book(
     expected_revision: int | None,
     force: bool,
 ) -> None:
-    """Mark a book as deleted; all of it is kept.
+    """Mark a book as deleted; its revisions are kept.
 
     Raises:
         BookNotFoundError: there is no such book.
         RevisionConflictError: the head is not `expected_revision`.
-        BookBoundError: an enabled binding names it, and `force` is not given.
+        BookBoundError: an enabled binding names it, and `force` is false.
     """
 
     def work(tx: Transaction) -> None:
@@ -463,7 +471,7 @@ async def delete_book(
         if expected_revision is not None:
             _check_head(head, expected_revision)
         if not force and tx.is_bound(tenant_id, head.book_id):
-            message = f"A prompt uses the book {head.book_id}; unbind it, or delete by force."
+            message = f"A prompt uses the book {head.book_id}. Unbind it, or delete with force."
             raise BookBoundError(message, book_id=head.book_id)
         now = services.clock.now()
         tx.set_deleted(tenant_id, head.book_id, deleted_at=now, updated_at=now)
@@ -472,10 +480,10 @@ async def delete_book(
 
 
 async def restore_book(services: Services, tenant_id: str, book_id: str) -> BookHead:
-    """Bring a deleted book back; one that is not deleted stays as it is.
+    """Restore a deleted book; a book that is not deleted stays as it is.
 
     Raises:
-        BookNotFoundError: there never was such a book.
+        BookNotFoundError: there is no such book, not even a deleted one.
     """
 
     def work(tx: Transaction) -> HeadRow:

@@ -1,4 +1,4 @@
-"""Books that a request asks for: found, read, and compiled once."""
+"""The books of a request: looked up, read, and compiled once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lorewell.model import BookRef, SnapshotItem
 
 @dataclass(frozen=True, slots=True)
 class LoadedRevision:
-    """A revision that was asked for: compiled already, or the content to compile it from."""
+    """A requested revision: compiled, or the content to compile."""
 
     row: RevisionRow
     book: CompiledBook | None
@@ -31,32 +31,35 @@ class LoadedRevision:
 def load_books(
     tx: Transaction, cache: BookCache, tenant_id: str, refs: Sequence[BookRef]
 ) -> list[LoadedRevision]:
-    """Return the requested revisions, in order, in one snapshot.
+    """Return the requested revisions in order.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
+        BookNotFoundError, RevisionNotFoundError: the first one that is missing.
     """
     return [load_book(tx, cache, row) for row in find_rows(tx, tenant_id, refs)]
 
 
 def find_rows(tx: Transaction, tenant_id: str, refs: Sequence[BookRef]) -> tuple[RevisionRow, ...]:
-    """Return the requested revisions without their content, in order.
+    """Return the requested revisions in order, without their content.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: one is not there; the first one that is missing.
+        BookNotFoundError, RevisionNotFoundError: the first one that is missing.
     """
     heads = find_heads(tx, tenant_id, [ref.book_id for ref in refs])
     return tuple(get_revision(tx, head_in(heads, ref.book_id), ref.revision) for ref in refs)
 
 
 def check_size(limits: SnapshotLimits, *, entries: int, chars: int) -> None:
-    """Check how much the books of a request hold together.
+    """Check the total size of the books of a request.
 
     Raises:
-        SnapshotTooLargeError: it is more than one request may ask for.
+        SnapshotTooLargeError: it exceeds the limit.
     """
     if entries > limits.entries or chars > limits.content_chars:
-        message = f"The books hold {entries} entries and {chars} characters together."
+        message = (
+            f"The books have {entries} entries and {chars} characters in total; the limits are "
+            f"{limits.entries} and {limits.content_chars}."
+        )
         raise SnapshotTooLargeError(
             message,
             entries=entries,
@@ -83,12 +86,12 @@ def find_or_read(
 
 
 def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:
-    """Return what a revision is held under once it is compiled."""
+    """Return the cache key of a compiled revision."""
     return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
 
 
 async def compiled(services: Services, turn: ComputeTurn, loaded: LoadedRevision) -> CompiledBook:
-    """Return the revision compiled; it is compiled once, however many ask for it."""
+    """Return the compiled revision; concurrent callers share one compilation."""
     if loaded.book is not None:
         return loaded.book
     row, content = loaded.row, loaded.content or b""
@@ -105,7 +108,7 @@ async def compiled(services: Services, turn: ComputeTurn, loaded: LoadedRevision
 
 
 def snapshot_of(rows: Iterable[RevisionRow | None]) -> tuple[SnapshotItem, ...]:
-    """Return which stored revisions were used, in order; None is a book that is stored nowhere."""
+    """Return the stored revisions among `rows`, in order; None stands for a book not stored."""
     return tuple(
         SnapshotItem(
             book_id=row.book_id,

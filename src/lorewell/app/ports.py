@@ -209,7 +209,7 @@ class Transaction(Protocol):
     ) -> None:
         """Store a state in place of one after the same messages.
 
-        Of a conversation's states only the newest `most` stay. The first state creates the conversation.
+        Only the newest `most` states of a conversation stay. The first state creates it.
         """
 
     def find_conversation(self, tenant_id: str, conversation_id: str) -> ConversationRow | None:

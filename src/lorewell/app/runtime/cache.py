@@ -51,7 +51,7 @@ class CacheCounts:
 
 
 class BookCache:
-    """The compiled books used last. `find` and `hold` are thread-safe, `get` is not."""
+    """The compiled books used last. `get` must run on the event loop."""
 
     def __init__(self, *, limit_bytes: int) -> None:
         """Hold about `limit_bytes` at most; 0 turns the cache off."""
