@@ -57,8 +57,8 @@ def check_size(limits: SnapshotLimits, *, entries: int, chars: int) -> None:
     """
     if entries > limits.entries or chars > limits.content_chars:
         message = (
-            f"The books have {entries} entries and {chars} characters in total; the limits are "
-            f"{limits.entries} and {limits.content_chars}."
+            f"The requested books hold {entries} entries and {chars} characters; at most "
+            f"{limits.entries} and {limits.content_chars} are allowed."
         )
         raise SnapshotTooLargeError(
             message,

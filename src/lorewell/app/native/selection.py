@@ -1,4 +1,4 @@
-"""Selecting from stored books, previews, and ledgers of selections kept (§4, §6)."""
+"""Selections from stored books, previews, and the ledgers of kept selections (§4, §6)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from lorewell.model.parse import parse_model
 
 @dataclass(frozen=True, slots=True)
 class KeptSelection:
-    """A request, the revisions that it got, and the vector that its query had."""
+    """A request with the revisions and the query vector that it was answered with."""
 
     kind: ClassVar[str] = "selection"
     noun: ClassVar[str] = "selection"
@@ -66,12 +66,12 @@ class KeptSelection:
 
     @property
     def chars(self) -> int:
-        """About how many characters it holds."""
+        """Its approximate size in characters."""
         history = sum(len(message.content) for message in self.request.history)
         return len(self.request.query) + history
 
     def pinned(self) -> SelectRequest:
-        """Return the request with the revisions that it got: it will always give the same."""
+        """Return the request with fixed revisions, which gives the same answer every time."""
         refs = [BookRef(book_id=each.book_id, revision=each.revision) for each in self.snapshot]
         return self.request.model_copy(update={"books": tuple(refs)})
 
@@ -100,15 +100,15 @@ async def select_context(
     request: SelectRequest,
     occasion: Occasion | None = None,
 ) -> SelectResponse:
-    """Return what of the requested books belongs into this turn, and why.
+    """Select the entries of the requested books for this turn, and explain the decisions.
 
-    The request is kept for a while under the answer's fingerprint, with the revisions it got. Who
-    watches the prompt of the occasion is told.
+    The request is kept for a while under the answer's fingerprint, with the revisions used.
+    Subscribers to the prompt of the occasion get a live event.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a book is not there.
-        SnapshotTooLargeError: the books hold too much together.
-        SelectionError: a required entry can't go in.
+        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
+        SnapshotTooLargeError: the books are too large in total.
+        SelectionError: a required entry does not fit.
     """
     query = None
     if request.strategy == "hybrid":
@@ -131,18 +131,18 @@ def selection_ledger(
 
 
 async def open_selection(services: Services, tenant_id: str, selection_id: str) -> SelectResponse:
-    """Return a selection that was made a while ago, with its whole ledger, computed now.
+    """Return an earlier selection with its full ledger, computed now.
 
     Raises:
-        NotFoundError: it was never made, its request is no longer kept, or the vectors that it was
-            made with are gone.
+        NotFoundError: there was no such selection, its request is no longer kept, or its vectors
+            were deleted.
         BookNotFoundError: a book was deleted since.
     """
     kept = await services.keeper.get(tenant_id, selection_id, KeptSelection)
     request = kept.pinned().model_copy(update={"explain": "full"})
     response = await _select(services, tenant_id, request, kept.query)
     if response.selection_fingerprint != selection_id:
-        raise NotFoundError("The vectors that this selection was made with are gone.")
+        raise NotFoundError("The vectors of this selection were deleted.")
     return response
 
 
@@ -152,10 +152,10 @@ async def _select(
     cache, recent, mark = services.cache, services.recent, services.store.mark()
     name = (tenant_id, *((ref.book_id, ref.revision) for ref in request.books))
     keys = recent.find(name, mark) if may_be_short(request) else ()
-    held = [book for key in keys if (book := cache.find(key)) is not None]
-    if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        with suppress(NotShortError):  # then the same is done again where it may take longer
-            response = _timed(services, held, request, short_steps(services.computing.limits))
+    cached = [book for key in keys if (book := cache.find(key)) is not None]
+    if len(cached) == len(request.books) and not any(book.with_regex for book in cached):
+        with suppress(NotShortError):  # then it runs again in the compute pool
+            response = _timed(services, cached, request, short_steps(services.computing.limits))
             recent.record_duration(name, response.duration_ms, limit_ms=SHORT_MS)
             return response
 
@@ -195,15 +195,15 @@ def _timed(
 async def preview_context(
     services: Services, tenant_id: str, request: PreviewRequest
 ) -> SelectResponse:
-    """Return what a selection would give from books that are changed or not stored at all.
+    """Select as `select_context` does, from books that may be changed or not stored.
 
-    The same code and the same bytes as `select_context`; nothing is stored.
+    It gives the same bytes for the same books, and stores nothing.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
-        ValidationFailedError: a change does not fit to its book.
-        InvalidDependencyError: `requires` of a given book can't be met.
-        SelectionError: a required entry can't go in.
+        BookNotFoundError, RevisionNotFoundError: a stored book or revision is missing.
+        ValidationFailedError: a change does not fit its book.
+        InvalidDependencyError: a `requires` of an inline book can't be met.
+        SelectionError: a required entry does not fit.
     """
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
@@ -243,8 +243,8 @@ async def preview_context(
                 if not isinstance(item, BookRef)
             }
             vectors = without(vectors, unstored)
-        asked = parse_model(SelectRequest, fields)
-        return _timed(services, books, asked, turn.steps, vectors)
+        select_request = parse_model(SelectRequest, fields)
+        return _timed(services, books, select_request, turn.steps, vectors)
 
     async with services.computing.long_turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
@@ -272,12 +272,12 @@ def _preview_book(
     loaded: LoadedRevision | None,
     index: int,
 ) -> CompiledBook:
-    """Compile a book that is stored nowhere as it is."""
+    """Compile an inline or changed book."""
     if isinstance(item, InlineBook):
         return compile_book(
             item.book, book_id=item.book_id, revision=item.revision, counter=services.counter
         )
-    # What is not given whole was loaded, and what is only named was compiled.
+    # Only inline books are not loaded, and books named unchanged are compiled already.
     assert loaded is not None and isinstance(item, ChangedBook)  # noqa: S101, PT018
     row = loaded.row
     book = apply_changes(load_model(loaded.content or b""), item, "books", index)
