@@ -1,4 +1,4 @@
-"""What SillyTavern's rules are asked for a chat whose messages alone are known."""
+"""Requests under SillyTavern's rules for a chat of which only the messages are known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_CHARS = 200_000
 _MOST_LINES = 10_000
 _MOST_NAME_CHARS = 500
 _WHOLE_PERCENT = 100
-# Where nobody told a name: what the two are called in a chat without a character.
+# Default names, those of a chat without a character.
 _CHAR, _USER = "Assistant", "User"
 
 
@@ -32,15 +32,14 @@ def make_activation(
 ) -> ActivateRequest:
     """Return the request of a turn, without its conversation and its seed.
 
-    Its budget is that of the gateway, in tokens and not in a part of the window. A line has a name
-    if its message has one. Of texts beside the chat that an entry may ask for, the character's is
-    known.
+    Its budget is the gateway's, in tokens and not as a share of the window. A line has a name if
+    its message has one. Of the texts to scan besides the chat, only the character's is known.
 
     Args:
-        gateway: whose budget counts.
+        gateway: the gateway, for its budget.
         refs: the books, in order.
         draft: the messages.
-        names: of the character and of the user, if they were told.
+        names: of the character and of the user, if given.
     """
     lines = spoken(draft)
     about = character_text(draft)[:_MOST_CHARS]

@@ -1,4 +1,4 @@
-"""Events of the live channel, made of what each policy answers."""
+"""Events of the live channel, made from the answers of each policy."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _LABELS: Final[Mapping[str | int, str]] = {
     "outlet": "in an outlet",
     NOWHERE: "nowhere",
 }
-# SillyTavern's numbers, 0 to 7.
+# By SillyTavern's numbers, 0 to 7.
 _SILLYTAVERN: Final = (
     *("before_character", "after_character", "author_note_top", "author_note_bottom"),
     *("at_depth", "before_examples", "after_examples", "outlet"),
 )
 _PROMPT_ORDER: Final = (*POSITIONS, NOWHERE)
-# The order of the prompt by the numbers of replica (docs/rules/replica.md §5).
+# The positions of replica in the order of the prompt (docs/rules/replica.md §5).
 _REPLICA_ORDER: Final = (5, 1, 0, 2, 3, 6, 4, 7)
 _REPLICA_DEPTH: Final = 6
 _ROLES: Final[Mapping[object, Role]] = {0: "system", 1: "user", 2: "assistant"}
@@ -57,7 +57,7 @@ _DEFAULT_DEPTH: Final = 4
 
 
 class NamedBook(NamedTuple):
-    """A book that SillyTavern's rules looked at, and its id if it is stored."""
+    """A book used under SillyTavern's rules, with its id if it is stored."""
 
     world: SillyTavernWorld
     book_id: str | None
@@ -125,8 +125,7 @@ def of_activation(
         books: all that the turn used.
         context: the rest of the event.
     """
-    # As that program places them: those of a greater order stand later, as in
-    # docs/rules/sillytavern.md §12.
+    # In the order of the prompt: a greater `order` comes later (docs/rules/sillytavern.md §12).
     ascending = sort_descending(
         answer.activated, lambda each: float("nan") if each.order is None else each.order
     )[::-1]
@@ -137,11 +136,11 @@ def of_activation(
 
 
 def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:
-    found = _find_lore(entry, books)
-    lore, book_id = (None, None) if found is None else found
-    comment = None if lore is None else lore.fields.get("comment")
+    found = _find_entry(entry, books)
+    source, book_id = (None, None) if found is None else found
+    comment = None if source is None else source.fields.get("comment")
     return (
-        _sillytavern_place(entry, lore),
+        _sillytavern_place(entry, source),
         LiveEntry(
             book_id=book_id,
             book=None if book_id else entry.book[:NAME_CHARS],
@@ -154,7 +153,7 @@ def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:
     )
 
 
-def _find_lore(
+def _find_entry(
     entry: ActivatedEntry, books: Sequence[NamedBook]
 ) -> tuple[ScanEntry, str | None] | None:
     for world, book_id in books:
@@ -163,32 +162,32 @@ def _find_lore(
     return None
 
 
-def _sillytavern_place(entry: ActivatedEntry, lore: ScanEntry | None) -> _Place:
+def _sillytavern_place(entry: ActivatedEntry, source: ScanEntry | None) -> _Place:
     if entry.position is None or not entry.content:
         return _Place(NOWHERE)
     position = _SILLYTAVERN[entry.position]
-    if lore is None:
+    if source is None:
         return _Place(position)
     match position:
         case "at_depth":
-            depth = lore.depth if isinstance(lore.depth, int | float) else _DEFAULT_DEPTH
-            role = lore.role if isinstance(lore.role, int | float) else 0
+            depth = source.depth if isinstance(source.depth, int | float) else _DEFAULT_DEPTH
+            role = source.role if isinstance(source.role, int | float) else 0
             return _Place(position, depth=depth, role=_ROLES.get(role, "system"))
         case "outlet":
-            return _Place(position, outlet_name=lore.outlet) if lore.outlet else _Place(NOWHERE)
+            return _Place(position, outlet_name=source.outlet) if source.outlet else _Place(NOWHERE)
         case _:
             return _Place(position)
 
 
 def _in_prompt(place: _Place) -> tuple[int, float]:
-    """Return where a place stands: of the depths, the greatest comes first."""
+    """Return the sort key of a place in the prompt; greater depths come first."""
     return _PROMPT_ORDER.index(cast("str", place.position)), -(place.depth or 0)
 
 
 def of_replica(
     answer: ReplicaResponse, stored: Mapping[str, str], context: SelectionContext
 ) -> LiveSelection:
-    """Return the event of a turn under the policy `replica`; its statistics are that policy's.
+    """Return the event of a turn under the policy `replica`, with that policy's labels.
 
     Args:
         answer: of the turn.

@@ -34,7 +34,7 @@ from lorewell.app.ports import Transaction
 from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors.similarities import embed_query, not_ready, scores_of, without
+from lorewell.app.vectors.similarities import degrade, embed_query, not_ready, scores_of
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
@@ -242,7 +242,7 @@ async def preview_context(
                 for item, book in zip(request.books, books, strict=True)
                 if not isinstance(item, BookRef)
             }
-            vectors = without(vectors, unstored)
+            vectors = degrade(vectors, unstored)
         select_request = parse_model(SelectRequest, fields)
         return _timed(services, books, select_request, turn.steps, vectors)
 
