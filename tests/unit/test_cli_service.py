@@ -367,7 +367,7 @@ def test_a_backup_replaces_nothing(lorewell: Service) -> None:
     assert target.read_text(encoding="utf-8") == '"mine"'
     away = lorewell("backup", lorewell.folder / "none" / "a.db")
     assert away.code == 7
-    assert "can't be made" in away.err
+    assert "Can't write the backup" in away.err
 
 
 def test_a_damaged_copy_is_thrown_away(lorewell: Service) -> None:
@@ -395,7 +395,7 @@ def test_a_copy_that_breaks_its_own_rules_is_thrown_away(lorewell: Service) -> N
         )
     done = lorewell("backup", lorewell.folder / "copy.db")
     assert done.code == 7
-    assert done.err == "lorewell: The copy is damaged; it was thrown away.\n"
+    assert done.err == "lorewell: The copy is damaged and was deleted.\n"
     assert not list(lorewell.folder.glob("copy*"))
 
 

@@ -236,7 +236,7 @@ class _Run:
 
     async def _activate(self) -> _PolicyResult:
         names = (self.turn.char, self.turn.user)
-        request = await self._do(
+        request = await self._compute(
             lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
         )
         response, ledger = await activate_kept(

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from lorewell.app.ports import Part
 from lorewell.errors import StorageUnavailableError
-from lorewell.store.statements import failing
+from lorewell.store.statements import database_errors
 
 NEWER = "The database was made by a newer version of Lorewell."
 
@@ -30,7 +30,7 @@ def upgrade(connection: Connection) -> None:
     """
     config = _config()
     config.attributes["connection"] = connection
-    with failing():
+    with database_errors():
         found = _found(connection)
         unknown = found - _known()
         if unknown:
@@ -41,7 +41,7 @@ def upgrade(connection: Connection) -> None:
 
 def find_part(connection: Connection) -> Part | None:
     """Return what is wrong with the schema: it is older or newer than this program knows."""
-    with failing():
+    with database_errors():
         found = _found(connection)
     if found - _known():
         return "newer_schema"
