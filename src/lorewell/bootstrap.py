@@ -20,7 +20,7 @@ from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.gateway import Gateway, KnownCounts
 from lorewell.app.runtime.jobs import Jobs
 from lorewell.app.runtime.kept import TurnKeeper
-from lorewell.app.runtime.one_by_one import OneByOne
+from lorewell.app.runtime.locks import NamedLocks
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.services import Services
@@ -89,7 +89,7 @@ def build_services(settings: Settings) -> Services:
         index_lease=timedelta(seconds=settings.index_lease_s),
         gateway=_gateway(settings, token_counter),
         model=_model(settings),
-        one_by_one=OneByOne(),
+        locks=NamedLocks(),
         jobs=Jobs(),
         live=LiveHub(store, clock, keep_s=settings.live_keep_s) if settings.live else None,
     )

@@ -467,10 +467,10 @@ def env_name(name: str) -> str:
 
 def to_environment(settings: Settings) -> Mapping[str, str]:
     """Return the variables that give these settings to a process without other such variables."""
-    return {env_name(name): written(value) for name, value in settings if value != ()}
+    return {env_name(name): format_value(value) for name, value in settings if value != ()}
 
 
-def written(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as it is written in the environment."""
     match value:
         case bool():

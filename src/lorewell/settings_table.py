@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lorewell.settings import Settings, env_name, written
+from lorewell.settings import Settings, env_name, format_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def list_settings() -> tuple[SettingInfo, ...]:
         SettingInfo(
             name=name,
             env=env_name(name),
-            default=written(field.default),
+            default=format_value(field.default),
             unit=next((unit for end, unit in _UNITS.items() if name.endswith(end)), None),
             help=field.description or "",
         )

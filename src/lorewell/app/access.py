@@ -188,13 +188,15 @@ async def create_key(
         created_at=services.clock.now(),
     )
     await services.store.write(lambda tx: tx.insert_key(row))
-    return CreatedKey(**_shown(row).model_dump(), secret=f"{_PREFIX}_{row.key_id}_{secret}")
+    return CreatedKey(
+        **_without_secret(row).model_dump(), secret=f"{_PREFIX}_{row.key_id}_{secret}"
+    )
 
 
 async def list_keys(services: Services, rights: Rights = ALL_RIGHTS) -> KeyList:
     """Return the keys that `rights` cover, without secrets, also revoked ones, oldest first."""
     rows = await services.store.read(lambda tx: tx.list_keys())
-    return KeyList(keys=tuple(_shown(row) for row in rows if rights.manages(row.tenants)))
+    return KeyList(keys=tuple(_without_secret(row) for row in rows if rights.manages(row.tenants)))
 
 
 async def revoke_key(services: Services, key_id: str, rights: Rights = ALL_RIGHTS) -> None:
@@ -213,7 +215,7 @@ async def revoke_key(services: Services, key_id: str, rights: Rights = ALL_RIGHT
     await services.store.write(work)
 
 
-def _shown(row: KeyRow) -> ApiKey:
+def _without_secret(row: KeyRow) -> ApiKey:
     return ApiKey(
         id=row.key_id,
         name=row.name,

@@ -90,7 +90,9 @@ def key_of(row: RevisionRow) -> CacheKey[CompiledBook]:
     return CacheKey(CompiledBook, (row.book_id, row.revision, row.content_hash))
 
 
-async def compiled(services: Services, turn: ComputeTurn, loaded: LoadedRevision) -> CompiledBook:
+async def get_compiled(
+    services: Services, turn: ComputeTurn, loaded: LoadedRevision
+) -> CompiledBook:
     """Return the compiled revision; concurrent callers share one compilation."""
     if loaded.book is not None:
         return loaded.book

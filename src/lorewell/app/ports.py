@@ -351,7 +351,7 @@ class Store(Protocol):
         """Bring the schema up to date; safe to call from several processes at once."""
 
     async def check(self) -> Part | None:
-        """Return what is not ready, None if all is. It takes a few seconds at most."""
+        """Return the part that is not ready; None if all are. It takes a few seconds at most."""
 
     async def close(self) -> None:
         """Close all connections."""

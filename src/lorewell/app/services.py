@@ -14,7 +14,7 @@ from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.runtime.jobs import Jobs
 from lorewell.app.runtime.kept import TurnKeeper
-from lorewell.app.runtime.one_by_one import OneByOne
+from lorewell.app.runtime.locks import NamedLocks
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.engine.native import SnapshotLimits
@@ -43,7 +43,7 @@ class Services:
         index_lease: how long an index build counts as running after its last update.
         gateway: None if there is no upstream.
         model: replies on the chat socket of SillyTavern_replica; None if there is no model.
-        one_by_one: locks that serialize changes of one book within this process.
+        locks: serialize changes of one book within this process.
         jobs: background work.
         live: the live channel; None if it is off.
     """
@@ -64,7 +64,7 @@ class Services:
     index_lease: timedelta
     gateway: Gateway | None
     model: ReplyModel | None
-    one_by_one: OneByOne
+    locks: NamedLocks
     jobs: Jobs
     live: LiveHub | None
 

@@ -94,14 +94,14 @@ class ConversationStatements(Statements):
         return [ConversationRow(**row) for row in found]
 
     def list_marks(self, tenant_id: str, conversation_id: str) -> Sequence[StateMark]:
-        """Return which states are kept of a conversation, newest first, then longest first."""
+        """Return the marks of a conversation's states, newest first, then longest first."""
         found = self._rows(_MARKS, tenant=tenant_id, conversation=conversation_id)
         return [StateMark(**row) for row in found]
 
     def list_states(
         self, tenant_id: str, conversation_id: str
     ) -> Sequence[tuple[StateMark, bytes]]:
-        """Return the states that are kept of a conversation, in the order of their marks."""
+        """Return a conversation's states in the order of `list_marks`."""
         found = self._rows(_STATES, tenant=tenant_id, conversation=conversation_id)
         return [
             (StateMark(**{name: row[name] for name in _MARK}), self._unpack(row["state"]))

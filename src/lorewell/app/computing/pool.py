@@ -359,12 +359,12 @@ class Computing:
             self._forget(self._active[work][0], work)
 
     def _forget(
-        self, turn: ComputeTurn, work: Work, tell: Callable[[], None] | None = None
+        self, turn: ComputeTurn, work: Work, resolve: Callable[[], None] | None = None
     ) -> None:
         del self._active[work]
         turn.release()
-        if tell is not None:
-            tell()
+        if resolve is not None:
+            resolve()
 
 
 def _naming(error: TooExpensiveError, setting: str) -> TooExpensiveError:

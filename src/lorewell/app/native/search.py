@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lorewell.app.loaded import LoadedRevision, compiled, load_books
+from lorewell.app.loaded import LoadedRevision, get_compiled, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ChunkScores, NearChunk
 from lorewell.app.runtime.query_vectors import QueryVector
@@ -70,7 +70,7 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
         loaded, used, near = await services.store.read(load)
         if request.mode == "vector" and used.degraded:  # a new revision was published in between
             raise _no_index(used.degraded)
-        books = [await compiled(services, turn, each) for each in loaded]
+        books = [await get_compiled(services, turn, each) for each in loaded]
         return await turn.run(lambda: find(books, request, used, near))
 
 
@@ -294,7 +294,7 @@ async def _search_tenant(
 
     async with services.computing.turn(tenant_id) as turn:
         loaded, near, missing = await services.store.read(load)
-        books = {name: await compiled(services, turn, each) for name, each in loaded.items()}
+        books = {name: await get_compiled(services, turn, each) for name, each in loaded.items()}
         response = await turn.run(lambda: answer(books, near, missing))
     services.jobs.start_rarely(
         version, lambda: services.store.prepare_tenant_search(version, embedder.dimensions)

@@ -17,8 +17,8 @@ from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import of_selection
 from lorewell.app.loaded import (
     LoadedRevision,
-    compiled,
     find_or_read,
+    get_compiled,
     key_of,
     load_book,
     load_books,
@@ -155,7 +155,9 @@ async def _select(
     cached = [book for key in keys if (book := cache.find(key)) is not None]
     if len(cached) == len(request.books) and not any(book.with_regex for book in cached):
         with suppress(NotShortError):  # then it runs again in the compute pool
-            response = _timed(services, cached, request, short_steps(services.computing.limits))
+            response = _select_timed(
+                services, cached, request, short_steps(services.computing.limits)
+            )
             recent.record_duration(name, response.duration_ms, limit_ms=SHORT_MS)
             return response
 
@@ -165,8 +167,10 @@ async def _select(
 
     async with services.computing.turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
-        books = [await compiled(services, turn, each) for each in loaded]
-        response = await turn.run(lambda: _timed(services, books, request, turn.steps, vectors))
+        books = [await get_compiled(services, turn, each) for each in loaded]
+        response = await turn.run(
+            lambda: _select_timed(services, books, request, turn.steps, vectors)
+        )
     recent.keep(name, mark, [key_of(each.row) for each in loaded])
     recent.record_duration(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
@@ -180,7 +184,7 @@ def _scores(
     return scores_of(tx, tenant_id, [each.row for each in loaded], query)
 
 
-def _timed(
+def _select_timed(
     services: Services,
     books: Sequence[CompiledBook],
     request: SelectRequest,
@@ -244,12 +248,12 @@ async def preview_context(
             }
             vectors = degrade(vectors, unstored)
         select_request = parse_model(SelectRequest, fields)
-        return _timed(services, books, select_request, turn.steps, vectors)
+        return _select_timed(services, books, select_request, turn.steps, vectors)
 
     async with services.computing.long_turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
         named = {
-            index: await compiled(services, turn, each)
+            index: await get_compiled(services, turn, each)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
             if each is not None and isinstance(item, BookRef)
         }

@@ -304,7 +304,7 @@ async def _change(
 
     `change` gets the head with its new time but the old revision number, and runs in a thread.
     """
-    async with services.one_by_one.turn("worldbook", tenant_id, name):
+    async with services.locks.lock("worldbook", tenant_id, name):
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await _try_to_change(services, tenant_id, name, change)

@@ -20,7 +20,7 @@ from lorewell.app.sillytavern.conversations import (
     hash_beginnings,
     keep_state,
 )
-from lorewell.app.sillytavern.vectorized import VectorMatches, embed_chat, find_near, force
+from lorewell.app.sillytavern.vectorized import VectorMatches, embed_chat, find_near, with_forced
 from lorewell.app.sillytavern.worlds import (
     LoadedWorld,
     attach_worlds,
@@ -202,7 +202,7 @@ async def _activate(
         used = None
         if near is not None and request.vectors is not None:
             used = near.entries([each.world for each in attached], request.vectors)
-            scan_request = force(scan_request, used)
+            scan_request = with_forced(scan_request, used)
         library = make_library(services, loaded, attached)
         response = replace(
             activate(library, scan_request, counter=services.counter, steps=turn.steps),

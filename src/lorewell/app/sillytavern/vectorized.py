@@ -116,7 +116,7 @@ def find_near(
     return VectorMatches(similarities=similarities, missing=missing, query=query)
 
 
-def force(request: ActivateRequest, used: VectorsUsed) -> ActivateRequest:
+def with_forced(request: ActivateRequest, used: VectorsUsed) -> ActivateRequest:
     """Return the request with the found entries forced; its own forced entries take precedence."""
     found = (ForcedEntry(ref=entry.id) for entry in used.entries)
     return request.model_copy(update={"forced": (*found, *request.forced)})

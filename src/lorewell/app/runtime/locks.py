@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
 
-class OneByOne:
+class NamedLocks:
     """Locks by name, each of which exists while a task holds or awaits it.
 
     They only avoid repeated retries: other processes do not see them, so the database guarantees
@@ -18,7 +18,7 @@ class OneByOne:
         """Start without locks."""
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
-    def turn(self, *name: Hashable) -> asyncio.Lock:
+    def lock(self, *name: Hashable) -> asyncio.Lock:
         """Return the lock of a name, for `async with`."""
         lock = self._locks.get(name)
         if lock is None:
