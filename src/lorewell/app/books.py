@@ -299,9 +299,9 @@ async def read_book(
         row = get_revision(tx, head, revision)
         return head, row, tx.get_content(head.tenant_id, row.content_hash)
 
-    async with services.computing.long_turn(tenant_id or ALL_TENANTS) as turn:
-        found = await services.store.read(load)
-        return await turn.run(lambda: _stored_book(*found))
+    return await services.read_and_compute(
+        tenant_id or ALL_TENANTS, load, lambda found: _stored_book(*found)
+    )
 
 
 def _get_head_anywhere(tx: Transaction, book_id: str) -> HeadRow:
@@ -335,9 +335,7 @@ async def export(
         # Not a faster encoder: integers may exceed 64 bits.
         return book.name, json.dumps(document, ensure_ascii=False).encode()
 
-    async with services.computing.long_turn(tenant_id) as turn:
-        content = await services.store.read(load)
-        return await turn.run(lambda: write(content))
+    return await services.read_and_compute(tenant_id, load, write)
 
 
 async def list_books(
@@ -419,9 +417,9 @@ async def diff(
             tx.get_content(tenant_id, new.content_hash),
         )
 
-    async with services.computing.long_turn(tenant_id) as turn:
-        old, new = await services.store.read(load)
-        return await turn.run(lambda: compare(load_document(old), load_document(new)))
+    return await services.read_and_compute(
+        tenant_id, load, lambda pair: compare(*map(load_document, pair))
+    )
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from lorewell.app.computing.pool import Computing
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.hub import LiveHub, Make
-from lorewell.app.ports import Clock, Embedder, ReplyModel, Store
+from lorewell.app.ports import Clock, Embedder, ReplyModel, Store, Transaction
 from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.runtime.jobs import Jobs
@@ -20,6 +21,9 @@ from lorewell.app.runtime.recent import RecentTurns
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.live import Occasion
+
+Loaded = TypeVar("Loaded")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,21 @@ class Services:
     locks: NamedLocks
     jobs: Jobs
     live: LiveHub | None
+
+    async def read_and_compute(
+        self,
+        tenant_id: str,
+        load: Callable[[Transaction], Loaded],
+        compute: Callable[[Loaded], Result],
+    ) -> Result:
+        """Read from the store, then compute in the pool, both within one long turn.
+
+        Raises:
+            OverloadedError: as `Computing.long_turn`.
+        """
+        async with self.computing.long_turn(tenant_id) as turn:
+            loaded = await self.store.read(load)
+            return await turn.run(lambda: compute(loaded))
 
     def publish_live(
         self, tenant_id: str, occasion: Occasion | None, make: Make, ledger: LedgerRef | None

@@ -15,13 +15,13 @@ from lorewell.app.ports import Transaction
 from lorewell.app.replica.worlds import ReplicaBook
 from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors.indexing import embedding_version
 from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
     find_ready,
     not_ready,
+    query_source,
     vector_of,
 )
 from lorewell.engine.replica import RagScores, rag_queries
@@ -79,9 +79,10 @@ async def embed_turn(
     services: Services, tenant_id: str, books: Sequence[ReplicaBook], queries: Queries
 ) -> TurnVectors:
     """Return the vectors of the queries of indexed books; failures become causes, not errors."""
-    if services.embedder is None or services.queries is None:
+    source = query_source(services)
+    if source is None:
         return TurnVectors(degraded=(VECTOR_DISABLED,))
-    version = embedding_version(services.embedder)
+    query_vectors, version = source
     rows = {book.key: book.row for book in _indexed(books) if book.row is not None}
 
     def look(tx: Transaction) -> set[tuple[str, int]]:
@@ -98,8 +99,7 @@ async def embed_turn(
     causes = (QUERY_BLANK,) if len(embedded) < len(wanted) else ()
     if len(embedded) > MAX_QUERIES:
         embedded, causes = embedded[:MAX_QUERIES], (*causes, QUERY_LIMIT)
-    source = services.queries
-    vectors = await asyncio.gather(*(vector_of(source, text, version) for text in embedded))
+    vectors = await asyncio.gather(*(vector_of(query_vectors, text, version) for text in embedded))
     by_query = dict(zip(embedded, vectors, strict=True))
     return TurnVectors(version=version, by_query=by_query, degraded=causes)
 

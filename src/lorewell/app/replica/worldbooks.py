@@ -62,9 +62,7 @@ async def list_worldbooks(services: Services, tenant_id: str) -> bytes:
             named.setdefault(head.name, head)
         return [_summary_of(tx, head) for head in named.values()]
 
-    async with services.computing.long_turn(tenant_id) as turn:
-        summaries = await services.store.read(load)
-        return await turn.run(lambda: _to_json(summaries))
+    return await services.read_and_compute(tenant_id, load, _to_json)
 
 
 async def get_worldbook(services: Services, tenant_id: str, name: str) -> bytes:
@@ -289,9 +287,11 @@ def _open(tx: Transaction, tenant_id: str, name: str) -> _Opened:
 async def _read(
     services: Services, tenant_id: str, name: str, show: Callable[[HeadRow, BookCreate], object]
 ) -> bytes:
-    async with services.computing.long_turn(tenant_id) as turn:
-        found = await services.store.read(lambda tx: _open(tx, tenant_id, name))
-        return await turn.run(lambda: _to_json(show(found.head, load_model(found.content))))
+    return await services.read_and_compute(
+        tenant_id,
+        lambda tx: _open(tx, tenant_id, name),
+        lambda book: _to_json(show(book.head, load_model(book.content))),
+    )
 
 
 async def _change(

@@ -10,13 +10,13 @@ from lorewell.app.ports import Transaction
 from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.worlds import LoadedWorld, find_worlds
-from lorewell.app.vectors.indexing import embedding_version
 from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
     find_ready,
     not_ready,
+    query_source,
     vector_of,
 )
 from lorewell.engine.sillytavern.vectorized import find_entries, may_be_found, query_of
@@ -45,9 +45,10 @@ async def embed_chat(
     search = request.vectors
     if search is None:
         return None
-    if services.embedder is None or services.queries is None:
+    source = query_source(services)
+    if source is None:
         return QueryVector(degraded=(VECTOR_DISABLED,))
-    version = embedding_version(services.embedder)
+    queries, version = source
 
     def look(tx: Transaction) -> bool:
         found = find_worlds(tx, tenant_id, request.prompt_id, request.books)
@@ -57,7 +58,7 @@ async def embed_chat(
     text = query_of(request.chat, search)
     if not text or not await services.store.read(look):
         return QueryVector(None, version)
-    return await vector_of(services.queries, text, version)
+    return await vector_of(queries, text, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

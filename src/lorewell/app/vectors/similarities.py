@@ -38,9 +38,10 @@ async def embed_query(
     Raises:
         BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
     """
-    if services.embedder is None or services.queries is None:
+    source = query_source(services)
+    if source is None:
         return QueryVector(degraded=(VECTOR_DISABLED,))
-    version = embedding_version(services.embedder)
+    queries, version = source
 
     def look(tx: Transaction) -> tuple[str, ...]:
         return find_ready(tx, tenant_id, find_rows(tx, tenant_id, refs), version)[1]
@@ -48,7 +49,14 @@ async def embed_query(
     missing = await services.store.read(look)
     if missing:
         return QueryVector(degraded=missing)
-    return await vector_of(services.queries, query, version)
+    return await vector_of(queries, query, version)
+
+
+def query_source(services: Services) -> tuple[QueryVectors, str] | None:
+    """Return the query vectors and their embedding version; None if vectors are off."""
+    if services.embedder is None or services.queries is None:
+        return None
+    return services.queries, embedding_version(services.embedder)
 
 
 async def vector_of(queries: QueryVectors, text: str, version: str) -> QueryVector:
