@@ -37,7 +37,7 @@ IN_MEMORY = ":memory:"
 _PAUSE_SECONDS = 0.005
 _BUSY_SECONDS = 0.1  # SQLite's own wait for a lock; then the store retries until a deadline
 _NOT_A_DATABASE = "SQLITE_NOTADB"
-_LEAST_FREE_BYTES = 1024 * 1024
+_MIN_FREE_BYTES = 1024 * 1024
 _PROBE_BYTES = 65_536
 _HEAR_SECONDS = 0.05  # reading the mark takes 3 µs
 _WRITE = "BEGIN IMMEDIATE"
@@ -156,7 +156,7 @@ class SqliteStore:
         """
         path = Path(self._path)
         try:
-            if shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
+            if shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
                 return False
             with closing(self._connect()) as connection:
                 connection.execute("PRAGMA busy_timeout = 0")

@@ -16,9 +16,9 @@ from lorewell.model.activate import (
 )
 from lorewell.model.assemble import DraftMessage
 
-_MOST_CHARS = 200_000
-_MOST_LINES = 10_000
-_MOST_NAME_CHARS = 500
+_MAX_CHARS = 200_000
+_MAX_LINES = 10_000
+_MAX_NAME_CHARS = 500
 _WHOLE_PERCENT = 100
 # Default names, those of a chat without a character.
 _CHAR, _USER = "Assistant", "User"
@@ -42,9 +42,9 @@ def make_activation(
         names: of the character and of the user, if given.
     """
     lines = spoken(draft)
-    about = character_text(draft)[:_MOST_CHARS]
-    char = (names[0] or find_name(draft, "assistant") or _CHAR)[:_MOST_NAME_CHARS]
-    user = (names[1] or find_name(draft, "user") or _USER)[:_MOST_NAME_CHARS]
+    about = character_text(draft)[:_MAX_CHARS]
+    char = (names[0] or find_name(draft, "assistant") or _CHAR)[:_MAX_NAME_CHARS]
+    user = (names[1] or find_name(draft, "user") or _USER)[:_MAX_NAME_CHARS]
     budgets = [gateway.token_budget]
     if gateway.context_window is not None:
         budgets.append(gateway.context_window)
@@ -53,9 +53,9 @@ def make_activation(
         books=tuple(AttachedBook(book_id=ref.book_id, revision=ref.revision) for ref in refs),
         chat=tuple(
             ChatLine(
-                name=each.name and each.name[:_MOST_NAME_CHARS], content=each.text[:_MOST_CHARS]
+                name=each.name and each.name[:_MAX_NAME_CHARS], content=each.text[:_MAX_CHARS]
             )
-            for each in lines[-_MOST_LINES:]
+            for each in lines[-_MAX_LINES:]
         ),
         scan_texts=ScanTexts(character_description=about),
         macros=MacroValues(char=char, user=user, description=about),
