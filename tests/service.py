@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from lorewell.app.access import create_key
 from lorewell.app.ports import Embedder, Store
-from lorewell.app.vectors.queries import QueryVectors
+from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.bootstrap import build_services
 from lorewell.http.app import create_app
 from lorewell.model import KeyRequest

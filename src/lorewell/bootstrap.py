@@ -1,4 +1,4 @@
-"""Puts a service together: the one place that names concrete adapters."""
+"""Builds a service, the only place that names concrete adapters, and runs it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from uuid import uuid4
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from lorewell.app.cache import BookCache
 from lorewell.app.computing.places import PlaceLimits
 from lorewell.app.computing.pool import ComputeLimits, Computing
-from lorewell.app.gateway.options import Gateway, KnownCounts
-from lorewell.app.jobs import Jobs
-from lorewell.app.kept import TurnKeeper
 from lorewell.app.live.hub import LiveHub
-from lorewell.app.native.recent import RecentTurns
-from lorewell.app.one_by_one import OneByOne
 from lorewell.app.ports import ReplyModel
+from lorewell.app.runtime.cache import BookCache
+from lorewell.app.runtime.gateway import Gateway, KnownCounts
+from lorewell.app.runtime.jobs import Jobs
+from lorewell.app.runtime.kept import TurnKeeper
+from lorewell.app.runtime.locks import NamedLocks
+from lorewell.app.runtime.query_vectors import QueryVectors
+from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.services import Services
-from lorewell.app.vectors.queries import QueryVectors
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter, counter
@@ -34,18 +34,18 @@ from lorewell.upstreams import OpenAiChat, UpstreamOptions
 from lorewell.upstreams.passthrough import Passthrough
 
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
-_HOPELESS = frozenset({"not_a_database", "newer_schema"})
-_ANY_MODEL = "default"  # servers with one model take any name
+_UNUSABLE = frozenset({"not_a_database", "newer_schema"})
+_ANY_MODEL = "default"  # servers with one model accept any name
 
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell")
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """The system clock."""
 
     def now(self) -> datetime:
-        """Return the time in UTC."""
+        """Return the current time in UTC."""
         return datetime.now(UTC)
 
 
@@ -55,10 +55,10 @@ def new_uuid() -> str:
 
 
 def build_services(settings: Settings) -> Services:
-    """Return what the use cases work with. Nothing is connected before it is used.
+    """Return the services of a process. Connections are made on first use.
 
     Raises:
-        ValidationFailedError: the database's URL or the tokenizer can't be used.
+        ValidationFailedError: the URL of the database or the tokenizer is invalid.
     """
     store = open_store(
         settings.database_url,
@@ -66,9 +66,9 @@ def build_services(settings: Settings) -> Services:
         statement_cache_size=settings.postgres_statement_cache_size,
         vector_cache_bytes=settings.vector_cache_bytes,
     )
-    embedder = make_embedder(settings.embedder, _options(settings))
+    embedder = make_embedder(settings.embedder, _embedder_options(settings))
     clock = SystemClock()
-    counted = counter(settings.tokenizer)
+    token_counter = counter(settings.tokenizer)
     computing = Computing(_compute_limits(settings))
     return Services(
         store=store,
@@ -78,7 +78,7 @@ def build_services(settings: Settings) -> Services:
         cache=BookCache(limit_bytes=settings.cache_bytes),
         recent=RecentTurns(),
         keeper=TurnKeeper(store, clock, computing, keep_s=settings.ledger_keep_s),
-        counter=counted,
+        counter=token_counter,
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
         ),
@@ -87,9 +87,9 @@ def build_services(settings: Settings) -> Services:
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),
-        gateway=_gateway(settings, counted),
+        gateway=_gateway(settings, token_counter),
         model=_model(settings),
-        one_by_one=OneByOne(),
+        locks=NamedLocks(),
         jobs=Jobs(),
         live=LiveHub(store, clock, keep_s=settings.live_keep_s) if settings.live else None,
     )
@@ -113,7 +113,7 @@ def _compute_limits(settings: Settings) -> ComputeLimits:
     )
 
 
-def _gateway(settings: Settings, counted: TokenCounter) -> Gateway | None:
+def _gateway(settings: Settings, token_counter: TokenCounter) -> Gateway | None:
     if not settings.gateway_upstream_url:
         return None
     upstream = Passthrough(
@@ -132,12 +132,12 @@ def _gateway(settings: Settings, counted: TokenCounter) -> Gateway | None:
         stable_prefix=settings.gateway_stable_prefix,
         merge_adjacent=settings.gateway_merge_adjacent,
         pass_authorization=settings.gateway_pass_authorization,
-        counter=KnownCounts(counted),
+        counter=KnownCounts(token_counter),
     )
 
 
 def _model(settings: Settings) -> ReplyModel | None:
-    """Return what replies where a client brings no model of its own: the gateway's upstream."""
+    """Return the model for clients without one of their own: the gateway's upstream."""
     if not settings.replica_tenant or not settings.gateway_upstream_url:
         return None
     return OpenAiChat(
@@ -151,7 +151,7 @@ def _model(settings: Settings) -> ReplyModel | None:
     )
 
 
-def _options(settings: Settings) -> EmbedderOptions:
+def _embedder_options(settings: Settings) -> EmbedderOptions:
     return EmbedderOptions(
         url=settings.embedding_url,
         api_key=settings.embedding_api_key,
@@ -178,23 +178,24 @@ async def start(services: Services) -> None:
 
 
 async def check_database(services: Services) -> None:
-    """Refuse a database that no waiting makes usable; one that can't be reached may still come.
+    """Refuse a database that can never be used; one that can't be reached may come up later.
 
     Raises:
-        StorageUnavailableError: the file is no database, or its schema is newer than this program.
+        StorageUnavailableError: the file is not a database, or its schema is newer than this
+            program.
     """
     try:
-        if await services.store.check() in _HOPELESS:
-            await start(services)  # which says what is wrong
+        if await services.store.check() in _UNUSABLE:
+            await start(services)  # raises with the cause
     finally:
         await stop(services)
 
 
 async def stop(services: Services) -> None:
-    """End what runs, write what waits to be written, and let go of the database."""
+    """Stop jobs, write what is queued, and close all connections."""
     await services.jobs.stop()
     services.computing.close()
-    with suppress(StorageUnavailableError):  # then kept requests are lost: they are a convenience
+    with suppress(StorageUnavailableError):  # then queued turns are lost, which only costs ledgers
         await services.keeper.flush()
     if services.live is not None:
         with suppress(StorageUnavailableError):
@@ -210,19 +211,19 @@ async def stop(services: Services) -> None:
 
 @asynccontextmanager
 async def running(services: Services) -> AsyncIterator[None]:
-    """Keep a service going: its database up to date, its kept requests written.
+    """Run a service: bring its database up to date, and write its queues in the background.
 
-    A database that can't be reached yet is tried again and again meanwhile; `Store.check` tells.
+    While the database can't be reached, the service retries; `Store.check` reports the state.
     """
-    tasks = [asyncio.create_task(_start_patiently(services))]
+    tasks = [asyncio.create_task(_start_with_retries(services))]
     done, _ = await asyncio.wait(tasks, timeout=_SECONDS_BETWEEN_ATTEMPTS)
-    for task in done:  # usually it is ready at once
+    for task in done:  # usually the database is ready at once
         task.result()
-    tasks[0].add_done_callback(_end_if_failed)
+    tasks[0].add_done_callback(_exit_if_unusable)
     tasks.append(asyncio.create_task(services.keeper.run()))
     if services.live is not None:
         tasks.append(asyncio.create_task(services.live.run()))
-    if services.embedder is not None:  # nobody waits for it; if it fails, queries will say so
+    if services.embedder is not None:  # in the background; if it fails, queries report it
         services.jobs.start(services.embedder.prepare())
     try:
         yield
@@ -233,18 +234,18 @@ async def running(services: Services) -> AsyncIterator[None]:
         await stop(services)
 
 
-async def _start_patiently(services: Services) -> None:
+async def _start_with_retries(services: Services) -> None:
     while True:
         try:
             return await start(services)
         except StorageUnavailableError:
-            if await services.store.check() in _HOPELESS:
+            if await services.store.check() in _UNUSABLE:
                 raise
             await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
 
 
-def _end_if_failed(starting: asyncio.Task[None]) -> None:
-    """End the process if its database came late and can't be used."""
+def _exit_if_unusable(starting: asyncio.Task[None]) -> None:
+    """Terminate the process if its database came up late and is unusable."""
     error = None if starting.cancelled() else starting.exception()
     if error is not None:
         log.error("database", error=type(error).__name__, detail=str(error))

@@ -1,4 +1,4 @@
-"""Every setting of the service: from the environment, else from a TOML file, else its default."""
+"""The settings of the service, from the environment, a TOML file, or their defaults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PREFIX = "LOREWELL_"
 CONFIG = "LOREWELL_CONFIG"
 _LEDGER_KEEP = "LOREWELL_LEDGER_KEEP"
 _MIB = 1024 * 1024
-# Where a value is quoted by an error, it must not be one of these: they hold passwords.
+# Errors never quote these values: they hold passwords.
 _SECRET = frozenset(
     {
         "database_url",
@@ -47,7 +47,7 @@ _SECRET = frozenset(
 
 
 def _split(value: object) -> object:
-    """Return the names in a list that is written with commas, as the environment has it."""
+    """Return the items of a comma-separated list, the form of lists in the environment."""
     if isinstance(value, str):
         return tuple(name.strip() for name in value.split(",") if name.strip())
     return value
@@ -60,10 +60,10 @@ Given = TypeVar("Given")
 
 
 class Settings(BaseSettings):
-    """The settings of one service; read once, at start.
+    """The settings of one service, read once at start.
 
-    A value is taken from what is given here, else from `LOREWELL_<NAME>`, else from the TOML file
-    that `LOREWELL_CONFIG` names, else it is the default.
+    The first source that has a value wins: the arguments, the variable `LOREWELL_<NAME>`, the TOML
+    file that `LOREWELL_CONFIG` names, the default.
     """
 
     model_config = SettingsConfigDict(
@@ -78,325 +78,343 @@ class Settings(BaseSettings):
         "sqlite:///lorewell.db",
         min_length=1,
         repr=False,
-        description="Where everything is kept: sqlite:///file.db or postgresql://user@host/name.",
+        description="URL of the database: sqlite:///file.db or postgresql://user@host/name.",
     )
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="The address to listen on. Any but a loopback address asks for auth.",
+        description="Address to listen on. Any address but loopback requires auth.",
     )
-    port: int = Field(8876, ge=0, le=65_535, description="The port; 0 takes a free one.")
-    workers: int = Field(1, ge=1, le=256, description="Processes that answer requests.")
-    auth: bool = Field(default=False, description="Whether requests need an API key.")
+    port: int = Field(8876, ge=0, le=65_535, description="Port to listen on; 0 picks a free port.")
+    workers: int = Field(1, ge=1, le=256, description="Number of worker processes.")
+    auth: bool = Field(default=False, description="Require an API key for every request.")
     allow_unauthenticated: bool = Field(
         default=False,
-        description="Whether to listen on other than loopback addresses without auth.",
+        description="Allow listening on addresses other than loopback without auth.",
     )
     allowed_hosts: Names = Field(
         (),
-        description="Host names, with or without a port, that are answered beside loopback; "
-        "* is any.",
+        description="Host names to accept besides loopback, with or without a port; * accepts any.",
     )
     cors_origins: Names = Field(
-        (), description="Origins of other web pages that may use the service."
+        (), description="Origins of other web pages that may call the service."
     )
-    max_file_bytes: Size = Field(16 * _MIB, description="Bytes of one file at most.")
+    max_file_bytes: Size = Field(16 * _MIB, description="Maximum size of one file in bytes.")
     max_files_bytes: Size = Field(
-        48 * _MIB, description="Bytes of all files of one request at most."
+        48 * _MIB, description="Maximum size of all files of one request in bytes."
     )
-    max_body_bytes: Size = Field(48 * _MIB, description="Bytes of a request's body at most.")
+    max_body_bytes: Size = Field(48 * _MIB, description="Maximum size of a request body in bytes.")
     max_bodies_bytes: Size = Field(
         256 * _MIB,
-        description="Bytes of all bodies that a process holds at once; of one tenant half.",
+        description="Maximum bytes of request bodies that a process holds at once; one tenant may "
+        "use half.",
     )
     max_unread_bytes: Size = Field(
         128 * _MIB,
-        description="Bytes of all answers above 64 KiB that wait for their clients to read them, "
-        "of each process; of one tenant half.",
+        description="Maximum bytes of answers above 64 KiB that a process holds while clients "
+        "read them; one tenant may use half.",
     )
     max_turn_bytes: Size = Field(
-        24 * _MIB, description="Bytes of the body of a turn without inline native books at most."
+        24 * _MIB,
+        description="Maximum size in bytes of the body of a turn without inline native books.",
     )
     max_json_values: Size = Field(
-        2_000_000, description="Values and member names of a JSON body at most."
+        2_000_000, description="Maximum number of values and member names in a JSON body."
     )
     max_snapshot_entries: int = Field(
-        10_000, ge=1, description="Entries of all books of one selection at most."
+        10_000, ge=1, description="Maximum number of entries in all books of one selection."
     )
     max_snapshot_chars: int = Field(
-        10_000_000, ge=1, description="Characters of content of all books of one selection at most."
+        10_000_000, ge=1, description="Maximum characters of content in all books of one selection."
     )
     compute_threads: int = Field(
         1,
         ge=1,
         le=64,
-        description="Threads of a process that compute at the same time. Python runs one of them "
-        "at a time, so more cores take more workers.",
+        description="Compute threads per process. Python runs one at a time; to use more cores, "
+        "add workers.",
     )
     compute_requests: int = Field(
-        64, ge=2, le=10_000, description="Requests that a process computes in turn."
+        64,
+        ge=2,
+        le=10_000,
+        description="Maximum number of requests that a process computes in turn.",
     )
     compute_tenant_requests: int = Field(
-        4, ge=1, le=10_000, description="Requests of one tenant among them."
+        4, ge=1, le=10_000, description="Maximum number of these requests from one tenant."
     )
     compute_queue: int = Field(
-        256, ge=1, le=100_000, description="Requests that wait to be computed by a process."
+        256,
+        ge=1,
+        le=100_000,
+        description="Maximum number of requests that wait to be computed, per process.",
     )
     compute_tenant_queue: int = Field(
-        64, ge=1, le=100_000, description="Requests of one tenant among them."
+        64,
+        ge=1,
+        le=100_000,
+        description="Maximum number of these waiting requests from one tenant.",
     )
     queue_seconds: Seconds = Field(
-        10.0, description="Seconds for which a request waits to be computed."
+        10.0, description="Maximum seconds that a request waits to be computed."
     )
     turn_seconds: Seconds = Field(
-        2.0, description="Seconds for which a request computes, without those that it waits."
+        2.0, description="Maximum seconds that a request computes, not counting the time it waits."
     )
     import_seconds: Seconds = Field(
-        20.0, description="The same for a request that brings or takes whole books."
+        20.0, description="The same limit for a request that reads or writes whole books."
     )
     max_steps: int = Field(
         MAX_STEPS,
         ge=1_000,
         le=10**12,
-        description="Steps of work of one request, about a microsecond each; the same request "
-        "takes as many on every machine.",
+        description="Maximum steps of work per request, about a microsecond each. A request takes "
+        "the same number of steps on every machine.",
     )
     max_import_steps: int = Field(
         MAX_IMPORT_STEPS,
         ge=1_000,
         le=10**12,
-        description="Steps to read one foreign file; an honest one of 16 MiB takes 3,000,000.",
+        description="Maximum steps to read one foreign file; an ordinary file of 16 MiB takes "
+        "3,000,000.",
     )
     max_made_chars: int = Field(
         MAX_CHARS,
         ge=1_000,
         le=10**12,
-        description="Characters that macros, templates and escapes make in one request.",
+        description="Maximum characters that macros, templates and escapes produce in one request.",
     )
     shutdown_seconds: Seconds = Field(
-        10.0, description="Seconds within which a process ends that is told to stop."
+        10.0, description="Seconds within which a process exits after it was asked to stop."
     )
     cache_bytes: int = Field(
-        128 * _MIB, ge=0, description="Bytes of compiled books that a process holds, roughly."
+        128 * _MIB, ge=0, description="Approximate bytes of compiled books that a process caches."
     )
     vector_cache_bytes: int = Field(
         128 * _MIB,
         ge=0,
-        description="Bytes of vectors that a process holds for searches, roughly; on SQLite alone.",
+        description="Approximate bytes of vectors that a process caches for searches; SQLite only.",
     )
     ledger_keep_s: int = Field(
         3600,
         ge=0,
         le=31_536_000,
         validation_alias=AliasChoices(_LEDGER_KEEP, "ledger_keep_s"),
-        description="Seconds for which a selection's ledger can be opened later; 0 is off.",
+        description="Seconds for which the ledger of a selection can be opened later; 0 turns "
+        "this off.",
     )
     max_conversation_states: int = Field(
         200,
         ge=1,
         le=1_000,
-        description="Timed states kept of one conversation at most; the oldest go first.",
+        description="Maximum number of timed states kept per conversation; the oldest are dropped "
+        "first.",
     )
     live: bool = Field(
         default=False,
-        description="Whether selections are published to those who watch their prompt.",
+        description="Publish selections on the live channel of their prompt.",
     )
     live_keep_s: int = Field(
         600,
         ge=1,
         le=86_400,
-        description="Seconds for which such an event is kept for those who connect again.",
+        description="Seconds for which live events are kept for clients that reconnect.",
     )
     max_sockets: int = Field(
         1_000,
         ge=1,
         le=100_000,
-        description="Sockets and live streams open at the same time, of each process.",
+        description="Maximum number of open sockets and live streams per process.",
     )
     max_tenant_sockets: int = Field(
         800,
         ge=1,
         le=100_000,
-        description="Those of one tenant at most, of each process, so that others find room.",
+        description="Maximum number of open sockets and live streams of one tenant per process.",
     )
     max_connections: int = Field(
         2_000,
         ge=1,
         le=1_000_000,
-        description="Connections open at the same time, of each process, sockets included; for one "
-        "more, the one that was idle for the longest time is closed.",
+        description="Maximum number of open connections per process, sockets included. One more "
+        "closes the connection that was idle longest.",
     )
     body_timeout_s: Seconds = Field(
         30.0,
-        description="Seconds to wait for a body, and longer by one for each 64 KiB received.",
+        description="Seconds to wait for a request body, plus one second for each 64 KiB received.",
     )
     tokenizer: str = Field(
         "cl100k_base",
         min_length=1,
-        description="What tokens are counted with: cl100k_base, o200k_base, or the path of a "
-        "tokenizer.json.",
+        description="Tokenizer: cl100k_base, o200k_base, or the path of a tokenizer.json.",
     )
     embedder: Literal["none", "openai", "local"] = Field(
         "none",
-        description="What makes vectors: nothing, a server that speaks OpenAI's protocol, or the "
-        "model of the extra local-embeddings.",
+        description="Source of vectors: none, a server with OpenAI's embeddings API (openai), or "
+        "the model of the extra local-embeddings (local).",
     )
     embedding_url: str = Field(
         "",
         repr=False,
-        description="The embedding server, up to what comes before /embeddings, such as "
+        description="Base URL of the embedding server, without /embeddings, such as "
         "http://127.0.0.1:8080/v1.",
     )
     embedding_api_key: str = Field(
         "",
         pattern="^[!-~]*$",
         repr=False,
-        description="The embedding server's key, if it wants one.",
+        description="API key for the embedding server, if it requires one.",
     )
     embedding_model: str = Field(
-        "", max_length=200, description="The model's name at the embedding server."
+        "", max_length=200, description="Name of the embedding model on the server."
     )
     embedding_dimensions: int = Field(
-        0, ge=0, le=16_000, description="How many numbers a vector of that model has."
+        0, ge=0, le=16_000, description="Number of dimensions of the model's vectors."
     )
     embedding_send_dimensions: bool = Field(
         default=False,
-        description="Whether to ask the embedding server for vectors of that many numbers; many "
-        "refuse to be asked.",
+        description="Send the number of dimensions to the embedding server; many servers reject "
+        "it.",
     )
     embedding_query_prefix: str = Field(
         "",
         max_length=1_000,
-        description="Put before what is looked for, where the model wants it: query: or the like.",
+        description="Text put before each query, if the model needs one, such as query:.",
     )
     embedding_text_prefix: str = Field(
         "",
         max_length=1_000,
-        description="Put before texts that are to be found, where the model wants it.",
+        description="Text put before each indexed text, if the model needs one.",
     )
-    embedding_batch_size: int = Field(64, ge=1, le=2_048, description="Texts embedded in one call.")
+    embedding_batch_size: int = Field(
+        64, ge=1, le=2_048, description="Maximum number of texts per embedding call."
+    )
     embedding_concurrency: int = Field(
         4,
         ge=1,
         le=64,
-        description="Calls for texts that run at the same time, of each process; as many for "
-        "queries.",
+        description="Maximum number of parallel embedding calls for texts per process, and as "
+        "many for queries.",
     )
     embedding_timeout_s: Seconds = Field(
-        60.0, description="Seconds to wait for the vectors of texts, at each attempt."
+        60.0, description="Seconds to wait for the vectors of texts, per attempt."
     )
     embedding_query_timeout_s: Seconds = Field(
         2.0,
-        description="Seconds to wait for the vector of a query, with all attempts; then words "
-        "alone decide.",
+        description="Seconds to wait for the vector of a query, all attempts together; after "
+        "that, selection uses words alone.",
     )
     embedding_retries: int = Field(
-        4, ge=0, le=20, description="Attempts to embed texts after the first one failed."
+        4, ge=0, le=20, description="Number of retries after embedding texts failed."
     )
     index_lease_s: Seconds = Field(
         600.0,
-        description="Seconds for which a build of an index counts as running after its last sign "
-        "of life.",
+        description="Seconds for which an index build counts as running after its last update.",
     )
     gateway_upstream_url: str = Field(
         "",
         repr=False,
-        description="The model server that the gateway forwards to, up to what comes before "
-        "/chat/completions, such as http://127.0.0.1:11434/v1; without it the gateway is off.",
+        description="Base URL of the model server behind the gateway, without /chat/completions, "
+        "such as http://127.0.0.1:11434/v1. Empty turns the gateway off.",
     )
     gateway_upstream_api_key: str = Field(
         "",
         pattern="^[!-~]*$",
         repr=False,
-        description="The gateway's own key for the model server, if that wants one.",
+        description="The gateway's API key for the model server, if it requires one.",
     )
     gateway_upstream_model: str = Field(
         "",
         max_length=200,
-        description="What the gateway asks the model server for, whatever model a client names; "
-        "empty leaves that name as it is.",
+        description="Model that the gateway requests, whatever model the client names; empty "
+        "keeps the client's.",
     )
     gateway_tenant: str = Field(
         "default",
         pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
-        description="Whose books the gateway uses without API keys, or with a key for several "
+        description="Tenant of gateway requests without API keys, or with a key for several "
         "tenants.",
     )
     gateway_pass_authorization: bool = Field(
         default=False,
-        description="Whether, without API keys, a client's own Authorization goes to the model "
-        "server.",
+        description="Pass the client's Authorization header to the model server when API keys are "
+        "off.",
     )
     gateway_context_window: int = Field(
         0,
         ge=0,
         le=1_000_000_000,
-        description="Tokens of the model's window, which no prompt of the gateway may exceed; 0 "
-        "checks nothing.",
+        description="Context window of the model in tokens, the limit for gateway prompts; 0 "
+        "turns the check off.",
     )
     gateway_reserved_output: int = Field(
         0,
         ge=0,
         le=1_000_000_000,
-        description="Tokens of that window kept free for an answer whose length the client does "
+        description="Tokens of the context window kept free for an answer that the client does "
         "not limit.",
     )
     gateway_token_budget: int = Field(
-        2_400, ge=0, le=32_000, description="Tokens of lore that the gateway puts in at most."
+        2_400,
+        ge=0,
+        le=32_000,
+        description="Maximum tokens of lore that the gateway adds to a prompt.",
     )
     gateway_strategy: Literal["rules", "hybrid"] = Field(
         "hybrid",
-        description="How the gateway selects under the policy native: by rules alone, or with what "
-        "ranks for the input too.",
+        description="How the gateway selects under the policy native: by rules alone, or by rules "
+        "and ranking (hybrid).",
     )
     gateway_timeout_s: Seconds = Field(
         300.0,
-        description="Seconds for which the gateway waits for the model server's next byte.",
+        description="Seconds that the gateway waits for the next byte from the model server.",
     )
     gateway_stable_prefix: bool = Field(
         default=False,
-        description="Whether lore that stays for many turns stands first, for model servers that "
-        "cache the beginning of a prompt.",
+        description="Put long-lasting lore first, for model servers that cache the beginning of a "
+        "prompt.",
     )
     gateway_merge_adjacent: bool = Field(
         default=False,
-        description="Whether the gateway joins neighbouring messages of one role, for models that "
-        "take one system message.",
+        description="Merge adjacent messages of one role, for models that accept only one system "
+        "message.",
     )
     log_format: Literal["console", "json"] = Field(
-        "console", description="Log lines for people, or one JSON object a line."
+        "console", description="Log lines for people (console), or one JSON object per line (json)."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="What is logged at least."
+        "info", description="Lowest level that is logged."
     )
     demo_tenant: str = Field(
         "",
         pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
-        description="The tenant whose books the page /demo shows in a chat; empty turns it off.",
+        description="Tenant whose books the page /demo uses in a chat; empty turns the page off.",
     )
     replica_tenant: str = Field(
         "",
         pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
-        description="The tenant that the routes of SillyTavern_replica serve, /api/worldbooks and "
+        description="Tenant that the routes of SillyTavern_replica serve, /api/worldbooks and "
         "/api/chat; empty turns them off.",
     )
     postgres_pool_size: int = Field(
-        10, ge=1, le=1_000, description="Connections to PostgreSQL, of each process."
+        10, ge=1, le=1_000, description="Number of PostgreSQL connections per process."
     )
     postgres_statement_cache_size: int = Field(
         100,
         ge=0,
         le=100_000,
-        description="Prepared statements of a connection; 0 behind a pooler of transactions.",
+        description="Number of prepared statements per connection; use 0 behind a transaction "
+        "pooler.",
     )
     otel: bool = Field(
         default=False,
-        description="Whether requests are traced by OpenTelemetry, as OTEL_… say; an extra.",
+        description="Trace requests with OpenTelemetry, configured by the OTEL_… variables; needs "
+        "the extra otel.",
     )
     regex_engine: Literal["on", "off"] = Field(
         "on",
-        description="Whether regex keys are run; off makes their entries say regex_unsupported. "
-        "Taken from the environment alone.",
+        description="Run regex keys; with off, their entries get the reason regex_unsupported. "
+        "Read from the environment only.",
     )
 
     @field_validator("embedding_url", "embedding_model", "embedding_dimensions")
@@ -422,8 +440,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return where values come from, first the strongest."""
-        del dotenv_settings, file_secret_settings  # a file in the working folder sets nothing
+        """Return the sources of values, highest precedence first."""
+        del dotenv_settings, file_secret_settings  # files in the working folder set nothing
         path = os.environ.get(CONFIG)
         if not path:
             return init_settings, env_settings
@@ -439,7 +457,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def env_name(name: str) -> str:
-    """Return the variable that sets a setting.
+    """Return the environment variable of a setting.
 
     >>> env_name("max_file_bytes")
     'LOREWELL_MAX_FILE_BYTES'
@@ -448,12 +466,12 @@ def env_name(name: str) -> str:
 
 
 def to_environment(settings: Settings) -> Mapping[str, str]:
-    """Return the variables that say the same to another process that has no others of ours."""
-    return {env_name(name): written(value) for name, value in settings if value != ()}
+    """Return the variables that give these settings to a process without other such variables."""
+    return {env_name(name): format_value(value) for name, value in settings if value != ()}
 
 
-def written(value: object) -> str:
-    """Return a value as a person writes it in the environment."""
+def format_value(value: object) -> str:
+    """Return a value as it is written in the environment."""
     match value:
         case bool():
             return str(value).lower()
@@ -464,11 +482,11 @@ def written(value: object) -> str:
 
 
 def load_settings(**given: Any) -> Settings:  # noqa: ANN401  checked by the model
-    """Return the settings; what is given wins.
+    """Return the settings; `given` wins over the other sources.
 
     Raises:
-        ValidationFailedError: a value can't be used; each fault names the variable, and no URL
-            or key is told.
+        ValidationFailedError: a value is invalid; each fault names the variable, and none quotes a
+            URL or a key.
     """
     try:
         _check_file(os.environ.get(CONFIG))
@@ -481,13 +499,13 @@ def load_settings(**given: Any) -> Settings:  # noqa: ANN401  checked by the mod
     except OSError as error:
         faults = (Fault("", f"can't be read: {error.strerror}", parameter=CONFIG),)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        faults = (Fault("", f"is no TOML file: {error}", parameter=CONFIG),)
-    # Outside of the handler, so that no chained error shows the value.
+        faults = (Fault("", f"is not a TOML file: {error}", parameter=CONFIG),)
+    # Outside the handler, so that no chained error shows the value.
     raise ValidationFailedError.at(*faults)
 
 
 def _check_file(path: str | None) -> None:
-    """Raise an OSError if the file is not there: its reader would take that for an empty one."""
+    """Raise an OSError if the file is missing; its reader would treat it as empty."""
     if path:
         Path(path).stat()
 

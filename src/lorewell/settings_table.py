@@ -1,21 +1,21 @@
-"""What there is to know of all settings."""
+"""The settings as a table: names, defaults, units and descriptions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lorewell.settings import Settings, env_name, written
+from lorewell.settings import Settings, env_name, format_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingInfo:
-    """What there is to know of a setting.
+    """A setting, described.
 
     Attributes:
-        name: as in the TOML file.
-        env: the variable that sets it.
-        default: as a person writes it.
-        unit: of the number, None where it has none.
+        name: its name in the TOML file.
+        env: its environment variable.
+        default: as it is written in the environment.
+        unit: the unit of a number; None if it has none.
         help: one or two sentences.
     """
 
@@ -37,12 +37,12 @@ _UNITS = {
 
 
 def list_settings() -> tuple[SettingInfo, ...]:
-    """Return all settings, in their order here."""
+    """Return all settings, in the order of `Settings`."""
     return tuple(
         SettingInfo(
             name=name,
             env=env_name(name),
-            default=written(field.default),
+            default=format_value(field.default),
             unit=next((unit for end, unit in _UNITS.items() if name.endswith(end)), None),
             help=field.description or "",
         )

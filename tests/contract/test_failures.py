@@ -238,7 +238,7 @@ def test_disk_that_takes_nothing_is_told(sqlite_url: str) -> None:
 
 
 def test_disk_that_is_nearly_full_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_LEAST_FREE_BYTES", 2**62)
+    monkeypatch.setattr(sqlite, "_MIN_FREE_BYTES", 2**62)
     with opened(open_store(sqlite_url)) as db:
         assert db.run(db.store.check()) == "writes"
 

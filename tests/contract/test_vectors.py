@@ -218,7 +218,7 @@ def test_revisions_in_use_are_listed_with_their_index(filled: Harness) -> None:
 def test_a_large_tenant_gets_an_index_and_the_same_answers(
     db: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lorewell.store.vectors_pgvector._WORTH_AN_INDEX", 200)
+    monkeypatch.setattr("lorewell.store.vectors_pgvector._MIN_INDEXED", 200)
     rng = np.random.default_rng(7)
     made = rng.normal(size=(300, 16)).astype(np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
@@ -308,7 +308,7 @@ def large(
     make_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Harness, Callable[[], None]]]:
     """Yield a store on PostgreSQL and a function that makes its index, and knows its tables."""
-    monkeypatch.setattr("lorewell.store.vectors_pgvector._WORTH_AN_INDEX", 200)
+    monkeypatch.setattr("lorewell.store.vectors_pgvector._MIN_INDEXED", 200)
     url = make_database()
     name = urlsplit(url).path.removeprefix("/")
     execute(url, f"ALTER DATABASE {name} SET hnsw.max_scan_tuples = {LOOKED_AT}")

@@ -177,7 +177,7 @@ def _build_again(
             assert time.monotonic() < until
             time.sleep(0.05)
     if found["status"] == "failed":
-        assert found["error"] == "The build stopped without a word; build it again."
+        assert found["error"] == "The build stopped without an error. Build the index again."
         assert found["usable"] is False
         assert not rows(url, f"SELECT place FROM chunks WHERE revision = {revision}")  # noqa: S608
     known, sent = len(rows(url, _VECTORS)), len(embedder.texts)

@@ -10,7 +10,7 @@ import sys
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from lorewell.app.gateway.options import UpstreamCall
+from lorewell.app.ports import UpstreamCall
 from lorewell.http import server
 from lorewell.http.calls import shared
 from lorewell.http.gateway_headers import passed_on

@@ -78,7 +78,7 @@ def test_a_build_that_is_stopped_says_so_at_once(
     with running(log, **given) as server:
         found = state(server, book_id)
         assert found["status"] == "failed"
-        assert found["error"] == "The service was stopped while it built."
+        assert found["error"] == "The service was stopped during the build."
         sent = len(embedder.texts)
         assert build(server, book_id).json()["status"] == "ready"
         assert len(embedder.texts) - sent == 108

@@ -271,10 +271,9 @@ def test_the_gateway_and_turns_tell_of_replicas_too(live: Api) -> None:
 
 def test_of_very_many_entries_some_are_only_counted() -> None:
     answer = turn([constant(f"e{number}", position=number % 2) for number in range(510)], "钟")
-    told = SelectionContext(
-        tenant_id="demo", occasion=Occasion(prompt_id="p", source="replica"), at=""
-    )
-    event = json.loads(of_replica(answer, {"b": "book 1"}, None, told).to_json())
+    occasion = Occasion(prompt_id="p", source="replica")
+    told = SelectionContext(tenant_id="demo", occasion=occasion, at="", ledger=None)
+    event = json.loads(of_replica(answer, {"b": "book 1"}, told).to_json())
     assert sum(len(group["entries"]) for group in event["groups"]) == 300
     stats = event["stats"]
     assert (stats["total"], stats["unlisted"], stats["by_reason"]) == (510, 210, {"constant": 510})
@@ -293,8 +292,10 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
         "钟",
     )
     occasion = Occasion(prompt_id="p", source="replica", conversation_id="c")
-    told = SelectionContext(tenant_id="demo", occasion=occasion, at="2026-03-01T12:00:00.000000Z")
-    event = json.loads(of_replica(answer, {"b": "book 1"}, None, told).to_json())
+    told = SelectionContext(
+        tenant_id="demo", occasion=occasion, at="2026-03-01T12:00:00.000000Z", ledger=None
+    )
+    event = json.loads(of_replica(answer, {"b": "book 1"}, told).to_json())
     assert places(event) == [
         (5, ["c"]),
         (1, ["e"]),
@@ -312,4 +313,4 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
     assert stats["by_position"] == own["by_position"]
     assert stats["by_reason"] == own["by_trigger"]
     assert (stats["total"], stats["tokens"], stats["token_budget"]) == (5, None, None)
-    assert isinstance(of_replica(answer, {"b": "book 1"}, None, told), LiveSelection)
+    assert isinstance(of_replica(answer, {"b": "book 1"}, told), LiveSelection)

@@ -213,7 +213,11 @@ def test_an_embedding_url_is_a_web_address(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("nonsense = 1", "no setting 'nonsense'"), ("port 1", "no TOML"), ("port = '\udcff'", "TOML")],
+    [
+        ("nonsense = 1", "no setting 'nonsense'"),
+        ("port 1", "not a TOML"),
+        ("port = '\udcff'", "TOML"),
+    ],
 )
 def test_a_bad_file_is_told(
     text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

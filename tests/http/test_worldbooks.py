@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lorewell.app.one_by_one import OneByOne
+from lorewell.app.runtime.locks import NamedLocks
 from lorewell.errors import RevisionConflictError
 from replica_books import constant, keyed
 from service import Api, Json, bearer, code, places, serving
@@ -488,7 +488,7 @@ def test_changes_at_the_same_time_lose_nothing(books: Books) -> None:
 def test_neither_do_those_of_several_processes(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OneByOne, "turn", lambda *_: asyncio.Lock())  # who know of no lock of ours
+    monkeypatch.setattr(NamedLocks, "lock", lambda *_: asyncio.Lock())  # as other processes
     books.create(entries=[])
     add_at_once(books, 5)
 

@@ -137,7 +137,7 @@ def test_revisions_follow_each_other(anywhere: Service) -> None:
     assert f"{book_id} is at revision 2 now: 2 entries, hash " in done.out
     stale = anywhere("book", "publish", book_id, file, "--expected", "1")
     assert stale.code == 5
-    assert stale.err == "lorewell: The book has moved on: its head is revision 2.\n"
+    assert stale.err == "lorewell: The book was changed: its head is revision 2.\n"
     renamed = anywhere.create({"name": "Other", "entries": []})
     assert (
         anywhere(
@@ -198,7 +198,7 @@ def test_a_deleted_book_comes_back(anywhere: Service) -> None:
     assert anywhere("bind", "p", book_id).code == 0
     bound = anywhere("book", "delete", book_id)
     assert bound.code == 5
-    assert "delete by force" in bound.err
+    assert "delete with force" in bound.err
     assert "brings it back" in anywhere("book", "delete", book_id, "--force").out
     assert anywhere("book", "show", book_id).code == 4
     assert "(deleted)" in anywhere("book", "list", "--deleted").out
@@ -367,7 +367,7 @@ def test_a_backup_replaces_nothing(lorewell: Service) -> None:
     assert target.read_text(encoding="utf-8") == '"mine"'
     away = lorewell("backup", lorewell.folder / "none" / "a.db")
     assert away.code == 7
-    assert "can't be made" in away.err
+    assert "Can't write the backup" in away.err
 
 
 def test_a_damaged_copy_is_thrown_away(lorewell: Service) -> None:
@@ -395,7 +395,7 @@ def test_a_copy_that_breaks_its_own_rules_is_thrown_away(lorewell: Service) -> N
         )
     done = lorewell("backup", lorewell.folder / "copy.db")
     assert done.code == 7
-    assert done.err == "lorewell: The copy is damaged; it was thrown away.\n"
+    assert done.err == "lorewell: The copy is damaged and was deleted.\n"
     assert not list(lorewell.folder.glob("copy*"))
 
 

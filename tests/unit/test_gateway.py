@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from lorewell.app.gateway.options import KnownCounts, SentPrompt, SentPrompts
+from lorewell.app.runtime.gateway import KnownCounts, SentPrompt, SentPrompts
 from lorewell.engine.tokens import counter
 from lorewell.errors import MalformedJsonError, ValidationFailedError
 from lorewell.host.completions import character_text, find_name, read_completion, spoken

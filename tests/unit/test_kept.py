@@ -8,10 +8,10 @@ import pytest
 
 from fakes import MemoryStore
 from lorewell import BookCreate, SelectRequest, compile_book, select
-from lorewell.app import kept
 from lorewell.app.computing.pool import ComputeLimits, Computing
-from lorewell.app.kept import TurnKeeper
 from lorewell.app.native.selection import KeptSelection
+from lorewell.app.runtime import kept
+from lorewell.app.runtime.kept import TurnKeeper
 from lorewell.bootstrap import SystemClock
 
 

@@ -1,1 +1,1 @@
-"""Use cases: what a service does with books, whoever asks for it."""
+"""The use cases of the service, independent of HTTP and SQL."""

@@ -1,4 +1,4 @@
-"""API keys: who may do what with whose books (§13)."""
+"""API keys: scopes and tenants of callers (§13)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SALT_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessNeed:
-    """What a request needs.
+    """The rights that a request needs.
 
     Attributes:
-        scope: what the key has to allow.
-        instead: a scope that opens it too.
-        tenant_id: whose books it is about; None where it crosses tenants.
+        scope: the required scope.
+        instead: a scope that is sufficient too.
+        tenant_id: the tenant of the request; None if it crosses tenants.
     """
 
     scope: Scope
@@ -40,26 +40,26 @@ class AccessNeed:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a caller may do, and for which tenants."""
+    """The scopes of a caller, and the tenants they apply to."""
 
     tenants: frozenset[str]
     scopes: frozenset[Scope]
 
     @property
     def is_admin(self) -> bool:
-        """Whether they cover the whole service."""
+        """Whether they include administration of the whole service."""
         return "admin" in self.scopes and ALL_TENANTS in self.tenants
 
     def opens(self, tenant_id: str) -> bool:
-        """Return whether they cover a tenant."""
+        """Return whether they include a tenant."""
         return tenant_id in self.tenants or ALL_TENANTS in self.tenants
 
     def manages(self, tenants: Iterable[str]) -> bool:
-        """Return whether they cover the keys of these tenants."""
+        """Return whether they allow managing keys of these tenants."""
         return self.is_admin or all(self.opens(each) and each != ALL_TENANTS for each in tenants)
 
     def grants(self, scopes: Iterable[Scope]) -> bool:
-        """Return whether they allow to give these scopes to another key."""
+        """Return whether they allow giving these scopes to another key."""
         return self.is_admin or set(scopes) <= self.scopes - SERVICE_SCOPES
 
 
@@ -67,24 +67,24 @@ ALL_RIGHTS: Final = Rights(frozenset({ALL_TENANTS}), frozenset(get_args(Scope)))
 
 
 async def authorise(services: Services, authorization: str | None, need: AccessNeed) -> Rights:
-    """Let a request pass, or say why not; nothing is looked up for it before.
+    """Check that a request may proceed, before anything else is looked up for it.
 
     Args:
-        services: whose keys.
-        authorization: the header `Authorization`, `Bearer <key>`.
-        need: what the request needs.
+        services: the service.
+        authorization: the `Authorization` header, `Bearer <key>`.
+        need: the rights that the request needs.
 
     Returns:
-        What its key allows.
+        The rights of its key.
 
     Raises:
-        UnauthenticatedError: there is no key, or it is none of ours.
-        ForbiddenError: the key does not open this.
+        UnauthenticatedError: the key is missing, unknown or revoked.
+        ForbiddenError: the key lacks the scope or the tenant.
     """
     rights = await _rights_of(services, authorization)
     _check_scope(rights, need)
     if need.tenant_id is not None and not rights.opens(need.tenant_id):
-        raise ForbiddenError("This API key does not open this tenant.")
+        raise ForbiddenError("This API key has no access to this tenant.")
     return rights
 
 
@@ -101,16 +101,16 @@ def _check_scope(rights: Rights, need: AccessNeed) -> None:
         raise ForbiddenError(f"This API key has no scope {need.scope!r}.", scope=need.scope)
     if held <= SERVICE_SCOPES and ALL_TENANTS not in rights.tenants:
         message = (
-            f"This API key has the scope {min(held)!r} but opens some tenants only. That scope is "
-            f"about the whole service: make a key with the tenant {ALL_TENANTS!r}, and revoke this "
-            "one. For the keys of some tenants there is the scope 'tenant_admin'."
+            f"The scope {min(held)!r} applies to the whole service, but this API key is limited to "
+            f"some tenants. Create a key with the tenant {ALL_TENANTS!r} and revoke this one. To "
+            "manage keys of some tenants, use the scope 'tenant_admin'."
         )
         raise ForbiddenError(message, scope=need.scope)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Where a caller that names no tenant is, and what it may do there."""
+    """The tenant of a caller that can't name one, and its scopes there."""
 
     tenant_id: str
     scopes: frozenset[Scope]
@@ -119,24 +119,26 @@ class Caller:
 async def enter(
     services: Services, authorization: str | None, scope: Scope, *, usual_tenant: str
 ) -> Caller:
-    """Return the tenant of a caller that can't name one: the one that its key opens, or the usual.
+    """Return the tenant and scopes of a caller that can't name its tenant.
+
+    The tenant is that of the key if the key has exactly one, else `usual_tenant`.
 
     Args:
-        services: whose keys.
-        authorization: the header `Authorization`, `Bearer <key>`.
-        scope: what is needed at least.
-        usual_tenant: counts without keys, and for a key that opens several; empty for none.
+        services: the service.
+        authorization: the `Authorization` header, `Bearer <key>`.
+        scope: the required scope.
+        usual_tenant: used without API keys, and for keys with several tenants; empty for none.
 
     Raises:
-        UnauthenticatedError: there is no key, or it is none of ours.
-        ForbiddenError: the key does not open this, or nothing says which tenant is meant.
+        UnauthenticatedError: the key is missing, unknown or revoked.
+        ForbiddenError: the key lacks the scope, or the tenant is ambiguous.
     """
     rights = await _rights_of(services, authorization)
     _check_scope(rights, AccessNeed(scope=scope))
     if len(rights.tenants) == 1 and ALL_TENANTS not in rights.tenants:
         return Caller(next(iter(rights.tenants)), rights.scopes)
     if not usual_tenant or not rights.opens(usual_tenant):
-        message = "Nothing says which tenant is meant; see LOREWELL_GATEWAY_TENANT."
+        message = "No tenant: use an API key for one tenant, or set LOREWELL_GATEWAY_TENANT."
         raise ForbiddenError(message)
     return Caller(usual_tenant, rights.scopes)
 
@@ -146,9 +148,9 @@ async def _find(services: Services, authorization: str | None) -> KeyRow:
     prefix, _, rest = key.strip().partition("_")
     key_id, _, secret = rest.partition("_")
     if kind.lower() != "bearer" or prefix != _PREFIX or not secret:
-        raise UnauthenticatedError("This service asks for an API key: Authorization: Bearer <key>.")
+        raise UnauthenticatedError("This service requires an API key: Authorization: Bearer <key>.")
     row = await services.store.read(lambda tx: tx.find_key(key_id))
-    # An unknown key takes the same way, so that the time tells nothing.
+    # An unknown key takes the same path, so that timing reveals nothing.
     known = hash_secret(secret, row.salt if row else bytes(_SALT_BYTES))
     matches = hmac.compare_digest(known, row.secret_hash if row else bytes(len(known)))
     if row is None or row.revoked_at is not None or not matches:
@@ -157,22 +159,22 @@ async def _find(services: Services, authorization: str | None) -> KeyRow:
 
 
 def hash_secret(secret: str, salt: bytes) -> bytes:
-    """Return what is stored of a secret. It is random and long, so one round is enough."""
+    """Return the stored hash of a secret. Secrets are long and random, so one round is enough."""
     return hashlib.sha256(salt + secret.encode()).digest()
 
 
 async def create_key(
     services: Services, request: KeyRequest, rights: Rights = ALL_RIGHTS
 ) -> CreatedKey:
-    """Make a key. Its secret is told this once and stored nowhere.
+    """Create a key. Its secret is returned only now, and not stored.
 
     Raises:
-        ForbiddenError: these rights do not cover its tenants or its scopes.
+        ForbiddenError: `rights` do not cover its tenants or its scopes.
     """
     if not rights.manages(request.tenants):
-        raise ForbiddenError("This API key may make keys for its own tenants only.")
+        raise ForbiddenError("This API key may create keys only for its own tenants.")
     if not rights.grants(request.scopes):
-        message = "This API key may give other keys only the scopes that it has itself."
+        message = "This API key may give new keys only scopes that it has itself."
         raise ForbiddenError(message)
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     salt = secrets.token_bytes(_SALT_BYTES)
@@ -186,20 +188,22 @@ async def create_key(
         created_at=services.clock.now(),
     )
     await services.store.write(lambda tx: tx.insert_key(row))
-    return CreatedKey(**_shown(row).model_dump(), secret=f"{_PREFIX}_{row.key_id}_{secret}")
+    return CreatedKey(
+        **_without_secret(row).model_dump(), secret=f"{_PREFIX}_{row.key_id}_{secret}"
+    )
 
 
 async def list_keys(services: Services, rights: Rights = ALL_RIGHTS) -> KeyList:
-    """Return the keys that these rights cover, without secrets, oldest first, revoked ones too."""
+    """Return the keys that `rights` cover, without secrets, also revoked ones, oldest first."""
     rows = await services.store.read(lambda tx: tx.list_keys())
-    return KeyList(keys=tuple(_shown(row) for row in rows if rights.manages(row.tenants)))
+    return KeyList(keys=tuple(_without_secret(row) for row in rows if rights.manages(row.tenants)))
 
 
 async def revoke_key(services: Services, key_id: str, rights: Rights = ALL_RIGHTS) -> None:
-    """Close a key for good.
+    """Revoke a key permanently.
 
     Raises:
-        NotFoundError: there is no such key, or these rights do not cover it.
+        NotFoundError: there is no such key, or `rights` do not cover it.
     """
 
     def work(tx: Transaction) -> None:
@@ -211,7 +215,7 @@ async def revoke_key(services: Services, key_id: str, rights: Rights = ALL_RIGHT
     await services.store.write(work)
 
 
-def _shown(row: KeyRow) -> ApiKey:
+def _without_secret(row: KeyRow) -> ApiKey:
     return ApiKey(
         id=row.key_id,
         name=row.name,

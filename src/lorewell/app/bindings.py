@@ -1,78 +1,68 @@
-"""Which books a prompt uses: put, get, resolve (§6, §12)."""
+"""The books of prompts: store, read and resolve bindings (§6, §12)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lorewell.app.books import no_book
+from lorewell.app.books import find_heads, head_in, no_revision
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow, StoredBindings
 from lorewell.app.services import Services
-from lorewell.errors import (
-    BindingInvalidError,
-    Fault,
-    PolicyMismatchError,
-    RevisionNotFoundError,
-)
+from lorewell.errors import BindingInvalidError, PolicyMismatchError
 from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings
-from lorewell.model.text import pointer
 
-NONE = StoredBindings(policy="auto", bindings=())
+_UNBOUND = StoredBindings(policy="auto", bindings=())
 
 
 async def put_bindings(
-    services: Services, tenant_id: str, prompt_id: str, asked: BindingsPut
+    services: Services, tenant_id: str, prompt_id: str, request: BindingsPut
 ) -> BindingSet:
     """Replace all bindings of a prompt.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a binding, even a disabled one, names what is not
-            there.
+        BookNotFoundError, RevisionNotFoundError: a binding, even a disabled one, names a missing
+            book or revision.
     """
 
     def work(tx: Transaction) -> None:
-        heads = tx.find_heads(tenant_id, [binding.book_id for binding in asked.bindings])
-        for index, binding in enumerate(asked.bindings):
-            _check(tx, tenant_id, heads, binding, index)
-        stored = StoredBindings(policy=asked.policy, bindings=asked.bindings)
+        heads = find_heads(tx, tenant_id, [binding.book_id for binding in request.bindings])
+        for index, binding in enumerate(request.bindings):
+            _check_binding(tx, tenant_id, heads, binding, index)
+        stored = StoredBindings(policy=request.policy, bindings=request.bindings)
         tx.put_bindings(tenant_id, prompt_id, stored)
 
     await services.store.write(work)
     return BindingSet(
-        tenant_id=tenant_id, prompt_id=prompt_id, policy=asked.policy, bindings=asked.bindings
+        tenant_id=tenant_id, prompt_id=prompt_id, policy=request.policy, bindings=request.bindings
     )
 
 
-def _check(
+def _check_binding(
     tx: Transaction, tenant_id: str, heads: Mapping[str, HeadRow], binding: Binding, index: int
 ) -> None:
-    head = heads.get(binding.book_id)
-    if head is None or head.deleted_at is not None:
-        raise no_book(binding.book_id)
+    head = head_in(heads, binding.book_id)
     revision = binding.revision
     if revision is None or revision == head.latest_revision:
         return
     if revision > head.latest_revision or not tx.find_revision(tenant_id, head.book_id, revision):
-        message = f"The book {head.book_id} has no revision {revision}."
-        fault = Fault(pointer("bindings", index, "revision"), message)
-        raise RevisionNotFoundError(
-            message, faults=(fault,), book_id=head.book_id, revision=revision
-        )
+        raise no_revision(head, revision, "bindings", index, "revision")
 
 
 async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> BindingSet:
-    """Return a prompt's bindings as they are stored, disabled ones too."""
-    stored = await services.store.read(lambda tx: tx.find_bindings(tenant_id, prompt_id)) or NONE
+    """Return a prompt's bindings as stored, including disabled ones."""
+    stored = (
+        await services.store.read(lambda tx: tx.find_bindings(tenant_id, prompt_id)) or _UNBOUND
+    )
     return BindingSet(
         tenant_id=tenant_id, prompt_id=prompt_id, policy=stored.policy, bindings=stored.bindings
     )
 
 
 async def resolve(services: Services, tenant_id: str, prompt_id: str) -> ResolvedBindings:
-    """Return the concrete revisions that a prompt uses now, in order, and their policy.
+    """Return the revisions that a prompt uses now, in order, and their policy.
 
     Raises:
-        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        BindingInvalidError: an enabled binding names a missing book or revision.
     """
     policy, rows = await services.store.read(lambda tx: find_bound(tx, tenant_id, prompt_id))
     return ResolvedBindings(
@@ -89,21 +79,21 @@ def find_bound(
     """Return the policy of a prompt and the revisions that it uses now, in order.
 
     Raises:
-        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        BindingInvalidError: an enabled binding names a missing book or revision.
     """
-    stored = tx.find_bindings(tenant_id, prompt_id) or NONE
+    stored = tx.find_bindings(tenant_id, prompt_id) or _UNBOUND
     used = [binding for binding in stored.bindings if binding.enabled]
     used.sort(key=lambda binding: binding.position)
-    heads = tx.find_heads(tenant_id, [binding.book_id for binding in used])
-    rows = [_find(tx, heads.get(binding.book_id), binding) for binding in used]
-    gone = [
+    heads = find_heads(tx, tenant_id, [binding.book_id for binding in used])
+    rows = [_find_revision(tx, heads.get(binding.book_id), binding) for binding in used]
+    missing = [
         {"book_id": binding.book_id, "revision": binding.revision}
         for binding, row in zip(used, rows, strict=True)
         if row is None
     ]
-    if gone:
-        message = "A binding names a book or revision that is gone."
-        raise BindingInvalidError(message, bindings=gone)
+    if missing:
+        message = "A binding names a missing book or revision."
+        raise BindingInvalidError(message, bindings=missing)
     found = [row for row in rows if row is not None]
     return _policy(stored, found), found
 
@@ -111,21 +101,21 @@ def find_bound(
 def find_bound_under(
     tx: Transaction, tenant_id: str, prompt_id: str, policy: Policy
 ) -> Sequence[RevisionRow]:
-    """Return the revisions that a prompt uses now, in order, to be run under a policy.
+    """Return the revisions that a prompt uses now, in order, if they run under `policy`.
 
     Raises:
-        BindingInvalidError: an enabled binding names a book or revision that is gone.
+        BindingInvalidError: an enabled binding names a missing book or revision.
         PolicyMismatchError: they run under another policy.
     """
-    found, rows = find_bound(tx, tenant_id, prompt_id)
-    if rows and found != policy:
-        message = f"The books of the prompt {prompt_id!r} run under the policy {found}."
-        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=found)
+    actual, rows = find_bound(tx, tenant_id, prompt_id)
+    if rows and actual != policy:
+        message = f"The books of the prompt {prompt_id!r} run under the policy {actual}."
+        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=actual)
     return rows
 
 
-def _find(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:
-    if head is None or head.deleted_at is not None:
+def _find_revision(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:
+    if head is None:
         return None
     revision = head.latest_revision if binding.revision is None else binding.revision
     return tx.find_revision(head.tenant_id, head.book_id, revision)

@@ -1,4 +1,4 @@
-"""Books and their revisions: create, publish, read, compare, delete and bring back (§6, §12)."""
+"""Books and their revisions: create, publish, read, compare, delete, restore (§6, §12)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from lorewell.app.documents import PreparedBook, load_document, prepare
-from lorewell.app.once import Claim, check_key, hash_of, once
-from lorewell.app.pages import PageRequest, cursor_of, parse_cursor, parse_number
+from lorewell.app.once import Claim, check_key, once, request_hash
+from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor, parse_number
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow
 from lorewell.app.services import Services
@@ -18,6 +18,7 @@ from lorewell.app.times import stamp
 from lorewell.errors import (
     BookBoundError,
     BookNotFoundError,
+    Fault,
     RevisionConflictError,
     RevisionNotFoundError,
 )
@@ -39,12 +40,13 @@ from lorewell.model.access import ALL_TENANTS
 from lorewell.model.imports import ExportFormat
 from lorewell.model.parse import parse_model
 from lorewell.model.select import is_uuid
+from lorewell.model.text import pointer
 
 _BOOK_FIELDS = ("name", "description", "metadata")
 
 
 def head_of(head: HeadRow) -> BookHead:
-    """Return a book's head as the contract has it."""
+    """Return a book's head in the form of the API."""
     return BookHead(
         book_id=head.book_id,
         tenant_id=head.tenant_id,
@@ -57,7 +59,7 @@ def head_of(head: HeadRow) -> BookHead:
 
 
 def info_of(row: RevisionRow) -> RevisionInfo:
-    """Return a revision without its entries, as the contract has it."""
+    """Return a revision without its entries in the form of the API."""
     return RevisionInfo(
         book_id=row.book_id,
         revision=row.revision,
@@ -68,38 +70,75 @@ def info_of(row: RevisionRow) -> RevisionInfo:
     )
 
 
+def find_head(
+    tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False
+) -> HeadRow | None:
+    """Return the head of a book; None if there is no such book, or it is deleted."""
+    head = _find_any_head(tx, tenant_id, book_id, lock=lock)
+    return None if head is None or head.deleted_at is not None else head
+
+
 def get_head(tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow:
-    """Return the head of a book that is there.
+    """Return the head of a book.
 
     Raises:
-        BookNotFoundError: it never was, is another tenant's, or is deleted: which one, is not said.
+        BookNotFoundError: there is no such book, it belongs to another tenant, or it is deleted.
+            The error does not say which.
     """
-    name = book_id.lower()
-    head = tx.find_head(tenant_id, name, lock=lock) if is_uuid(book_id) else None
-    if head is None or head.deleted_at is not None:
-        raise no_book(book_id)
+    return _existing(find_head(tx, tenant_id, book_id, lock=lock), book_id)
+
+
+def find_heads(tx: Transaction, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, HeadRow]:
+    """Return the heads of these books by id, without missing and deleted ones."""
+    heads = tx.find_heads(tenant_id, book_ids)
+    return {book_id: head for book_id, head in heads.items() if head.deleted_at is None}
+
+
+def head_in(heads: Mapping[str, HeadRow], book_id: str) -> HeadRow:
+    """Return one of the heads that `find_heads` found.
+
+    Raises:
+        BookNotFoundError: it is not among them.
+    """
+    return _existing(heads.get(book_id), book_id)
+
+
+def _find_any_head(
+    tx: Transaction, tenant_id: str, book_id: str, *, lock: bool = False
+) -> HeadRow | None:
+    """Return the head of a book, also of a deleted one."""
+    return tx.find_head(tenant_id, book_id.lower(), lock=lock) if is_uuid(book_id) else None
+
+
+def _existing(head: HeadRow | None, book_id: str) -> HeadRow:
+    if head is None:
+        raise BookNotFoundError(f"There is no book {book_id}.", book_id=book_id)
     return head
-
-
-def no_book(book_id: str) -> BookNotFoundError:
-    """Return the error for a book that is not there."""
-    return BookNotFoundError(f"There is no book {book_id}.", book_id=book_id)
 
 
 def get_revision(tx: Transaction, head: HeadRow, revision: int | None) -> RevisionRow:
     """Return a revision of a book, its latest one for None.
 
     Raises:
-        RevisionNotFoundError: the book has no such revision.
+        RevisionNotFoundError: the book does not have this revision.
     """
     number = head.latest_revision if revision is None else revision
     row = None
     if 1 <= number <= head.latest_revision:
         row = tx.find_revision(head.tenant_id, head.book_id, number)
     if row is None:
-        message = f"The book {head.book_id} has no revision {number}."
-        raise RevisionNotFoundError(message, book_id=head.book_id, revision=number)
+        raise no_revision(head, number)
     return row
+
+
+def no_revision(head: HeadRow, revision: int, *at: str | int) -> RevisionNotFoundError:
+    """Return the error for a revision that a book does not have.
+
+    `at` is the JSON path of the number in the request, if the error is to point there.
+    """
+    message = f"The book {head.book_id} has no revision {revision}."
+    faults = (Fault(pointer(*at), message),) if at else ()
+    return RevisionNotFoundError(message, faults=faults, book_id=head.book_id, revision=revision)
 
 
 def insert(
@@ -126,23 +165,23 @@ def insert(
 async def create_books(
     services: Services, tenant_id: str, books: Sequence[BookCreate], *, route: str, key: str | None
 ) -> CreateResult:
-    """Store new books, all or none; each becomes revision 1 of a book of its own.
+    """Store new books, all or none, each as revision 1.
 
     Args:
-        services: where.
-        tenant_id: whose.
+        services: the service.
+        tenant_id: the owner.
         books: in the order of the result.
-        route: what was asked, so that one key can't stand for two kinds of requests.
-        key: makes the request repeatable: it is done once and then only told again.
+        route: the kind of request, part of its identity under `key`.
+        key: idempotency key: a repeated request returns the first result.
 
     Raises:
         InvalidDependencyError: a book's `requires` can't be met.
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     check_key(key)
     prepared = await services.computing.run(tenant_id, lambda: [prepare(book) for book in books])
     ids = [services.new_id() for _ in prepared]
-    claim = Claim(tenant_id, key, hash_of(route, [each.content_hash for each in prepared]))
+    claim = Claim(tenant_id, key, request_hash(route, [each.content_hash for each in prepared]))
 
     def work(tx: Transaction) -> CreateResult:
         made = tuple(
@@ -163,18 +202,18 @@ async def publish(
     expected_revision: int,
     key: str | None,
 ) -> Published:
-    """Store the next revision of a book, if its head is what the caller thinks.
+    """Store the next revision of a book, if its head is `expected_revision`.
 
     Raises:
         BookNotFoundError: there is no such book.
-        RevisionConflictError: the head is another one; `details` say which.
+        RevisionConflictError: the head is another revision; `details` say which.
         InvalidDependencyError: `requires` can't be met.
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     check_key(key)
     prepared = await services.computing.run(tenant_id, lambda: prepare(book))
     content = ("publish", book_id.lower(), expected_revision, prepared.content_hash)
-    claim = Claim(tenant_id, key, hash_of(*content))
+    claim = Claim(tenant_id, key, request_hash(*content))
 
     def work(tx: Transaction) -> Published:
         head = get_head(tx, tenant_id, book_id, lock=True)
@@ -192,28 +231,32 @@ async def restore_revision(
     expected_revision: int,
     key: str | None,
 ) -> Published:
-    """Store an old revision once more, as the next one.
+    """Store the content of an old revision as the next revision.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
         RevisionConflictError: the head is not `expected_revision`.
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     check_key(key)
-    claim = Claim(tenant_id, key, hash_of("restore", book_id.lower(), revision, expected_revision))
+    claim = Claim(
+        tenant_id, key, request_hash("restore", book_id.lower(), revision, expected_revision)
+    )
 
     def work(tx: Transaction) -> Published:
         head = get_head(tx, tenant_id, book_id, lock=True)
         old = get_revision(tx, head, revision)
         content = tx.get_content(tenant_id, old.content_hash)
-        return _advance(tx, services, head, expected_revision, PreparedBook.again(old, content))
+        return _advance(
+            tx, services, head, expected_revision, PreparedBook.from_revision(old, content)
+        )
 
     return await services.store.write(lambda tx: once(tx, claim, Published, work))
 
 
 def _check_head(head: HeadRow, expected: int) -> None:
     if expected != head.latest_revision:
-        message = f"The book has moved on: its head is revision {head.latest_revision}."
+        message = f"The book was changed: its head is revision {head.latest_revision}."
         raise RevisionConflictError(message, expected=expected, actual=head.latest_revision)
 
 
@@ -239,30 +282,31 @@ def _advance(
 async def read_book(
     services: Services, tenant_id: str | None, book_id: str, revision: int | None
 ) -> bytes:
-    """Return a book's head and one revision, the latest one for None: a StoredBook as JSON.
+    """Return a book's head and one revision (None: the latest) as the JSON of a StoredBook.
 
-    The entries are given as they are stored, without parsing them.
+    The entries are copied as stored, without parsing.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> tuple[HeadRow, RevisionRow, bytes]:
-        head = _any_head(tx, book_id) if tenant_id is None else get_head(tx, tenant_id, book_id)
+        head = (
+            _get_head_anywhere(tx, book_id)
+            if tenant_id is None
+            else get_head(tx, tenant_id, book_id)
+        )
         row = get_revision(tx, head, revision)
         return head, row, tx.get_content(head.tenant_id, row.content_hash)
 
-    async with services.computing.long_turn(tenant_id or ALL_TENANTS) as turn:
-        found = await services.store.read(load)
-        return await turn.run(lambda: _stored_book(*found))
+    return await services.read_and_compute(
+        tenant_id or ALL_TENANTS, load, lambda found: _stored_book(*found)
+    )
 
 
-def _any_head(tx: Transaction, book_id: str) -> HeadRow:
-    for tenant_id in tx.list_tenants():
-        head = tx.find_head(tenant_id, book_id.lower()) if is_uuid(book_id) else None
-        if head is not None:
-            return head
-    raise no_book(book_id)
+def _get_head_anywhere(tx: Transaction, book_id: str) -> HeadRow:
+    heads = (_find_any_head(tx, tenant_id, book_id) for tenant_id in tx.list_tenants())
+    return _existing(next((head for head in heads if head is not None), None), book_id)
 
 
 def _stored_book(head: HeadRow, row: RevisionRow, content: bytes) -> bytes:
@@ -275,10 +319,10 @@ def _stored_book(head: HeadRow, row: RevisionRow, content: bytes) -> bytes:
 async def export(
     services: Services, tenant_id: str, book_id: str, revision: int | None, *, target: ExportFormat
 ) -> tuple[str, bytes]:
-    """Return a book's name, and a revision of it as a document in a format: JSON in UTF-8.
+    """Return a book's name, and a revision exported to a format as UTF-8 JSON.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> bytes:
@@ -288,12 +332,10 @@ async def export(
     def write(content: bytes) -> tuple[str, bytes]:
         book = parse_model(BookCreate, load_document(content))
         document = export_book(book, target).document
-        # A whole number may be larger than the 64 bits that faster writers take.
+        # Not a faster encoder: integers may exceed 64 bits.
         return book.name, json.dumps(document, ensure_ascii=False).encode()
 
-    async with services.computing.long_turn(tenant_id) as turn:
-        content = await services.store.read(load)
-        return await turn.run(lambda: write(content))
+    return await services.read_and_compute(tenant_id, load, write)
 
 
 async def list_books(
@@ -304,10 +346,10 @@ async def list_books(
     name_contains: str | None = None,
     include_deleted: bool = False,
 ) -> BookPage:
-    """Return a page of heads, last changed first; of all tenants for None.
+    """Return a page of heads, last changed first; a tenant of None lists all tenants.
 
     Raises:
-        ValidationFailedError: the cursor is none of ours.
+        ValidationFailedError: the cursor is invalid.
     """
     after = None if page.cursor is None else _after(page.cursor)
     heads = await services.store.read(
@@ -319,12 +361,8 @@ async def list_books(
             include_deleted=include_deleted,
         )
     )
-    shown = heads[: page.limit]
-    more = len(heads) > page.limit
-    return BookPage(
-        books=tuple(head_of(head) for head in shown),
-        next_cursor=_cursor(shown[-1]) if more else None,
-    )
+    shown, next_cursor = cut_page(heads, page, _cursor)
+    return BookPage(books=tuple(head_of(head) for head in shown), next_cursor=next_cursor)
 
 
 def _cursor(head: HeadRow) -> str:
@@ -337,7 +375,7 @@ def _after(cursor: str) -> tuple[datetime, str, str]:
 
 
 async def list_tenants(services: Services) -> TenantList:
-    """Return all tenants that have a book, deleted ones included, in alphabetical order."""
+    """Return all tenants with a book, even a deleted one, in alphabetical order."""
     tenants = await services.store.read(lambda tx: tx.list_tenants())
     return TenantList(tenants=tuple(tenants))
 
@@ -349,7 +387,7 @@ async def list_revisions(
 
     Raises:
         BookNotFoundError: there is no such book.
-        ValidationFailedError: the cursor is none of ours.
+        ValidationFailedError: the cursor is invalid.
     """
     before = None if page.cursor is None else parse_number(page.cursor)
 
@@ -358,21 +396,17 @@ async def list_revisions(
         return tx.list_revisions(tenant_id, head.book_id, limit=page.limit + 1, before=before)
 
     rows = await services.store.read(load)
-    shown = rows[: page.limit]
-    more = len(rows) > page.limit
-    return RevisionPage(
-        revisions=tuple(info_of(row) for row in shown),
-        next_cursor=str(shown[-1].revision) if more else None,
-    )
+    shown, next_cursor = cut_page(rows, page, lambda row: str(row.revision))
+    return RevisionPage(revisions=tuple(info_of(row) for row in shown), next_cursor=next_cursor)
 
 
 async def diff(
     services: Services, tenant_id: str, book_id: str, *, first: int, second: int
 ) -> BookDiff:
-    """Return what has to change in the first revision to get the second.
+    """Return the difference from the first revision to the second.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> tuple[bytes, bytes]:
@@ -383,13 +417,13 @@ async def diff(
             tx.get_content(tenant_id, new.content_hash),
         )
 
-    async with services.computing.long_turn(tenant_id) as turn:
-        old, new = await services.store.read(load)
-        return await turn.run(lambda: compare(load_document(old), load_document(new)))
+    return await services.read_and_compute(
+        tenant_id, load, lambda pair: compare(*map(load_document, pair))
+    )
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:
-    """Return the difference of two documents; `entries` is a book field where the order differs."""
+    """Return the difference of two documents; `book_fields` has `entries` if the order differs."""
     before = {entry["id"]: entry for entry in old["entries"]}
     after = {entry["id"]: entry for entry in new["entries"]}
     common = [name for name in after if name in before]
@@ -409,9 +443,9 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:
 
 
 def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    # As JSON: 1 and true are equal in Python.
+    # Compared as JSON: in Python, 1 equals True.
     names = dict.fromkeys([*new, *old])
-    return tuple(n for n in names if hash_of(old.get(n)) != hash_of(new.get(n)))
+    return tuple(n for n in names if request_hash(old.get(n)) != request_hash(new.get(n)))
 
 
 async def delete_book(
@@ -422,12 +456,12 @@ async def delete_book(
     expected_revision: int | None,
     force: bool,
 ) -> None:
-    """Mark a book as deleted; all of it is kept.
+    """Mark a book as deleted; its revisions are kept.
 
     Raises:
         BookNotFoundError: there is no such book.
         RevisionConflictError: the head is not `expected_revision`.
-        BookBoundError: an enabled binding names it, and `force` is not given.
+        BookBoundError: an enabled binding names it, and `force` is false.
     """
 
     def work(tx: Transaction) -> None:
@@ -435,7 +469,7 @@ async def delete_book(
         if expected_revision is not None:
             _check_head(head, expected_revision)
         if not force and tx.is_bound(tenant_id, head.book_id):
-            message = f"A prompt uses the book {head.book_id}; unbind it, or delete by force."
+            message = f"A prompt uses the book {head.book_id}. Unbind it, or delete with force."
             raise BookBoundError(message, book_id=head.book_id)
         now = services.clock.now()
         tx.set_deleted(tenant_id, head.book_id, deleted_at=now, updated_at=now)
@@ -444,21 +478,18 @@ async def delete_book(
 
 
 async def restore_book(services: Services, tenant_id: str, book_id: str) -> BookHead:
-    """Bring a deleted book back; one that is not deleted stays as it is.
+    """Restore a deleted book; a book that is not deleted stays as it is.
 
     Raises:
-        BookNotFoundError: there never was such a book.
+        BookNotFoundError: there is no such book, not even a deleted one.
     """
 
     def work(tx: Transaction) -> HeadRow:
-        name = book_id.lower()
-        head = tx.find_head(tenant_id, name, lock=True) if is_uuid(book_id) else None
-        if head is None:
-            raise no_book(book_id)
+        head = _existing(_find_any_head(tx, tenant_id, book_id, lock=True), book_id)
         if head.deleted_at is None:
             return head
         now = services.clock.now()
-        tx.set_deleted(tenant_id, name, deleted_at=None, updated_at=now)
+        tx.set_deleted(tenant_id, head.book_id, deleted_at=None, updated_at=now)
         return replace(head, deleted_at=None, updated_at=now)
 
     return head_of(await services.store.write(work))

@@ -1,4 +1,4 @@
-"""A revision as one document, as the store keeps it."""
+"""Revisions as stored documents."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ Report = ImportReport | NativeReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedBook:
-    """A book ready to be written: everything that takes time is done.
+    """A book ready to be stored: everything that takes time is done.
 
     Attributes:
-        content: the canonical JSON of name, description, metadata and entries, all defaults
-            written out.
+        content: the canonical JSON of name, description, metadata and entries, with all defaults.
         origin: the policy that its entries were written for.
     """
 
@@ -36,8 +35,8 @@ class PreparedBook:
     report: Report
 
     @classmethod
-    def again(cls, row: RevisionRow, content: bytes) -> PreparedBook:
-        """Return a stored revision, to be written once more."""
+    def from_revision(cls, row: RevisionRow, content: bytes) -> PreparedBook:
+        """Return a stored revision, ready to be stored again."""
         return cls(
             name=row.name,
             entry_count=row.entry_count,
@@ -48,7 +47,7 @@ class PreparedBook:
         )
 
     def row(self, tenant_id: str, book_id: str, revision: int, now: datetime) -> RevisionRow:
-        """Return what the store keeps of it beside the content."""
+        """Return its row, which holds everything but the content."""
         return RevisionRow(
             tenant_id=tenant_id,
             book_id=book_id,
@@ -63,10 +62,10 @@ class PreparedBook:
 
 
 def prepare(book: BookCreate, report: ImportReport | None = None) -> PreparedBook:
-    """Return the book ready to be written.
+    """Return the book ready to be stored.
 
     Raises:
-        InvalidDependencyError: its `requires` can't be met.
+        InvalidDependencyError: a `requires` of its entries can't be met.
     """
     check_requires(book.entries)
     document = {
@@ -87,7 +86,7 @@ def prepare(book: BookCreate, report: ImportReport | None = None) -> PreparedBoo
 
 def load_document(content: bytes) -> Mapping[str, Any]:
     """Return the document of a revision."""
-    # Not the faster decoder of responses: it can't hold integers of over 64 bits.
+    # Not the faster decoder: it rejects integers above 64 bits.
     document: Mapping[str, Any] = json.loads(content)
     return document
 

@@ -1,22 +1,24 @@
-"""Where the ledger of a turn that is kept can be opened."""
+"""The name of a kept turn, by which its ledger can be opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-from urllib.parse import urlencode
+from dataclasses import dataclass
+from typing import Self
 
 from lorewell.model import Policy
 
-_PATHS: Final[Mapping[Policy, str]] = {
-    "native": "/v1/selections",
-    "sillytavern": "/v1/sillytavern/activations",
-    "replica": "/v1/replica/activations",
-}
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRef:
+    """A kept turn: its policy, its tenant, and its id among the kept turns of that tenant."""
 
-def ledger_path(policy: Policy, tenant_id: str, kept_as: str | None) -> str | None:
-    """Return path and query that open a ledger; None if nothing is kept."""
-    if kept_as is None:
-        return None
-    return f"{_PATHS[policy]}/{kept_as}?{urlencode({'tenant_id': tenant_id})}"
+    policy: Policy
+    tenant_id: str
+    kept_id: str
+
+    @classmethod
+    def of(cls, policy: Policy, tenant_id: str, kept_id: str | None) -> Self | None:
+        """Return the reference; None if the turn is not kept."""
+        if kept_id is None:
+            return None
+        return cls(policy=policy, tenant_id=tenant_id, kept_id=kept_id)

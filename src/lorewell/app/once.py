@@ -1,4 +1,4 @@
-"""Idempotent requests: what was done once under a key is told again, not done again (§12)."""
+"""Idempotent requests: a repeated request returns the first result (§12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CREATED = 201
 
 
 def check_key(key: str | None) -> str | None:
-    """Return the key, which is 1 to 200 printable ASCII characters.
+    """Return the key if it is 1 to 200 printable ASCII characters.
 
     Raises:
         ValidationFailedError: it is not.
@@ -30,14 +30,14 @@ def check_key(key: str | None) -> str | None:
     raise ValidationFailedError.at(fault)
 
 
-def hash_of(*content: object) -> str:
-    """Return what two requests share exactly when they ask for the same."""
+def request_hash(*content: object) -> str:
+    """Return a hash that is equal for equal requests."""
     return hashlib.sha256(canonical_json(content)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whose request it is, under which key (None: it just runs), and what it asks for."""
+    """A request under an idempotency key; without a key (None) it simply runs."""
 
     tenant_id: str
     key: str | None
@@ -47,10 +47,10 @@ class Claim:
 def once(
     tx: Transaction, claim: Claim, model: type[Result], work: Callable[[Transaction], Result]
 ) -> Result:
-    """Run `work`, or return what the same request gave before, marked as replayed.
+    """Run `work`, or return the earlier result of the same request, marked as replayed.
 
     Raises:
-        IdempotencyConflictError: the key stands for another request.
+        IdempotencyConflictError: the key was used for another request.
     """
     if claim.key is None:
         return work(tx)
@@ -61,6 +61,6 @@ def once(
         tx.settle(claim.tenant_id, claim.key, status=CREATED, response=response)
         return result
     if before.request_hash != claim.request_hash:
-        message = "This idempotency key was used for another request; take a new one."
+        message = "This idempotency key was used for another request. Use a new key."
         raise IdempotencyConflictError(message)
     return model.model_validate_json(before.response).model_copy(update={"replayed": True})

@@ -1,12 +1,21 @@
-"""What the use cases need of the world outside, as protocols; no adapter is named here.
+"""The ports of the use cases: database, embedder, model servers and clock, as protocols.
 
-A use case's database part is one plain function that takes a `Transaction`; a `Store` runs it
-whole. So the same function runs on every database, and in one thread hop.
+The database part of a use case is one plain function of a `Transaction`, which a `Store`
+runs whole. So the same function runs on every database, in one thread hop.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Hashable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -27,26 +36,26 @@ from lorewell.app.rows import (
     StoredResult,
 )
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float32
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
 
 Part = Literal["storage", "not_a_database", "migrations", "newer_schema", "writes"]
-"""What of a database is not ready: reading, the file, an old schema, a new schema, writing."""
+"""The part of a database that is not ready: reading, the file, an old or newer schema, writing."""
 
 
 class Transaction(Protocol):
-    """One transaction. Everything is seen, and in a write done, as a whole or not at all.
+    """One transaction: a consistent snapshot, and all writes or none.
 
-    Reads of a tenant never show another tenant's rows. Deleted books are returned with
-    `deleted_at` set; what that means is the caller's to say.
+    Reads for a tenant never return rows of another tenant. Deleted books are returned too, with
+    `deleted_at` set.
     """
 
     # Books
     def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow | None:
-        """Return a book's head; with `lock` nobody else changes it before this transaction ends."""
+        """Return a book's head; `lock` blocks other writers of it until this transaction ends."""
 
     def find_heads(self, tenant_id: str, book_ids: Sequence[str]) -> Mapping[str, HeadRow]:
         """Return the heads that exist, by book id."""
@@ -54,13 +63,13 @@ class Transaction(Protocol):
     def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, HeadRow]:
         """Return the books with exactly these names that are not deleted, by name.
 
-        Of several with one name it is the one that was changed last, then the first book id.
+        Of several books with one name, the one changed last; ties by book id.
         """
 
     def hold_name(self, tenant_id: str, name: str) -> None:
-        """Wait for other transactions that did this; till this one ends others wait for it.
+        """Lock a book name until this transaction ends.
 
-        Who adds a book only if nobody has its name does it first.
+        Take the lock before adding a book whose name must be unique.
         """
 
     def list_heads(
@@ -74,9 +83,8 @@ class Transaction(Protocol):
     ) -> Sequence[HeadRow]:
         """Return heads by `updated_at` descending, then book id, then tenant id ascending.
 
-        Without a tenant those of all tenants. `after` is (updated_at, book_id, tenant_id) of the
-        last one seen. `name_contains` minds case for ASCII letters no more than SQL does: the
-        comparison is of Unicode-folded text.
+        `tenant_id` None lists all tenants. `after` is (updated_at, book_id, tenant_id) of the last
+        head seen. `name_contains` ignores case: it compares Unicode-folded text.
         """
 
     def list_tenants(self) -> Sequence[str]:
@@ -97,7 +105,7 @@ class Transaction(Protocol):
 
     # Revisions
     def insert_revision(self, row: RevisionRow, content: bytes) -> None:
-        """Add a revision; content that the tenant has already is stored no second time."""
+        """Add a revision; content that the tenant already has is not stored again."""
 
     def find_revision(self, tenant_id: str, book_id: str, revision: int) -> RevisionRow | None:
         """Return a revision without its content."""
@@ -108,35 +116,35 @@ class Transaction(Protocol):
         """Return revisions, newest first, below number `before` if given."""
 
     def get_content(self, tenant_id: str, content_hash: str) -> bytes:
-        """Return a content that a revision names."""
+        """Return the content of a revision by its hash."""
 
     # Files
     def find_file(self, tenant_id: str, sha256: str) -> str | None:
-        """Return the id of the book that a file made."""
+        """Return the id of the book that was imported from a file."""
 
     def claim_file(self, tenant_id: str, sha256: str) -> str | None:
-        """Take a file for this transaction, or return the id of the book that it made before.
+        """Claim a file for this transaction, or return the id of the book imported from it before.
 
-        A twin that runs at the same time waits until this transaction has ended. Who takes a file
-        puts its book.
+        A concurrent claim of the same file waits until this transaction ends. After claiming a
+        file, call `put_file`.
         """
 
     def put_file(self, tenant_id: str, sha256: str, book_id: str) -> None:
-        """Remember which book a file made; a later book replaces an earlier one."""
+        """Record the book that was imported from a file, in place of an earlier one."""
 
     # Idempotency
     def claim(self, tenant_id: str, key: str, request_hash: str) -> StoredResult | None:
-        """Take a key for this transaction, or return what it was taken for before.
+        """Claim a key for this transaction, or return the stored result of an earlier claim.
 
-        A twin that runs at the same time waits until this transaction has ended.
+        A concurrent claim of the same key waits until this transaction ends.
         """
 
     def settle(self, tenant_id: str, key: str, *, status: int, response: bytes) -> None:
-        """Say what a key claimed in this transaction stands for."""
+        """Store the result of a key that this transaction claimed."""
 
     # Bindings
     def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:
-        """Return a prompt's bindings, None if none were ever put."""
+        """Return a prompt's bindings; None if none were ever stored."""
 
     def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
         """Replace all of a prompt's bindings."""
@@ -152,34 +160,34 @@ class Transaction(Protocol):
         """Add an API key."""
 
     def find_key(self, key_id: str) -> KeyRow | None:
-        """Return an API key, revoked ones too."""
+        """Return an API key, even if it is revoked."""
 
     def list_keys(self) -> Sequence[KeyRow]:
         """Return all API keys, oldest first."""
 
     def revoke_key(self, key_id: str, revoked_at: datetime) -> None:
-        """Close a key for good; one that is closed already stays as it was."""
+        """Revoke a key permanently; a revoked key stays as it is."""
 
     # Kept requests
     def keep_request(self, kept: KeptRequest) -> None:
-        """Keep a request; one with the same id is replaced."""
+        """Store a request, in place of one with the same id."""
 
     def find_request(self, tenant_id: str, selection_id: str) -> KeptRequest | None:
-        """Return a kept request, expired ones too."""
+        """Return a kept request, even if it expired."""
 
     def drop_requests(self, expired_by: datetime) -> int:
-        """Forget the requests that expired by then; return how many."""
+        """Delete the requests that expired by then; return how many."""
 
     # Live events
     def add_live(self, events: Sequence[LiveEvent]) -> int:
-        """Add events in their order, tell `Store.hear` of them, and return the last one's id.
+        """Add events in order, wake `Store.hear`, and return the id of the last one.
 
-        Ids go up in the order in which they become visible: who has seen one never misses a
-        smaller one that comes later.
+        Ids increase in the order in which events become visible: a reader that has seen an id never
+        misses a smaller one that appears later.
         """
 
     def live_ids(self) -> tuple[int, int]:
-        """Return the ids of the oldest and the newest event that are kept; 0 where none is."""
+        """Return the ids of the oldest and the newest stored event; 0 if there is none."""
 
     def list_live(self, *, after: int, limit: int) -> Sequence[LiveEvent]:
         """Return the events after an id, of all tenants, oldest first."""
@@ -187,21 +195,21 @@ class Transaction(Protocol):
     def list_live_of(
         self, tenant_id: str, prompt_id: str, *, after: int, until: int, most: LiveMost
     ) -> tuple[Sequence[LiveEvent], bool]:
-        """Return the newest events of a prompt after an id and up to another one, oldest first.
+        """Return the newest events of a prompt in `(after, until]`, oldest first.
 
-        And whether these are all of them.
+        The second value is whether these are all of them.
         """
 
     def drop_live(self, *, made_before: datetime, most: int) -> int:
-        """Forget old events, and all but about that many; never the newest. Return how many."""
+        """Delete old events, and all but about `most`; never the newest. Return how many."""
 
     # Conversations
     def keep_state(
         self, tenant_id: str, conversation_id: str, mark: StateMark, state: bytes, *, most: int
     ) -> None:
-        """Keep a state, in place of one after the same messages; of more than `most` the newest.
+        """Store a state in place of one after the same messages.
 
-        The conversation is made with its first state.
+        Only the newest `most` states of a conversation stay. The first state creates it.
         """
 
     def find_conversation(self, tenant_id: str, conversation_id: str) -> ConversationRow | None:
@@ -212,33 +220,33 @@ class Transaction(Protocol):
     ) -> Sequence[ConversationRow]:
         """Return conversations by `updated_at` descending, then id ascending.
 
-        `after` is (updated_at, conversation_id) of the last one seen.
+        `after` is (updated_at, conversation_id) of the last conversation seen.
         """
 
     def list_marks(self, tenant_id: str, conversation_id: str) -> Sequence[StateMark]:
-        """Return which states are kept of a conversation, newest first, then longest first."""
+        """Return the marks of a conversation's states, newest first, then longest first."""
 
     def list_states(
         self, tenant_id: str, conversation_id: str
     ) -> Sequence[tuple[StateMark, bytes]]:
-        """Return the states that are kept of a conversation, in the order of their marks."""
+        """Return a conversation's states in the order of `list_marks`."""
 
     def get_state(self, tenant_id: str, conversation_id: str, messages_hash: str) -> bytes:
-        """Return a state that is kept."""
+        """Return a stored state."""
 
     def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
-        """Forget a conversation and all its states; return whether it was there."""
+        """Delete a conversation with all its states; return whether it existed."""
 
     # Vectors
     def find_index(
         self, tenant_id: str, book_id: str, revision: int, *, lock: bool = False
     ) -> IndexRow | None:
-        """Return a revision's index; with `lock` nobody else changes it before this ends."""
+        """Return a revision's index; `lock` blocks other writers of it until this ends."""
 
     def find_indexes(
         self, tenant_id: str, revisions: Sequence[tuple[str, int]]
     ) -> Mapping[tuple[str, int], IndexRow]:
-        """Return the indexes of revisions that have one, by (book_id, revision)."""
+        """Return the indexes of these revisions by (book_id, revision), without missing ones."""
 
     def list_indexes(
         self,
@@ -250,13 +258,13 @@ class Transaction(Protocol):
     ) -> Sequence[tuple[str, int, IndexRow | None]]:
         """Return the revisions in use with their index, by book id, then revision.
 
-        In use are the latest one of each book that is not deleted, and those that an enabled
-        binding names. `after` is (book_id, revision) of the last one seen. `not_ready_for` leaves
-        out those that are ready for this embedding version.
+        In use are the latest revision of each book that is not deleted, and the revisions that
+        enabled bindings name. `after` is (book_id, revision) of the last one seen. `not_ready_for`
+        excludes the revisions that are ready for this embedding version.
         """
 
     def add_index(self, row: IndexRow) -> bool:
-        """Add an index and return True; where the revision has one already, False."""
+        """Add an index and return True; return False if the revision has one already."""
 
     def put_index(self, row: IndexRow) -> None:
         """Replace a revision's index."""
@@ -264,7 +272,7 @@ class Transaction(Protocol):
     def advance_index(
         self, row: IndexRow, *, done: int, lease_until: datetime, updated_at: datetime
     ) -> bool:
-        """Say how far the build of this row is; return whether it still is the one that runs."""
+        """Record the progress of this row's build; return whether it is still the current build."""
 
     def known_texts(
         self, tenant_id: str, embedding_version: str, text_hashes: Sequence[str]
@@ -278,7 +286,7 @@ class Transaction(Protocol):
         vectors: Mapping[str, NDArray[float32]],
         made_at: datetime,
     ) -> None:
-        """Keep vectors by the hash of their text, in place of those that were there."""
+        """Store vectors by the hash of their text, replacing existing ones."""
 
     def put_chunks(
         self,
@@ -288,75 +296,75 @@ class Transaction(Protocol):
         embedding_version: str,
         found: Sequence[Chunk],
     ) -> None:
-        """Replace all chunks of a revision, whose index and vectors are there."""
+        """Replace all chunks of a revision; its index and the vectors must exist."""
 
     def hold_texts(self, tenant_id: str) -> None:
-        """Wait for other transactions that did this; till this one ends others wait for it.
+        """Lock the texts of a tenant until this transaction ends.
 
-        Who names texts in chunks, and who drops those without a name, do it first.
+        Take the lock before `put_chunks` and `drop_embeddings`.
         """
 
     def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
-        """Forget old vectors that no chunk names; return how many."""
+        """Delete old vectors that no chunk uses; return how many."""
 
     def similarities(self, index: IndexRow, query: NDArray[float32]) -> ChunkScores:
-        """Return how near all chunks of a ready index are to a query of length 1."""
+        """Return the similarity of each chunk of a ready index to a query vector of length 1."""
 
     def near_chunks(
         self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int
     ) -> Sequence[NearChunk]:
         """Return the nearest chunks of the latest revisions of all books that are not deleted.
 
-        Nearest first. Where the tenant has very many, a database may miss some.
+        Nearest first. With very many chunks, an approximate index may miss some.
         """
 
 
 class Store(Protocol):
-    """A database. Methods raise StorageUnavailableError when it can't be reached."""
+    """A database. Methods raise StorageUnavailableError if it can't be reached."""
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` in one consistent read-only snapshot that shows every acknowledged write."""
+        """Run `work` in a consistent read-only snapshot that includes every acknowledged write."""
 
     def mark(self) -> Hashable | None:
-        """Return a value that stays equal while nobody commits anything, whatever the process.
+        """Return a value that changes with every commit, by any process.
 
-        At once, without waiting. None where nothing short of a read can tell.
+        It never waits. None if only a read could find out.
         """
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` and commit what it wrote, or nothing of it if it raises.
+        """Run `work` and commit its writes; roll back if it raises.
 
-        It may run more than once where the database asks for that, so it must not do anything
-        else than read and write this transaction.
+        The database may require a retry, so `work` must do nothing but read and write this
+        transaction.
         """
 
     async def hear(self, heard: Callable[[], None]) -> None:
-        """Call `heard` soon after live events were added, whatever the process, until cancelled.
+        """Call `heard` soon after any process added live events, until cancelled.
 
-        It may be called without need; where nothing can be heard for a while, it is afterwards.
+        Spurious calls are allowed. After an interruption it is called once more.
         """
 
     async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
-        """Make `near_chunks` fast where there are very many vectors, if it takes something."""
+        """Prepare `near_chunks` for very many vectors, if the database needs it."""
 
     async def migrate(self) -> None:
-        """Bring the schema up to date; several processes may do this at the same time."""
+        """Bring the schema up to date; safe to call from several processes at once."""
 
     async def check(self) -> Part | None:
-        """Return what is not ready, None if all is. It takes a few seconds at most."""
+        """Return the part that is not ready; None if all are. It takes a few seconds at most."""
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts. Vectors are rows of length 1, so their product is their cosine.
+    """Embeds texts. Vectors have length 1, so their dot product is their cosine.
 
     Attributes:
-        version: names the model and all that its vectors depend on; it changes if any of that does.
-        dimensions: numbers of a vector.
-        batch_size: texts of one call to `embed_texts` at most.
-        concurrency: calls that may run at the same time.
+        version: names the model and everything else that its vectors depend on.
+        dimensions: numbers per vector.
+        batch_size: maximum texts per call to `embed_texts`.
+        concurrency: maximum parallel calls.
     """
 
     version: str
@@ -365,32 +373,30 @@ class Embedder(Protocol):
     concurrency: int
 
     async def embed_texts(self, texts: Sequence[str]) -> NDArray[float32]:
-        """Return the vectors of texts that are to be found: one row a text, in their order.
+        """Return the vectors of texts to be searched: one row per text, in order.
 
-        It tries patiently.
+        It retries patiently.
 
         Raises:
-            EmbeddingUnavailableError: they could not be had; the message says why and holds
-                nothing of the texts.
+            EmbeddingUnavailableError: it failed; the message says why and quotes no text.
         """
 
     async def embed_query(self, text: str) -> NDArray[float32]:
-        """Return the vector of what is looked for, within the time that a turn has for it.
+        """Return the vector of a query, within the time that a turn allows.
 
         Raises:
-            EmbeddingUnavailableError: it could not be had; the message says why and holds nothing
-                of the text.
+            EmbeddingUnavailableError: it failed; the message says why and does not quote the text.
         """
 
     async def prepare(self) -> None:
-        """Do at leisure what the first query would have to wait for, if there is anything.
+        """Do ahead of time what the first query would otherwise wait for.
 
         Raises:
-            EmbeddingUnavailableError: that failed; the next call tries again.
+            EmbeddingUnavailableError: it failed; the next call tries again.
         """
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
 
 
 class ReplyPiece(Protocol):
@@ -405,18 +411,63 @@ class ReplyModel(Protocol):
     """A model that replies."""
 
     def stream(self, messages: Sequence[Mapping[str, Any]]) -> AsyncGenerator[ReplyPiece]:
-        """Yield the reply in pieces, as they come; closing it early ends the call.
+        """Yield the pieces of the reply as they arrive; closing the generator ends the call.
 
         Raises:
-            UpstreamError: there is no reply, or it breaks off in the middle.
+            UpstreamError: there is no reply, or it breaks off.
         """
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
+
+
+Header = tuple[bytes, bytes]
+"""A header as on the wire: name, value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamCall:
+    """A request to the upstream.
+
+    Attributes:
+        path: appended to the upstream's base URL.
+        authorization: the caller's header, in place of the upstream's own key; None sends that key.
+    """
+
+    method: str
+    path: str
+    headers: Sequence[Header]
+    authorization: str | None = field(default=None, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamAnswer:
+    """The upstream's answer; `pieces` of its body are neither decompressed nor joined."""
+
+    status: int
+    headers: Sequence[Header]
+    pieces: AsyncIterator[bytes]
+
+
+class Upstream(Protocol):
+    """A server of chat completions."""
+
+    def exchange(self, call: UpstreamCall) -> AbstractAsyncContextManager[UpstreamAnswer]:
+        """Send a call and yield its answer as soon as that begins; leaving the block ends both.
+
+        Raises:
+            UpstreamUnavailableError: there is no answer, or it breaks off; also while `pieces` are
+                read.
+            UpstreamTimeoutError: the next byte takes too long.
+        """
+
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 class Clock(Protocol):
-    """Tells the time, so that tests can."""
+    """A clock, so that tests can set the time."""
 
     def now(self) -> datetime:
-        """Return the time, aware, in UTC, no finer than microseconds."""
+        """Return the current time: aware, UTC, whole microseconds."""

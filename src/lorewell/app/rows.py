@@ -1,4 +1,4 @@
-"""What is kept, as values: the rows that use cases and stores pass to each other."""
+"""The rows that use cases and stores exchange."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from lorewell.model.access import Scope
 from lorewell.model.binding import Binding, PolicyChoice
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float64, int64
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRow:
-    """A book by its newest revision. All times are aware and in UTC."""
+    """The head of a book: its newest revision. All times are aware and in UTC."""
 
     tenant_id: str
     book_id: str
@@ -29,11 +29,11 @@ class HeadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionRow:
-    """A revision without its content, which is stored once a tenant under `content_hash`.
+    """A revision without its content, which is stored once per tenant under `content_hash`.
 
     Attributes:
-        origin: the policy that its entries were written for, `native` or `sillytavern` or
-            `replica`, by the formats they came from.
+        origin: the policy that its entries were written for, known from their format: `native`,
+            `sillytavern` or `replica`.
         import_report: JSON.
     """
 
@@ -58,7 +58,7 @@ class StoredBindings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """An API key; of its secret only a salted hash is stored."""
+    """An API key; only a salted hash of its secret is stored."""
 
     key_id: str
     name: str
@@ -72,7 +72,7 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """What a key of an idempotent request stands for: its content and what it answered."""
+    """The hash of an idempotent request, and its answer."""
 
     request_hash: str
     status: int
@@ -81,7 +81,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRequest:
-    """A selection's request, kept for a while so that its ledger can be computed later."""
+    """A request, kept for a while so that its ledger can be computed later."""
 
     tenant_id: str
     selection_id: str
@@ -94,8 +94,8 @@ class LiveEvent:
     """An event of the live channel.
 
     Attributes:
-        id: its number, over all tenants; 0 before it is stored.
-        body: JSON, without its number.
+        id: unique over all tenants; 0 before it is stored.
+        body: JSON without the id.
     """
 
     id: int = 0
@@ -106,7 +106,7 @@ class LiveEvent:
 
 
 class LiveMost(NamedTuple):
-    """How many events are read at most; the bytes are exceeded by the last one of them."""
+    """Limits of a read: events, and bytes; the last event read may exceed the bytes."""
 
     events: int
     bytes: int
@@ -114,7 +114,7 @@ class LiveMost(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
-    """A conversation, and how many states are kept of it."""
+    """A conversation, and the number of its stored states."""
 
     tenant_id: str
     conversation_id: str
@@ -125,7 +125,7 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMark:
-    """Which messages a kept state comes after, and since when it is kept."""
+    """The messages that a stored state follows, and when it was stored."""
 
     messages_hash: str
     message_count: int
@@ -134,17 +134,17 @@ class StateMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow:
-    """The vector index of one revision, or the build of one.
+    """The vector index of one revision, with its last build.
 
     Attributes:
-        embedding_version: what its last build makes vectors with, as all below is of that build.
+        embedding_version: of the last build, as are all attributes below.
         build_id: names that build.
-        chunk_count: chunks that the revision has; 0 before they are counted.
-        done: how many of them have their vectors.
-        error: why the last build failed.
-        lease_until: a build that runs shows before that time that it does; else it is dead.
-        ready_version, ready_build_id: of the vectors that can be searched, those of the last build
-            that succeeded; None before the first.
+        chunk_count: chunks of the revision; 0 before they are counted.
+        done: chunks that have vectors.
+        error: why the build failed.
+        lease_until: a running build renews it before that time; after it, the build is dead.
+        ready_version, ready_build_id: of the last build that succeeded, whose vectors are searched;
+            None before the first.
     """
 
     tenant_id: str
@@ -163,7 +163,7 @@ class IndexRow:
 
 
 class Chunk(NamedTuple):
-    """A piece of an entry's content: the entry's place, where it starts, what was embedded."""
+    """A piece of an entry's content: the entry's index in the book, its start, its text's hash."""
 
     place: int
     start: int
@@ -171,9 +171,9 @@ class Chunk(NamedTuple):
 
 
 class ChunkScores(NamedTuple):
-    """How near the chunks of one revision are to a query: three arrays, one number a chunk.
+    """The similarity of each chunk of one revision to a query: three arrays of equal length.
 
-    `similarities` are cosines. The order of the chunks is not told.
+    `similarities` are cosines. The chunks have no particular order.
     """
 
     places: NDArray[int64]
@@ -182,7 +182,7 @@ class ChunkScores(NamedTuple):
 
 
 class NearChunk(NamedTuple):
-    """A chunk that was found among those of a whole tenant, and its cosine."""
+    """A chunk found by a search over a whole tenant, with its cosine."""
 
     book_id: str
     revision: int

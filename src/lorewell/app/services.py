@@ -1,49 +1,55 @@
-"""What all use cases work with, put together once at start."""
+"""What all use cases share: the adapters and the state of one service."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
-from lorewell.app.cache import BookCache
 from lorewell.app.computing.pool import Computing
-from lorewell.app.gateway.options import Gateway
-from lorewell.app.jobs import Jobs
-from lorewell.app.kept import TurnKeeper
-from lorewell.app.live.hub import LiveHub
-from lorewell.app.native.recent import RecentTurns
-from lorewell.app.one_by_one import OneByOne
-from lorewell.app.ports import Clock, Embedder, ReplyModel, Store
-from lorewell.app.vectors.queries import QueryVectors
+from lorewell.app.ledgers import LedgerRef
+from lorewell.app.live.hub import LiveHub, Make
+from lorewell.app.ports import Clock, Embedder, ReplyModel, Store, Transaction
+from lorewell.app.runtime.cache import BookCache
+from lorewell.app.runtime.gateway import Gateway
+from lorewell.app.runtime.jobs import Jobs
+from lorewell.app.runtime.kept import TurnKeeper
+from lorewell.app.runtime.locks import NamedLocks
+from lorewell.app.runtime.query_vectors import QueryVectors
+from lorewell.app.runtime.recent import RecentTurns
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
+from lorewell.model.live import Occasion
+
+Loaded = TypeVar("Loaded")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The adapters and figures of one service.
+    """The adapters, state and limits of one service, built once at start.
 
     Attributes:
-        store: where everything is kept.
-        clock: tells the time.
-        new_id: makes a UUID, in lower case.
-        computing: where requests compute.
+        store: the database.
+        clock: the current time.
+        new_id: makes a UUID in lower case.
+        computing: the compute pool.
         cache: compiled books.
-        recent: what short turns need, at hand.
-        keeper: requests kept so that a ledger can be computed when somebody opens it.
-        counter: counts tokens.
-        limits: how much the books of one selection may hold together.
-        auth: whether API keys are asked for.
-        max_conversation_states: timed states that are kept of a conversation at most.
-        embedder: makes vectors; None where there are none.
-        queries: the vectors of queries, if there is an embedder.
-        index_lease: how long a build of an index counts as running after its last sign of life.
-        gateway: forwards chats; None if there is no upstream.
-        model: replies on the socket of SillyTavern_replica; None if there is none.
-        one_by_one: keeps changes of one book from getting into each other's way.
-        jobs: work that goes on after its request was answered.
-        live: tells who watches of selections; None if the channel is off.
+        recent: the last native turns, to run short ones on the event loop.
+        keeper: turns that are kept so that their ledgers can be opened later.
+        counter: the service's own tokenizer.
+        limits: the size of all books of one selection together.
+        auth: whether requests need an API key.
+        max_conversation_states: timed states kept per conversation, at most.
+        embedder: None if vectors are off.
+        queries: vectors of recent queries; None if vectors are off.
+        index_lease: how long an index build counts as running after its last update.
+        gateway: None if there is no upstream.
+        model: replies on the chat socket of SillyTavern_replica; None if there is no model.
+        locks: serialize changes of one book within this process.
+        jobs: background work.
+        live: the live channel; None if it is off.
     """
 
     store: Store
@@ -62,6 +68,28 @@ class Services:
     index_lease: timedelta
     gateway: Gateway | None
     model: ReplyModel | None
-    one_by_one: OneByOne
+    locks: NamedLocks
     jobs: Jobs
     live: LiveHub | None
+
+    async def read_and_compute(
+        self,
+        tenant_id: str,
+        load: Callable[[Transaction], Loaded],
+        compute: Callable[[Loaded], Result],
+    ) -> Result:
+        """Read from the store, then compute in the pool, both within one long turn.
+
+        Raises:
+            OverloadedError: as `Computing.long_turn`.
+        """
+        async with self.computing.long_turn(tenant_id) as turn:
+            loaded = await self.store.read(load)
+            return await turn.run(lambda: compute(loaded))
+
+    def publish_live(
+        self, tenant_id: str, occasion: Occasion | None, make: Make, ledger: LedgerRef | None
+    ) -> None:
+        """Publish a live event, unless the channel is off or no prompt is named (None)."""
+        if self.live is not None and occasion is not None:
+            self.live.publish(tenant_id, occasion, make, ledger)

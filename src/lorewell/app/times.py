@@ -1,4 +1,4 @@
-"""Times as the contract writes them."""
+"""Times in the form of the API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 def stamp(time: datetime) -> str:
-    """Return a time as the contract writes it: RFC 3339, UTC, microseconds, Z.
+    """Format a UTC time for the API: RFC 3339 with microseconds and Z.
 
     >>> from datetime import UTC
     >>> stamp(datetime(2026, 3, 1, 12, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""The books of one tenant, as a turn in this process asks them."""
+"""The books of one tenant as a `LoreSource` for turns in this process."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from lorewell.model.live import Occasion
 
 @dataclass(frozen=True, slots=True)
 class TenantLore:
-    """A `Lore` of `lorewell.turn` without a network in between. Errors are those of use cases.
+    """A `LoreSource` of `lorewell.turn` without a network. Errors are those of the use cases.
 
-    Several callers may wait for one turn, so that the first of them leaves is no reason to end it.
+    Several callers may wait for one turn, so a turn continues when one of them leaves.
     """
 
     services: Services
     tenant_id: str
 
     async def resolve_bindings(self, prompt_id: str, /) -> ResolvedBindings:
-        """Return the concrete revisions that a prompt uses now, in order, and their policy."""
+        """Return the revisions that a prompt uses now, in order, and their policy."""
         return await resolve(self.services, self.tenant_id, prompt_id)
 
     async def select_for_turn(
         self, request: SelectRequest, /, *, prompt_id: str | None = None
     ) -> SelectResponse:
-        """Return what of the requested books belongs into a turn."""
+        """Select the entries of the requested books for a turn."""
         caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn")
         return await select_context(self.services, self.tenant_id, request, occasion)
@@ -47,7 +47,7 @@ class TenantLore:
     async def activate_replica(
         self, request: ReplicaRequest, /, *, prompt_id: str | None = None
     ) -> ReplicaResponse:
-        """Return what is active of the requested books by the rules of SillyTavern_replica."""
+        """Return the entries of the requested books that SillyTavern_replica's rules activate."""
         caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn")
         return await activate_replica(self.services, self.tenant_id, request, occasion)
@@ -55,7 +55,7 @@ class TenantLore:
     async def activate_for_turn(
         self, request: ActivateRequest, /, *, prompt_id: str | None = None
     ) -> SillyTavernResponse:
-        """Return what SillyTavern does with the requested books in a turn."""
+        """Return the result of SillyTavern's rules for the requested books in a turn."""
         caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn", request.conversation_id)
         return await activate_turn(self.services, self.tenant_id, request, occasion)

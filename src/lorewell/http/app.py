@@ -32,6 +32,7 @@ from lorewell.http.calls import AppState, answer_json
 from lorewell.http.direct import Direct
 from lorewell.http.guard import Guard
 from lorewell.http.held import held_of
+from lorewell.http.ledgers import ledger_path
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe, log_failure
 from lorewell.http.problems import INTERNAL_ERROR, answer_error, status_of
@@ -120,7 +121,10 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     app.add_middleware(
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )
-    live_counts = None if services.live is None else services.live.counts
+    live_counts = None
+    if services.live is not None:
+        services.live.link_ledgers(ledger_path)
+        live_counts = services.live.counts
     app.add_middleware(
         Observe,
         metrics=metrics,

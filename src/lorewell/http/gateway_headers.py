@@ -8,8 +8,10 @@ from urllib.parse import quote, unquote
 from starlette.datastructures import Headers
 
 from lorewell.app.gateway.chat import EnrichedChat
-from lorewell.app.gateway.options import Gateway, Header
+from lorewell.app.ports import Header
+from lorewell.app.runtime.gateway import Gateway
 from lorewell.errors import Fault, ValidationFailedError
+from lorewell.http.ledgers import ledger_path
 from lorewell.model.text import text_flaw
 
 PROMPT = "X-Lorewell-Prompt"
@@ -157,7 +159,7 @@ def told(enriched: EnrichedChat | None) -> Mapping[str, str]:
         CONVERSATION: quote(enriched.conversation_id, safe=""),
     }
     if enriched.ledger is not None:
-        told[LEDGER] = enriched.ledger
+        told[LEDGER] = ledger_path(enriched.ledger)
     if enriched.prefix is not None:
         told[PREFIX] = f"{enriched.prefix.token_count}/{enriched.prefix.prompt_tokens}"
     return told

@@ -8,9 +8,9 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from lorewell.app.cache import BookCache, CacheCounts
 from lorewell.app.computing.pool import ComputeCounts, Computing
 from lorewell.app.live.hub import LiveCounts
+from lorewell.app.runtime.cache import BookCache, CacheCounts
 from lorewell.model import ReplicaResponse, SelectResponse
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"

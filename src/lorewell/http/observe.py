@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
-from lorewell.app.cache import BookCache
 from lorewell.app.computing.pool import Computing, caller_leaves
 from lorewell.app.live.hub import LiveCounts
+from lorewell.app.runtime.cache import BookCache
 from lorewell.errors import LorewellError, OverloadedError, StorageUnavailableError
 from lorewell.http.bodies import declared_bytes
 from lorewell.http.held import BODY, HeldOfProcess, Hold

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
-from lorewell.app.gateway.options import Upstream, UpstreamCall
+from lorewell.app.ports import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
 from lorewell.http.gateway_headers import passed_back
 from lorewell.http.observe import BrokenOff

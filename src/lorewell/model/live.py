@@ -46,11 +46,17 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionContext:
-    """What there is to tell of a selection beside its answer: whose, what for, and when."""
+    """What an event says of a selection besides its answer.
+
+    Attributes:
+        at: when it was made; RFC 3339, UTC.
+        ledger: path and query that open its ledger; None if it is not kept.
+    """
 
     tenant_id: str
     occasion: Occasion
     at: str
+    ledger: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

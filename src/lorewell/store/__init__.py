@@ -1,4 +1,4 @@
-"""The stores: SQLite in one file, and PostgreSQL."""
+"""The stores: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ def open_store(
     statement_cache_size: int = 100,
     vector_cache_bytes: int = 512 * 1024 * 1024,
 ) -> Store:
-    """Return the store that a URL names. It connects when it is first used.
+    """Return the store for a database URL. It connects on first use.
 
     Args:
         url: `sqlite:///books.db` (relative), `sqlite:////var/lib/lorewell/books.db` (absolute), or
             `postgresql://user:password@host/database`, with libpq's parameters (`?sslmode=…`).
-            `sqlite://` alone is a database in memory, for tests.
-        readers: threads that read from SQLite.
-        pool_size: connections to PostgreSQL.
-        wait_seconds: how long to wait for a lock, a connection or PostgreSQL's answer.
-        statement_cache_size: prepared statements a PostgreSQL connection keeps; 0 behind a pooler
-            that gives each transaction another connection.
-        vector_cache_bytes: vectors that SQLite's process holds between searches, roughly;
-            PostgreSQL holds its own.
+            `sqlite://` alone is an in-memory database, for tests.
+        readers: SQLite reader threads.
+        pool_size: PostgreSQL connections.
+        wait_seconds: maximum wait for a lock, a connection or PostgreSQL's answer.
+        statement_cache_size: prepared statements per PostgreSQL connection; 0 behind a transaction
+            pooler.
+        vector_cache_bytes: approximate size of the vector cache; SQLite only.
 
     Raises:
-        ValidationFailedError: the URL names no database that we know, or its driver is missing.
+        ValidationFailedError: the URL is invalid, or the driver is not installed.
     """
     scheme, separator, rest = url.partition("://")
-    if not separator or not _SCHEME.fullmatch(scheme):  # it may hold a password: tell none of it
-        raise ValidationFailedError("A database URL must be like sqlite:///books.db.")
+    if not separator or not _SCHEME.fullmatch(scheme):  # never quoted: it may contain a password
+        raise ValidationFailedError(
+            "Invalid database URL. Use one like sqlite:///books.db or postgresql://user@host/name."
+        )
     if scheme.lower() == "sqlite":
         return _open_sqlite(
             rest,
@@ -54,14 +55,16 @@ def open_store(
             wait_seconds=wait_seconds,
             statement_cache_size=statement_cache_size,
         )
-    raise ValidationFailedError(f"There is no store for {scheme!r}; use sqlite or postgresql.")
+    raise ValidationFailedError(f"Unsupported database {scheme!r}. Use sqlite or postgresql.")
 
 
 def _open_sqlite(rest: str, *, readers: int, wait_seconds: float, vector_cache_bytes: int) -> Store:
-    from lorewell.store.sqlite import SqliteStore  # noqa: PLC0415  SQL is loaded where it is used
+    from lorewell.store.sqlite import SqliteStore  # noqa: PLC0415  loads SQLAlchemy only on use
 
     if rest and not rest.startswith("/"):
-        raise ValidationFailedError("An SQLite URL has three slashes before the path of the file.")
+        raise ValidationFailedError(
+            "An SQLite URL needs three slashes before the path: sqlite:///books.db."
+        )
     path = rest.removeprefix("/")
     return SqliteStore(
         path or ":memory:",
@@ -78,7 +81,7 @@ def _open_postgres(
         from lorewell.store.postgres import PostgresStore  # noqa: PLC0415  needs an extra
     except ModuleNotFoundError as error:
         raise ValidationFailedError(
-            "PostgreSQL needs the extra `postgres`: pip install 'lorewell[postgres]'."
+            "PostgreSQL requires the extra `postgres`: pip install 'lorewell[postgres]'."
         ) from error
     return PostgresStore(
         url,

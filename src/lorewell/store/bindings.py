@@ -1,4 +1,4 @@
-"""Bindings: which books a prompt uses, replaced as a whole."""
+"""The bindings of prompts, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _IS_BOUND = select(
         bindings.c.enabled.is_(true()),
     )
 )
-_MOST_PROMPTS = 1_000
+_MAX_PROMPTS = 1_000
 _PROMPTS = (
     select(bindings.c.prompt_id)
     .where(bindings.c.tenant_id == bindparam("tenant"), bindings.c.enabled.is_(true()))
     .distinct()
     .order_by(bindings.c.prompt_id)
-    .limit(_MOST_PROMPTS)
+    .limit(_MAX_PROMPTS)
 )
 
 
 class BindingStatements(Statements):
-    """What a transaction does with bindings."""
+    """The statements on bindings."""
 
     def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:
-        """Return a prompt's bindings, None if none were ever put."""
+        """Return a prompt's bindings; None if none were ever stored."""
         found = self._row(_POLICY, tenant=tenant_id, prompt=prompt_id)
         if found is None:
             return None
@@ -57,7 +57,7 @@ class BindingStatements(Statements):
 
     def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
         """Replace all of a prompt's bindings."""
-        # First the set's own row: whoever replaces the same set waits for it.
+        # First the row of the set, which serializes concurrent replacements.
         self._put(
             binding_sets,
             {"tenant_id": tenant_id, "prompt_id": prompt_id, "policy": bindings.policy},

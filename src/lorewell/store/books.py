@@ -1,4 +1,4 @@
-"""Books: their heads, which move from revision to revision."""
+"""Books, by their heads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHANGE = update(books).where(_OF_TENANT, books.c.book_id == bindparam("book"))
 
 
 def fold_name(name: str) -> str:
-    """Return a name as it is searched: NFC, case-folded in full, and NFC again.
+    """Return a name in the form for search: NFC, fully case-folded, and NFC again.
 
     >>> fold_name("STRASSE") == fold_name("Straße")
     True
@@ -46,10 +46,10 @@ def fold_name(name: str) -> str:
 
 
 class BookStatements(Statements):
-    """What a transaction does with books."""
+    """The statements on books."""
 
     def find_head(self, tenant_id: str, book_id: str, *, lock: bool = False) -> HeadRow | None:
-        """Return a book's head; with `lock` nobody else changes it before the end."""
+        """Return a book's head; `lock` blocks other writers of it until this transaction ends."""
         found = self._row(_FIND_AND_LOCK if lock else _FIND, tenant=tenant_id, book=book_id)
         return None if found is None else HeadRow(**found)
 
@@ -61,7 +61,7 @@ class BookStatements(Statements):
         return {row["book_id"]: HeadRow(**row) for row in found}
 
     def find_heads_named(self, tenant_id: str, names: Sequence[str]) -> Mapping[str, HeadRow]:
-        """Return the books with these names that are not deleted; the one changed last of each."""
+        """Return the books with these names that are not deleted: per name the last changed."""
         if not names:
             return {}
         named: dict[str, HeadRow] = {}
@@ -71,7 +71,7 @@ class BookStatements(Statements):
         return named
 
     def hold_name(self, tenant_id: str, name: str) -> None:
-        """Do nothing: where one transaction writes at a time, nobody comes between."""
+        """Do nothing: SQLite allows one writing transaction at a time."""
 
     def list_heads(
         self,
@@ -89,7 +89,9 @@ class BookStatements(Statements):
         if after is not None:
             statement = statement.where(_comes_after(*after))
         if name_contains:
-            statement = statement.where(self._holds(books.c.name_folded, fold_name(name_contains)))
+            statement = statement.where(
+                self._contains(books.c.name_folded, fold_name(name_contains))
+            )
         if not include_deleted:
             statement = statement.where(books.c.deleted_at.is_(None))
         return [
@@ -97,7 +99,7 @@ class BookStatements(Statements):
         ]
 
     def list_tenants(self) -> Sequence[str]:
-        """Return all tenants that have a book, deleted ones included, in alphabetical order."""
+        """Return all tenants with a book, even a deleted one, in alphabetical order."""
         return [row["tenant_id"] for row in self._rows(_TENANTS)]
 
     def insert_book(self, head: HeadRow) -> None:
@@ -135,11 +137,11 @@ class BookStatements(Statements):
 
     def _change_book(self, tenant_id: str, book_id: str, **changes: object) -> None:
         if self._change(_CHANGE, tenant=tenant_id, book=book_id, **changes) != 1:
-            raise LorewellError("A book that was to be changed is not there.", book_id=book_id)
+            raise LorewellError("The book to change is missing.", book_id=book_id)
 
 
 def _comes_after(updated_at: datetime, book_id: str, tenant_id: str) -> ColumnElement[bool]:
-    # The first condition is implied by the rest; it is what an index can use.
+    # The first condition is redundant, but an index can use it.
     return and_(
         books.c.updated_at <= updated_at,
         or_(

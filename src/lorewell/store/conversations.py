@@ -49,14 +49,14 @@ _DELETE = delete(conversations).where(_IS_CONVERSATION)
 
 
 class ConversationStatements(Statements):
-    """What a transaction does with conversations."""
+    """The statements on conversations."""
 
     def keep_state(
         self, tenant_id: str, conversation_id: str, mark: StateMark, state: bytes, *, most: int
     ) -> None:
-        """Keep a state, in place of one after the same messages; of more than `most` the newest."""
+        """Store a state; of a conversation's states only the newest `most` stay."""
         name = {"tenant_id": tenant_id, "conversation_id": conversation_id}
-        # First the conversation's own row: whoever keeps a state of the same one waits for it.
+        # First the row of the conversation, which serializes concurrent writers.
         times = {"created_at": mark.kept_at, "updated_at": mark.kept_at}
         self._put(conversations, {**name, **times}, once=("created_at",))
         kept = {
@@ -83,7 +83,7 @@ class ConversationStatements(Statements):
             time, name = after
             is_later = conversations.c.conversation_id > name
             statement = statement.where(
-                conversations.c.updated_at <= time,  # implied by the rest; an index can use it
+                conversations.c.updated_at <= time,  # redundant, but an index can use it
                 or_(
                     conversations.c.updated_at < time,
                     and_(conversations.c.updated_at == time, is_later),
@@ -94,14 +94,14 @@ class ConversationStatements(Statements):
         return [ConversationRow(**row) for row in found]
 
     def list_marks(self, tenant_id: str, conversation_id: str) -> Sequence[StateMark]:
-        """Return which states are kept of a conversation, newest first, then longest first."""
+        """Return the marks of a conversation's states, newest first, then longest first."""
         found = self._rows(_MARKS, tenant=tenant_id, conversation=conversation_id)
         return [StateMark(**row) for row in found]
 
     def list_states(
         self, tenant_id: str, conversation_id: str
     ) -> Sequence[tuple[StateMark, bytes]]:
-        """Return the states that are kept of a conversation, in the order of their marks."""
+        """Return a conversation's states in the order of `list_marks`."""
         found = self._rows(_STATES, tenant=tenant_id, conversation=conversation_id)
         return [
             (StateMark(**{name: row[name] for name in _MARK}), self._unpack(row["state"]))
@@ -109,13 +109,13 @@ class ConversationStatements(Statements):
         ]
 
     def get_state(self, tenant_id: str, conversation_id: str, messages_hash: str) -> bytes:
-        """Return a state that is kept."""
+        """Return a stored state."""
         named = {"tenant": tenant_id, "conversation": conversation_id, "messages": messages_hash}
         found = self._row(_STATE, **named)
         if found is None:
-            raise LorewellError("A kept state is not there.", messages_hash=messages_hash)
+            raise LorewellError("A stored state is missing.", messages_hash=messages_hash)
         return self._unpack(found["state"])
 
     def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
-        """Forget a conversation and, by the database's own rule, all its states."""
+        """Delete a conversation; the foreign key cascades to its states."""
         return self._change(_DELETE, tenant=tenant_id, conversation=conversation_id) == 1

@@ -1,4 +1,4 @@
-"""What a database's failure means to the caller."""
+"""Translation of database failures into errors of Lorewell."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lorewell.errors import LorewellError, StorageUnavailableError
 
 
 def translate(error: Exception) -> LorewellError:
-    """Return our error for a driver's: the database is out of order, or it refused a value."""
+    """Return the LorewellError for a driver's error: database unavailable, or row rejected."""
     refused = isinstance(error, (IntegrityError, DataError)) or (
         isinstance(error, StatementError) and not isinstance(error, DBAPIError)
     )
     if refused:
-        return LorewellError("The database refused a row.", reason=_reason(error))
-    return StorageUnavailableError("The database can't do its work now.", reason=_reason(error))
+        return LorewellError("The database rejected a row.", reason=_reason(error))
+    return StorageUnavailableError("The database is unavailable.", reason=_reason(error))
 
 
 def _reason(error: Exception) -> str:
-    """Return a word for logs, such as `SQLITE_FULL` or an SQLSTATE; never a value."""
+    """Return a code for logs, such as `SQLITE_FULL` or an SQLSTATE; never stored data."""
     origin = error.orig if isinstance(error, StatementError) and error.orig else error
     for name in ("sqlite_errorname", "sqlstate"):
         word = getattr(origin, name, None)

@@ -1,4 +1,4 @@
-"""Keys of idempotent requests: each stands for one request and what it answered."""
+"""Idempotency keys, each with its request and answer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _SETTLE = update(keys).where(_IS_KEY)
 
 
 class IdempotencyStatements(Statements):
-    """What a transaction does with keys of idempotent requests."""
+    """The statements on idempotency keys."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._unsettled: set[tuple[str, str]] = set()
 
     def claim(self, tenant_id: str, key: str, request_hash: str) -> StoredResult | None:
-        """Take a key for this transaction, or return what it was taken for before.
+        """Claim a key for this transaction, or return the stored result of an earlier claim.
 
-        A twin waits in its own insert until this transaction has ended. If it failed, the insert
-        of the twin goes through, and the twin takes over.
+        A concurrent claim waits in its insert until this transaction ends. If this one fails, that
+        insert succeeds, and the other transaction takes over.
         """
         row = {"tenant_id": tenant_id, "key": key, "request_hash": request_hash}
         if self._add(keys, row):
@@ -37,14 +37,14 @@ class IdempotencyStatements(Statements):
         return StoredResult(**found)
 
     def settle(self, tenant_id: str, key: str, *, status: int, response: bytes) -> None:
-        """Say what a key claimed in this transaction stands for."""
+        """Store the result of a key that this transaction claimed."""
         if (tenant_id, key) not in self._unsettled:
-            raise LorewellError("A key was settled that this transaction did not claim.", key=key)
+            raise LorewellError("This transaction settled a key that it did not claim.", key=key)
         self._change(_SETTLE, tenant=tenant_id, taken=key, status=status, response=response)
         self._unsettled.remove((tenant_id, key))
 
     def check_settled(self) -> None:
-        """Refuse to commit a key that stands for nothing: its twins could never be answered.
+        """Refuse to commit a key without a result: repeated requests could never be answered.
 
         Raises:
             LorewellError: a key was claimed and not settled.

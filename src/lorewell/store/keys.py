@@ -1,4 +1,4 @@
-"""API keys, which belong to no tenant."""
+"""API keys, which are not rows of a tenant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REVOKE = update(api_keys).where(
 
 
 class KeyStatements(Statements):
-    """What a transaction does with API keys."""
+    """The statements on API keys."""
 
     def insert_key(self, row: KeyRow) -> None:
         """Add an API key."""
@@ -38,7 +38,7 @@ class KeyStatements(Statements):
         )
 
     def find_key(self, key_id: str) -> KeyRow | None:
-        """Return an API key, revoked ones too."""
+        """Return an API key, even if it is revoked."""
         found = self._row(_FIND, id=key_id)
         return None if found is None else _key(found)
 
@@ -47,7 +47,7 @@ class KeyStatements(Statements):
         return [_key(row) for row in self._rows(_LIST)]
 
     def revoke_key(self, key_id: str, revoked_at: datetime) -> None:
-        """Close a key for good; one that is closed already stays as it was."""
+        """Revoke a key permanently; a revoked key stays as it is."""
         self._change(_REVOKE, id=key_id, revoked_at=revoked_at)
 
 

@@ -1,4 +1,4 @@
-"""Events of the live channel: numbered in the order in which they become visible."""
+"""Events of the live channel, with ids in the order in which they become visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lorewell.store.tables import live_events
 
 _INSERT = insert(live_events)
 _NEWEST = select(func.max(live_events.c.id)).scalar_subquery()
-# Each for itself: SQLite goes through the whole table for both in one.
+# Two subqueries: SQLite would scan the whole table for both in one.
 _OLDEST = select(func.min(live_events.c.id)).scalar_subquery()
 _IDS = select(func.coalesce(_OLDEST, 0).label("oldest"), func.coalesce(_NEWEST, 0).label("newest"))
 _AFTER = (
@@ -33,8 +33,8 @@ _NEWEST_OF = (
     .order_by(live_events.c.id.desc())
     .limit(bindparam("limit"))
 )
-# They are in the order of their times, but for clocks that differ: so the first that is young
-# enough ends those that go, and no more than these are looked at.
+# Ids follow the times, apart from clock differences. So the first event that is young enough ends
+# the range to delete, and no more events are read.
 _YOUNG = (
     select(live_events.c.id)
     .where(live_events.c.made_at >= bindparam("made_before"))
@@ -49,10 +49,10 @@ _DROP_MANY = delete(live_events).where(
 
 
 class LiveEventStatements(Statements):
-    """What a transaction does with events of the live channel."""
+    """The statements on live events."""
 
     def add_live(self, events: Sequence[LiveEvent]) -> int:
-        """Add events in their order, say so to all who listen, and return the last one's id."""
+        """Add events in order, notify listeners, and return the id of the last one."""
         self._take_turn()
         rows = [
             {
@@ -69,7 +69,7 @@ class LiveEventStatements(Statements):
         return newest
 
     def live_ids(self) -> tuple[int, int]:
-        """Return the ids of the oldest and the newest event that are kept; 0 where none is."""
+        """Return the ids of the oldest and the newest stored event; 0 if there is none."""
         row = self._row(_IDS)
         return (0, 0) if row is None else (row["oldest"], row["newest"])
 
@@ -80,7 +80,7 @@ class LiveEventStatements(Statements):
     def list_live_of(
         self, tenant_id: str, prompt_id: str, *, after: int, until: int, most: LiveMost
     ) -> tuple[Sequence[LiveEvent], bool]:
-        """Return the newest events of a prompt up to an id, oldest first, and if these are all."""
+        """Return the newest events of a prompt, oldest first, and whether these are all."""
         place = {"tenant": tenant_id, "prompt": prompt_id, "after": after, "until": until}
         rows = self._rows(_NEWEST_OF, **place, limit=most.events + 1)
         found: list[LiveEvent] = []
@@ -91,15 +91,15 @@ class LiveEventStatements(Statements):
         return found[::-1], len(found) == len(rows)
 
     def drop_live(self, *, made_before: datetime, most: int) -> int:
-        """Forget old events, and all but the newest ones; return how many."""
+        """Delete old events, and all but the newest ones; return how many."""
         dropped = self._change(_DROP_OLD, made_before=made_before)
         return dropped + self._change(_DROP_MANY, most=most)
 
     def _take_turn(self) -> None:
-        """Wait for others that add events, until they have committed."""
+        """Wait until other transactions that add events have ended."""
 
     def _announce(self, newest: int) -> None:
-        """Tell all processes, when this is committed, that there are events up to this id."""
+        """Notify all processes on commit that there are events up to this id."""
 
     def _events(self, rows: Sequence[RowMapping]) -> Sequence[LiveEvent]:
         return [LiveEvent(**{**row, "body": self._unpack(row["body"])}) for row in rows]

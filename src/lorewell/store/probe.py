@@ -1,4 +1,4 @@
-"""Whether a database takes writes: tried now and then, by one caller for all."""
+"""A probe for readiness: whether the database accepts writes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Final
 _KEEP_SECONDS: Final = 1.0
 _WAIT_SECONDS: Final = 1.5
 CHECK_SECONDS: Final = 2.0
-"""Within which a database says whether it is ready, the attempt to write included."""
+"""The time limit of a readiness check, including the write."""
 
 
 class Probe:
-    """Tries to write, and remembers the result for a second. Belongs to one event loop."""
+    """Tries a write, and caches the result for a second. Belongs to one event loop."""
 
     def __init__(self, attempt: Callable[[], Awaitable[bool]]) -> None:
-        """Take what tries to write once, and returns whether it could."""
+        """Use `attempt`, which tries one write and returns whether it succeeded."""
         self._attempt = attempt
         self._trying: asyncio.Future[bool] | None = None
         self._tried_at = 0.0
         self._takes_writes = True
 
     async def takes_writes(self) -> bool:
-        """Return whether the database takes writes; an attempt that hangs counts as no."""
+        """Return whether the database accepts writes; False if the attempt hangs."""
         if self._trying is None:
             if self._tried_at and time.monotonic() - self._tried_at < _KEEP_SECONDS:
                 return self._takes_writes

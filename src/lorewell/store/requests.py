@@ -1,4 +1,4 @@
-"""Kept requests: from each of them its selection's ledger can be computed again."""
+"""Kept requests, from which ledgers can be computed later."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _DROP = delete(kept_requests).where(kept_requests.c.expires_at <= bindparam("exp
 
 
 class RequestStatements(Statements):
-    """What a transaction does with kept requests."""
+    """The statements on kept requests."""
 
     def keep_request(self, kept: KeptRequest) -> None:
-        """Keep a request; one with the same id is replaced."""
+        """Store a request, in place of one with the same id."""
         row = {
             "tenant_id": kept.tenant_id,
             "selection_id": kept.selection_id,
@@ -31,10 +31,10 @@ class RequestStatements(Statements):
         self._put(kept_requests, row)
 
     def find_request(self, tenant_id: str, selection_id: str) -> KeptRequest | None:
-        """Return a kept request, expired ones too."""
+        """Return a kept request, even if it expired."""
         found = self._row(_FIND, tenant=tenant_id, selection=selection_id)
         return None if found is None else KeptRequest(**found)
 
     def drop_requests(self, expired_by: datetime) -> int:
-        """Forget the requests that expired by then; return how many."""
+        """Delete the requests that expired by then; return how many."""
         return self._change(_DROP, expired_by=expired_by)

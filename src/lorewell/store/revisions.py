@@ -1,4 +1,4 @@
-"""Revisions and their contents, each content stored once a tenant."""
+"""Revisions and their contents, each content stored once per tenant."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CONTENT = _HAS_CONTENT.with_only_columns(contents.c.body)
 
 
 class RevisionStatements(Statements):
-    """What a transaction does with revisions."""
+    """The statements on revisions."""
 
     def insert_revision(self, row: RevisionRow, content: bytes) -> None:
-        """Add a revision; content that the tenant has already is stored no second time."""
+        """Add a revision; content that the tenant already has is not stored again."""
         if self._row(_HAS_CONTENT, tenant=row.tenant_id, hash=row.content_hash) is None:
             stored = {
                 "tenant_id": row.tenant_id,
@@ -51,7 +51,7 @@ class RevisionStatements(Statements):
 
     def find_revision(self, tenant_id: str, book_id: str, revision: int) -> RevisionRow | None:
         """Return a revision without its content."""
-        if revision > LARGEST_INTEGER:  # no database could be asked
+        if revision > LARGEST_INTEGER:  # out of range for a BIGINT
             return None
         found = self._row(_FIND, tenant=tenant_id, book=book_id, revision=revision)
         return None if found is None else RevisionRow(**found)
@@ -60,16 +60,16 @@ class RevisionStatements(Statements):
         self, tenant_id: str, book_id: str, *, limit: int, before: int | None
     ) -> Sequence[RevisionRow]:
         """Return revisions, newest first, below number `before` if given."""
-        asked: dict[str, object] = {"tenant": tenant_id, "book": book_id, "limit": limit}
+        values: dict[str, object] = {"tenant": tenant_id, "book": book_id, "limit": limit}
         if before is None or before > LARGEST_INTEGER:
-            rows = self._rows(_LIST, **asked)
+            rows = self._rows(_LIST, **values)
         else:
-            rows = self._rows(_LIST_BEFORE, **asked, before=before)
+            rows = self._rows(_LIST_BEFORE, **values, before=before)
         return [RevisionRow(**row) for row in rows]
 
     def get_content(self, tenant_id: str, content_hash: str) -> bytes:
-        """Return a content that a revision names."""
+        """Return the content of a revision by its hash."""
         found = self._row(_CONTENT, tenant=tenant_id, hash=content_hash)
         if found is None:
-            raise LorewellError("A stored content is not there.", content_hash=content_hash)
+            raise LorewellError("A stored content is missing.", content_hash=content_hash)
         return self._unpack(found["body"])

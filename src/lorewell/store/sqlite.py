@@ -1,6 +1,6 @@
-"""The store in one SQLite file: one connection that writes, and a few that read.
+"""The store in one SQLite file: one writing connection, and a few reading ones.
 
-A unit of work runs whole in one hop to a thread: a hop for each statement costs ten times more.
+A unit of work takes one hop to a thread: a hop per statement would cost ten times as much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lorewell.errors import LorewellError, StorageUnavailableError
 from lorewell.store import migrations
 from lorewell.store.failures import translate
 from lorewell.store.probe import CHECK_SECONDS, Probe
-from lorewell.store.statements import DatabaseFailedError, failing
+from lorewell.store.statements import DatabaseFailedError, database_errors
 from lorewell.store.transaction import SqlTransaction, Unit, run_whole, unit_of
 from lorewell.store.vectors_sqlite import Matrices, SqliteVectors
 
@@ -35,17 +35,17 @@ Result = TypeVar("Result")
 
 IN_MEMORY = ":memory:"
 _PAUSE_SECONDS = 0.005
-_BUSY_SECONDS = 0.1  # that SQLite waits for a lock by itself; then we ask again, up to a deadline
+_BUSY_SECONDS = 0.1  # SQLite's own wait for a lock; then the store retries until a deadline
 _NOT_A_DATABASE = "SQLITE_NOTADB"
-_LEAST_FREE_BYTES = 1024 * 1024
+_MIN_FREE_BYTES = 1024 * 1024
 _PROBE_BYTES = 65_536
-_HEAR_SECONDS = 0.05  # a look takes 3 µs
+_HEAR_SECONDS = 0.05  # reading the mark takes 3 µs
 _WRITE = "BEGIN IMMEDIATE"
 _READ = "BEGIN"  # the snapshot is taken by the first statement after it
 
 
 class SqliteTransaction(SqlTransaction, SqliteVectors):
-    """A transaction on SQLite, with the matrices of the store that it is of."""
+    """A transaction on SQLite, with the matrices of its store."""
 
     def __init__(self, connection: Connection, matrices: Matrices) -> None:
         super().__init__(connection)
@@ -54,28 +54,28 @@ class SqliteTransaction(SqlTransaction, SqliteVectors):
     def _insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)
 
-    def _holds(self, column: Column[str], part: str) -> ColumnElement[bool]:
+    def _contains(self, column: Column[str], part: str) -> ColumnElement[bool]:
         return func.instr(column, part) > 0
 
 
 class SqliteStore:
     """A `Store` in one file, which several processes may use at the same time.
 
-    SQLite lets one transaction write at a time, so writes take turns on one thread; reads run
-    beside them, each on its own snapshot.
+    SQLite allows one writing transaction at a time, so writes share one thread. Reads run in
+    parallel, each on its own snapshot.
     """
 
     def __init__(
         self, path: str, *, readers: int, wait_seconds: float, vector_cache_bytes: int
     ) -> None:
-        """Take the path of a file, or `:memory:`; nothing is opened yet."""
+        """Use the file at `path`, or `:memory:`; nothing is opened yet."""
         self._path = path
         self._make = partial(SqliteTransaction, matrices=Matrices(vector_cache_bytes))
         self._wait_seconds = wait_seconds
         self._writer = self._make_engine(_WRITE, connections=1)
         self._writing = ThreadPoolExecutor(1, "lorewell-writer")
         self._engines, self._executors = [self._writer], [self._writing]
-        if path == IN_MEMORY:  # the database is its only connection, so it has only one thread
+        if path == IN_MEMORY:  # it exists within one connection, so one thread uses it
             self._reader, self._reading = self._writer, self._writing
         else:
             self._reader = self._make_engine(_READ, connections=readers)
@@ -88,31 +88,31 @@ class SqliteStore:
         self._closed = False
 
     async def read(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` in one consistent snapshot that shows every acknowledged write."""
+        """Run `work` in a consistent snapshot that includes every acknowledged write."""
         return await self._hop(self._reading, partial(self._read, unit_of(self._make, work)))
 
     def mark(self) -> Hashable | None:
-        """Return SQLite's count of others' commits as one more connection sees it: 3 µs."""
+        """Return SQLite's count of commits, as seen by a separate connection; takes 3 µs."""
         if self._path == IN_MEMORY or self._closed:
-            return None  # in memory there is no other connection that could count
+            return None  # an in-memory database has no second connection
         try:
             if self._watching is None:
                 self._watching = self._connect()
             (count,) = self._watching.execute("PRAGMA data_version").fetchone()
             return int(count)
         except (sqlite3.Error, StorageUnavailableError):
-            return None  # a read will say what is wrong
+            return None  # the next read reports the error
 
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run `work` and commit what it wrote, or nothing of it if it raises.
+        """Run `work` and commit its writes; roll back if it raises.
 
-        It waits for others no longer than from now on, whether they are of this process or not.
+        The time limit starts now, and includes waiting for other writers of any process.
         """
         unit, deadline = unit_of(self._make, work), time.monotonic() + self._wait_seconds
         return await self._hop(self._writing, partial(self._write, unit, deadline), is_timed=True)
 
     async def hear(self, heard: Callable[[], None]) -> None:
-        """Call `heard` whenever the mark has changed; in memory there is nobody else to hear of."""
+        """Call `heard` whenever the mark has changed; never for an in-memory database."""
         last = self.mark()
         while True:
             await asyncio.sleep(_HEAR_SECONDS)
@@ -122,15 +122,15 @@ class SqliteStore:
                 heard()
 
     async def prepare_tenant_search(self, embedding_version: str, dimensions: int) -> None:
-        """Do nothing: all vectors are looked at, and that is fast."""
+        """Do nothing: exact search is fast enough."""
 
     async def migrate(self) -> None:
-        """Bring the schema up to date, under the lock of a writer."""
+        """Bring the schema up to date, under SQLite's write lock."""
         deadline = time.monotonic() + self._wait_seconds
         await self._hop(self._writing, partial(self._migrate, deadline))
 
     async def check(self) -> Part | None:
-        """Return what is not ready, None if all is."""
+        """Return the part that is not ready; None if all are."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 part = await self._hop(self._reading, partial(self._read, migrations.find_part))
@@ -146,21 +146,21 @@ class SqliteStore:
     async def _try_to_write(self) -> bool:
         if self._path == IN_MEMORY:
             return True
-        return await self._hop(self._reading, self._write_a_little)
+        return await self._hop(self._reading, self._probe_write)
 
-    def _write_a_little(self) -> bool:
-        """Return whether a write reaches the disk; what is written is rolled back.
+    def _probe_write(self) -> bool:
+        """Return whether a write reaches the disk; it is rolled back.
 
-        Not by the connection that writes, which others may wait for. While another one writes this
-        one can't, and need not, unless that never ends.
+        It uses a connection of its own, so that no writer waits for it. While another connection
+        writes, the probe passes, unless that lasts too long.
         """
         path = Path(self._path)
         try:
-            if shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
+            if shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES:
                 return False
             with closing(self._connect()) as connection:
                 connection.execute("PRAGMA busy_timeout = 0")
-                connection.execute("PRAGMA cache_size = 1")  # what is more is written at once
+                connection.execute("PRAGMA cache_size = 1")  # more than that is written at once
                 connection.execute(_WRITE)
                 connection.execute("CREATE TABLE probe (body BLOB)")
                 connection.execute("INSERT INTO probe VALUES (zeroblob(?))", (_PROBE_BYTES,))
@@ -177,7 +177,7 @@ class SqliteStore:
         return True
 
     async def close(self) -> None:
-        """Wait for the work that was begun, then let go of all connections and threads."""
+        """Wait for running work, then close all connections and threads."""
         self._closed = True
         loop = asyncio.get_running_loop()
         for executor in self._executors:
@@ -194,7 +194,7 @@ class SqliteStore:
         *,
         is_timed: bool = False,
     ) -> Result:
-        """Do the work in a thread; if it is timed, it has to begin while its caller waits."""
+        """Run the work in a thread; timed work is cancelled if it does not start in time."""
         if self._closed:
             raise StorageUnavailableError("The database is closed.")
         in_context: Callable[[], Result] = partial(copy_context().run, work)
@@ -202,40 +202,40 @@ class SqliteStore:
         if not is_timed:
             return await loop.run_in_executor(executor, in_context)
         submitted = executor.submit(in_context)
-        timer = loop.call_later(self._wait_seconds, submitted.cancel)  # work that runs goes on
+        timer = loop.call_later(self._wait_seconds, submitted.cancel)  # running work continues
         try:
             return await asyncio.wrap_future(submitted)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            message = "The database is busy: other writes take too long."
+            message = "The database is busy: other writes took too long."
             raise StorageUnavailableError(message, reason="queue") from None
         finally:
             timer.cancel()
 
     def _read(self, unit: Unit[Result]) -> Result:
         deadline = time.monotonic() + self._wait_seconds
-        return self._patiently(self._reader, unit, deadline, commit=False)
+        return self._run_with_retries(self._reader, unit, deadline, commit=False)
 
     def _write(self, unit: Unit[Result], deadline: float) -> Result:
-        return self._patiently(self._writer, unit, deadline, commit=True)
+        return self._run_with_retries(self._writer, unit, deadline, commit=True)
 
     def _migrate(self, deadline: float) -> None:
         with migrations.turn:
             self._write(migrations.upgrade, deadline)
 
-    def _patiently(
+    def _run_with_retries(
         self, engine: Engine, unit: Unit[Result], deadline: float, *, commit: bool
     ) -> Result:
-        """Run a unit of work, again and again while another process is in the way.
+        """Run a unit of work, and retry while another process holds a lock.
 
-        SQLite waits by itself for most locks, but not for all: not while the file is opened by
-        several processes at once, for one.
+        SQLite itself waits for most locks but not for all, such as those while several processes
+        open the file.
         """
         while True:
             try:
-                with failing():
+                with database_errors():
                     connection = engine.connect()
                 with connection:
                     return run_whole(connection, unit, commit=commit)
@@ -258,11 +258,11 @@ class SqliteStore:
             poolclass=QueuePool,
             pool_size=connections,
             max_overflow=0,
-            pool_reset_on_return=None,  # a unit of work always ends its transaction itself
-            hide_parameters=True,  # they are people's texts, and errors are logged
+            pool_reset_on_return=None,  # each unit of work ends its own transaction
+            hide_parameters=True,  # parameters are private texts, and errors are logged
         )
 
-        # The driver would begin transactions when it sees fit; here it never does, we do.
+        # The driver must not begin transactions by itself.
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
             connection.exec_driver_sql(begin)
@@ -284,11 +284,13 @@ class SqliteStore:
             self._path,
             timeout=min(self._wait_seconds, _BUSY_SECONDS),
             isolation_level=None,
-            check_same_thread=False,  # threads of one pool take turns with its connections
+            check_same_thread=False,  # each connection is used by one thread at a time
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # an answer given survives a power cut
+            connection.execute(
+                "PRAGMA synchronous = FULL"
+            )  # acknowledged writes survive a power cut
             connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
@@ -301,12 +303,12 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageUnavailableError(
-            f"The folder of the database can't be made: {folder}", folder=str(folder)
+            f"Can't create the folder of the database: {folder}", folder=str(folder)
         ) from error
 
 
 def _is_busy(error: Exception) -> bool:
     origin = error.orig if isinstance(error, DBAPIError) else error
     code = getattr(origin, "sqlite_errorcode", None)
-    # The lowest byte is the error, what is above tells more of it.
+    # The lowest byte is the error code; the others are details.
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -1,4 +1,4 @@
-"""Statements in one transaction: the floor that the aggregates stand on."""
+"""Statements in one transaction: the base of all aggregates."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 COMPRESSION_LEVEL = 6
 LARGEST_INTEGER = 2**63 - 1
 
-# What a driver lets through beside what SQLAlchemy wraps: broken sockets and timeouts.
+# Besides the errors that SQLAlchemy wraps, drivers raise OSError for broken sockets and timeouts.
 DATABASE_ERRORS = (SQLAlchemyError, OSError)
 
 
 class DatabaseFailedError(Exception):
-    """The database failed, not the work that used it; it never leaves this package.
+    """The database failed, not the unit of work. Never leaves this package.
 
     Attributes:
         error: the driver's or SQLAlchemy's error.
-        committing: whether the database may have done the work all the same.
+        committing: whether the database may have committed nevertheless.
     """
 
     def __init__(self, error: Exception, *, committing: bool = False) -> None:
@@ -44,8 +44,8 @@ class DatabaseFailedError(Exception):
 
 
 @contextmanager
-def failing(*, committing: bool = False) -> Iterator[None]:
-    """Turn a driver's errors into `DatabaseFailedError`; of others it knows nothing."""
+def database_errors(*, committing: bool = False) -> Iterator[None]:
+    """Turn errors of the driver into `DatabaseFailedError`; other errors pass through."""
     try:
         yield
     except DATABASE_ERRORS as error:
@@ -53,25 +53,25 @@ def failing(*, committing: bool = False) -> Iterator[None]:
 
 
 class Statements(ABC):
-    """Runs statements on a connection that has a transaction begun."""
+    """Runs statements on a connection with an open transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     @abstractmethod
     def _insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
-        """Return the dialect's INSERT, which can say ON CONFLICT."""
+        """Return the dialect's INSERT, which supports ON CONFLICT."""
 
     @abstractmethod
-    def _holds(self, column: Column[str], part: str) -> ColumnElement[bool]:
-        """Return a condition: the column's text holds this part, letter by letter."""
+    def _contains(self, column: Column[str], part: str) -> ColumnElement[bool]:
+        """Return the condition that the column's text contains this part exactly."""
 
     def _pack(self, body: bytes) -> bytes:
-        """Return a body as it is stored."""
+        """Compress a body for storage."""
         return zlib.compress(body, COMPRESSION_LEVEL)
 
     def _unpack(self, stored: bytes) -> bytes:
-        """Return the body that was stored."""
+        """Decompress a stored body."""
         return zlib.decompress(stored)
 
     def _rows(self, statement: Executable, **values: object) -> Sequence[RowMapping]:
@@ -81,25 +81,25 @@ class Statements(ABC):
         return self._execute(statement, values).mappings().first()
 
     def _change(self, statement: Executable, **values: object) -> int:
-        """Return how many rows were changed."""
+        """Return the number of changed rows."""
         return self._execute(statement, values).rowcount
 
     def _add(self, table: Table, row: Mapping[str, object]) -> bool:
-        """Return whether the row was new; a row that has its key already stays as it is.
+        """Add a row unless its key exists; return whether it was added.
 
-        Where another transaction is adding it, this waits for the end of that one.
+        If another transaction is adding the same key, wait until that one ends.
         """
         statement = self._insert(table).on_conflict_do_nothing(index_elements=[*table.primary_key])
         return self._change(statement, **row) == 1
 
     def _put(self, table: Table, row: Mapping[str, object], *, once: Collection[str] = ()) -> None:
-        """Add a row, or give the row that has its key all of these values but those `once` set."""
+        """Add a row, or update the row with its key; columns in `once` are set on insert only."""
         self._put_all(table, [row], once=once)
 
     def _put_all(
         self, table: Table, rows: Sequence[Mapping[str, object]], *, once: Collection[str] = ()
     ) -> None:
-        """As `_put`, for rows with values of the same columns; there is one at least."""
+        """Do `_put` for one or more rows with the same columns."""
         insert = self._insert(table)
         kept = {*table.primary_key.columns.keys(), *once}
         changed = {name: insert.excluded[name] for name in rows[0] if name not in kept}
@@ -110,5 +110,5 @@ class Statements(ABC):
     def _execute(
         self, statement: Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]]
     ) -> CursorResult[tuple[object, ...]]:
-        with failing():
+        with database_errors():
             return self._connection.execute(statement, values)

@@ -1,7 +1,7 @@
-"""The schema as both databases have it.
+"""The schema of both databases.
 
-`tenant_id` leads every key of what belongs to a tenant, so that the rows can be distributed by
-tenant. API keys belong to no tenant.
+Keys of tenant data begin with `tenant_id`, so that rows can be distributed by tenant. API keys do
+not belong to a tenant.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ metadata = MetaData(
     }
 )
 
-# By code point everywhere, as SQLite does by itself: a locale would order and page differently.
+# Ordered by code point, as in SQLite: a locale would order and page differently.
 String = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """Aware times in UTC with microseconds: a timestamp, or else a text that sorts."""
+    """Aware UTC times with microseconds: a timestamp in PostgreSQL, sortable text in SQLite."""
 
     impl = Text().with_variant(DateTime(timezone=True), "postgresql")
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
-        """Return what the database stores.
+        """Return the stored form.
 
         Raises:
             ValueError: the time is naive.
@@ -72,19 +72,21 @@ class UtcTime(TypeDecorator[datetime]):
         del dialect
         if isinstance(value, str):
             return datetime.fromisoformat(value)
-        if value is not None and value.tzinfo is None:  # asyncpg's first and last time are naive
+        if (
+            value is not None and value.tzinfo is None
+        ):  # asyncpg returns its minimum and maximum naive
             return value.replace(tzinfo=UTC)
         return value
 
 
 class Vector(TypeDecorator["NDArray[float32]"]):
-    """Rows of float32: pgvector's own type, or else their bytes, the lowest first."""
+    """Rows of float32: pgvector's type in PostgreSQL, little-endian bytes in SQLite."""
 
     impl = LargeBinary
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return what the database has for it."""
+        """Return the type of the dialect."""
         if dialect.name != "postgresql":
             return dialect.type_descriptor(LargeBinary())
         from pgvector.sqlalchemy import VECTOR  # noqa: PLC0415  comes with an extra
@@ -94,7 +96,7 @@ class Vector(TypeDecorator["NDArray[float32]"]):
     def process_bind_param(
         self, value: NDArray[float32] | None, dialect: Dialect
     ) -> NDArray[float32] | bytes | None:
-        """Return what the database's own type takes."""
+        """Return the stored form."""
         if value is None or dialect.name == "postgresql":
             return value
         return value.astype("<f4").tobytes()
@@ -144,7 +146,7 @@ revisions = Table(
     ),
 )
 
-# `book_id` is null only inside the transaction that took the file.
+# `book_id` is null only within the transaction that claimed the file.
 files = Table(
     "files",
     metadata,
@@ -155,7 +157,7 @@ files = Table(
     ForeignKeyConstraint(["tenant_id", "book_id"], ["books.tenant_id", "books.book_id"]),
 )
 
-# `status` and `response` are null only inside the transaction that took the key.
+# `status` and `response` are null only within the transaction that claimed the key.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
@@ -181,7 +183,7 @@ bindings = Table(
     metadata,
     Column("tenant_id", String, nullable=False),
     Column("prompt_id", String, nullable=False),
-    Column("slot", BigInteger, nullable=False),  # place in stored order, from 0
+    Column("slot", BigInteger, nullable=False),  # index in stored order, from 0
     Column("book_id", String, nullable=False),
     Column("revision", BigInteger),
     Column("position", BigInteger, nullable=False),
@@ -253,8 +255,8 @@ conversation_states = Table(
     ),
 )
 
-# `chunk_count` and `done` tell how far a build is; `lease_until` is set while one runs; the chunks
-# that are there are those of `ready_build_id`.
+# `chunk_count` and `done` are the progress of a build; `lease_until` is set while it runs. The
+# stored chunks belong to `ready_build_id`.
 vector_indexes = Table(
     "vector_indexes",
     metadata,
@@ -278,7 +280,7 @@ vector_indexes = Table(
     ),
 )
 
-# Vectors by what they were made of: a text that many revisions share has one.
+# Vectors by the hash of their text: revisions that share a text share its vector.
 embeddings = Table(
     "embeddings",
     metadata,
@@ -290,7 +292,7 @@ embeddings = Table(
     PrimaryKeyConstraint("tenant_id", "embedding_version", "text_hash"),
 )
 
-# `place` is that of an entry in its revision, `start` a character in its content.
+# `place` is the index of the entry in its revision, `start` an offset in its content.
 chunks = Table(
     "chunks",
     metadata,
@@ -314,9 +316,9 @@ chunks = Table(
 )
 Index(None, chunks.c.tenant_id, chunks.c.embedding_version, chunks.c.text_hash)
 
-# Numbered over all tenants, in the order in which they become visible (store/live.py): readers
-# follow the whole table by its id, and only the newest row is never deleted. So an id is never
-# given twice, though SQLite takes the greatest one and adds 1.
+# Ids are unique over all tenants, in the order in which rows become visible (store/live.py):
+# readers follow the whole table by id. The newest row is never deleted, so no id is assigned twice,
+# although SQLite assigns the greatest id plus 1.
 live_events = Table(
     "live_events",
     metadata,

@@ -1,4 +1,4 @@
-"""A transaction: all aggregates on one connection, run whole."""
+"""A transaction: all statements on one connection, and how a unit of work runs in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lorewell.store.keys import KeyStatements
 from lorewell.store.live import LiveEventStatements
 from lorewell.store.requests import RequestStatements
 from lorewell.store.revisions import RevisionStatements
-from lorewell.store.statements import DATABASE_ERRORS, failing
+from lorewell.store.statements import DATABASE_ERRORS, database_errors
 from lorewell.store.vectors import VectorStatements
 
 Result = TypeVar("Result")
@@ -36,17 +36,17 @@ class SqlTransaction(
     VectorStatements,
     LiveEventStatements,
 ):
-    """One transaction on a SQL database, but for what each database does in its own way."""
+    """One transaction on a SQL database, without the dialect-specific parts."""
 
 
-class _Whole(Transaction, Protocol):
+class _SettledTransaction(Transaction, Protocol):
     def check_settled(self) -> None: ...
 
 
 def unit_of(
-    make: Callable[[Connection], _Whole], work: Callable[[Transaction], Result]
+    make: Callable[[Connection], _SettledTransaction], work: Callable[[Transaction], Result]
 ) -> Unit[Result]:
-    """Return what runs `work` on a connection that has a transaction begun."""
+    """Return a function that runs `work` on a connection with an open transaction."""
 
     def run(connection: Connection) -> Result:
         transaction = make(connection)
@@ -61,30 +61,30 @@ def run_whole(connection: Connection, unit: Unit[Result], *, commit: bool) -> Re
     """Run a unit of work in a transaction of its own and return its result.
 
     Args:
-        connection: one that has no transaction begun; it has none afterwards.
-        unit: what is to be done; its own errors pass through unchanged.
-        commit: whether to keep what it wrote.
+        connection: a connection without an open transaction; it has none afterwards either.
+        unit: the work; its own errors pass through unchanged.
+        commit: whether to commit its writes.
 
     Raises:
-        DatabaseFailedError: the database failed; nothing was kept unless it says `committing`.
+        DatabaseFailedError: the database failed. Nothing was committed, unless `committing` is set.
     """
-    with failing():
+    with database_errors():
         transaction = connection.begin()
     try:
         result = unit(connection)
         if commit:
-            with failing(committing=True):
+            with database_errors(committing=True):
                 transaction.commit()
     except BaseException:
-        _give_up(connection, transaction)
+        _roll_back(connection, transaction)
         raise
     if not commit:
-        _give_up(connection, transaction)
+        _roll_back(connection, transaction)
     return result
 
 
-def _give_up(connection: Connection, transaction: RootTransaction) -> None:
+def _roll_back(connection: Connection, transaction: RootTransaction) -> None:
     try:
         transaction.rollback()
     except DATABASE_ERRORS:
-        connection.invalidate()  # nobody may get a connection in an unknown state
+        connection.invalidate()  # its state is unknown, so nobody may reuse it

@@ -1,7 +1,7 @@
-"""Vector indexes: how far they are, their chunks, and the vectors of texts.
+"""Vector indexes: their state, their chunks, and the vectors of texts.
 
-A vector belongs to a text and is kept once a tenant and embedding version; chunks say which
-revisions it is of. How near chunks are to a query is each database's own matter.
+A vector belongs to a text and is stored once per tenant and embedding version; chunks link it to
+revisions. Each database computes similarities in its own way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-_MOST_AT_ONCE = 500  # values of one statement; both databases take more
+_BATCH = 500  # values per statement; both databases allow more
 _OF_REVISION = (
     (indexes.c.tenant_id == bindparam("tenant"))
     & (indexes.c.book_id == bindparam("book"))
@@ -53,7 +53,7 @@ _DROP_CHUNKS = delete(chunks).where(
     chunks.c.book_id == bindparam("book"),
     chunks.c.revision == bindparam("number"),
 )
-_IS_NAMED = exists().where(
+_IS_USED = exists().where(
     chunks.c.tenant_id == embeddings.c.tenant_id,
     chunks.c.embedding_version == embeddings.c.embedding_version,
     chunks.c.text_hash == embeddings.c.text_hash,
@@ -61,7 +61,7 @@ _IS_NAMED = exists().where(
 _DROP_EMBEDDINGS = delete(embeddings).where(
     embeddings.c.tenant_id == bindparam("tenant"),
     embeddings.c.made_at < bindparam("made_before"),
-    ~_IS_NAMED,
+    ~_IS_USED,
 )
 _IN_USE = union(
     select(books.c.book_id, books.c.latest_revision.label("revision")).where(
@@ -99,12 +99,12 @@ _LIST = (
 
 
 class VectorStatements(Statements):
-    """What a transaction does with vector indexes, but for searching them."""
+    """The statements on vector indexes, without the search."""
 
     def find_index(
         self, tenant_id: str, book_id: str, revision: int, *, lock: bool = False
     ) -> IndexRow | None:
-        """Return a revision's index; with `lock` nobody else changes it before this ends."""
+        """Return a revision's index; `lock` blocks other writers of it until this ends."""
         statement = _FIND_AND_LOCK if lock else _FIND
         found = self._row(statement, tenant=tenant_id, book=book_id, number=revision)
         return None if found is None else IndexRow(**found)
@@ -112,12 +112,12 @@ class VectorStatements(Statements):
     def find_indexes(
         self, tenant_id: str, revisions: Sequence[tuple[str, int]]
     ) -> Mapping[tuple[str, int], IndexRow]:
-        """Return the indexes of revisions that have one, by (book_id, revision)."""
-        asked = [name for name in revisions if name[1] <= LARGEST_INTEGER]
-        if not asked:
+        """Return the indexes of these revisions by (book_id, revision), without missing ones."""
+        names = [name for name in revisions if name[1] <= LARGEST_INTEGER]
+        if not names:
             return {}
-        is_asked = tuple_(indexes.c.book_id, indexes.c.revision).in_(asked)
-        found = self._rows(select(indexes).where(indexes.c.tenant_id == tenant_id, is_asked))
+        is_named = tuple_(indexes.c.book_id, indexes.c.revision).in_(names)
+        found = self._rows(select(indexes).where(indexes.c.tenant_id == tenant_id, is_named))
         return {(row["book_id"], row["revision"]): IndexRow(**row) for row in found}
 
     def list_indexes(
@@ -149,7 +149,7 @@ class VectorStatements(Statements):
         return found
 
     def add_index(self, row: IndexRow) -> bool:
-        """Add an index and return True; where the revision has one already, False."""
+        """Add an index and return True; return False if the revision has one already."""
         return self._add(indexes, _values(row))
 
     def put_index(self, row: IndexRow) -> None:
@@ -159,7 +159,7 @@ class VectorStatements(Statements):
     def advance_index(
         self, row: IndexRow, *, done: int, lease_until: datetime, updated_at: datetime
     ) -> bool:
-        """Say how far the build of this row is; return whether it still is the one that runs."""
+        """Record the progress of this row's build; return whether it is still the current build."""
         changed = _ADVANCE.values(
             done=done,
             chunk_count=row.chunk_count,
@@ -186,8 +186,8 @@ class VectorStatements(Statements):
         vectors: Mapping[str, NDArray[float32]],
         made_at: datetime,
     ) -> None:
-        """Keep vectors by the hash of their text, in place of those that were there."""
-        # In one order whoever writes, or two builds of the same texts wait for each other.
+        """Store vectors by the hash of their text, replacing existing ones."""
+        # Sorted, so that two builds of the same texts can't deadlock.
         rows = [
             {
                 "tenant_id": tenant_id,
@@ -209,7 +209,7 @@ class VectorStatements(Statements):
         embedding_version: str,
         found: Sequence[Chunk],
     ) -> None:
-        """Replace all chunks of a revision, whose index and vectors are there."""
+        """Replace all chunks of a revision; its index and the vectors must exist."""
         self._change(_DROP_CHUNKS, tenant=tenant_id, book=book_id, number=revision)
         named = {
             "tenant_id": tenant_id,
@@ -224,10 +224,10 @@ class VectorStatements(Statements):
             self._execute(insert(chunks), rows)
 
     def hold_texts(self, tenant_id: str) -> None:
-        """Do nothing: where one transaction writes at a time, nobody comes between."""
+        """Do nothing: SQLite allows one writing transaction at a time."""
 
     def drop_embeddings(self, tenant_id: str, made_before: datetime) -> int:
-        """Forget old vectors that no chunk names; return how many."""
+        """Delete old vectors that no chunk uses; return how many."""
         return self._change(_DROP_EMBEDDINGS, tenant=tenant_id, made_before=made_before)
 
 
@@ -237,5 +237,5 @@ def _values(row: IndexRow) -> dict[str, object]:
 
 def _batches(values: Sequence[str]) -> Iterator[Sequence[str]]:
     left = iter(values)
-    while batch := list(islice(left, _MOST_AT_ONCE)):
+    while batch := list(islice(left, _BATCH)):
         yield batch

@@ -1,4 +1,4 @@
-"""Vector search by pgvector: exact in a revision, by an HNSW index in a whole tenant."""
+"""Vector search with pgvector: exact within a revision, by an HNSW index within a tenant."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-_WORTH_AN_INDEX = 20_000  # vectors; fewer are looked at one by one in good time
-_MOST_DIMENSIONS = 4_000  # that an index of halved numbers takes
-_CANDIDATES = (200, 1_000)  # chunks that are looked at exactly, at least and at most
-_SPARE = 2  # of them for each that is asked for: numbers were halved, and old revisions go
+_MIN_INDEXED = 20_000  # vectors; for fewer, a scan is fast enough
+_MAX_DIMENSIONS = 4_000  # of an HNSW index of halfvec
+_CANDIDATES = (200, 1_000)  # chunks that are compared exactly, at least and at most
+_SPARE = 2  # candidates per result: halfvec is inexact, and old revisions are dropped
 _LOCK = int.from_bytes(b"lorehnsw")
-# Two numbers, so that it is none of the locks with one, whatever the tenant.
+# Two keys, so that it never equals one of the locks with one key.
 _HOLD = text("SELECT pg_advisory_xact_lock(:space, hashtext(:tenant))").bindparams(
     space=int.from_bytes(b"lore")
 )
@@ -36,14 +36,14 @@ CREATE INDEX CONCURRENTLY {name} ON embeddings
 USING hnsw ((vector::halfvec({dimensions})) halfvec_cosine_ops)
 WHERE embedding_version = {version}
 """
-# As arrays: vectors of pgvector go over as text, which takes the event loop ten times as long.
+# As arrays: pgvector would send text, which takes the event loop ten times as long.
 _PUT = text("""
 INSERT INTO embeddings (tenant_id, embedding_version, text_hash, vector, made_at)
 VALUES (:tenant, :version, :text_hash, CAST(CAST(:numbers AS real[]) AS vector), :made_at)
 ON CONFLICT (tenant_id, embedding_version, text_hash)
 DO UPDATE SET vector = excluded.vector, made_at = excluded.made_at
 """)
-# One by one, as below: else the planner may read all vectors of all tenants to find these.
+# Lateral, as below: otherwise the planner may read all vectors of all tenants.
 _KEPT = (
     select(embeddings.c.vector)
     .where(
@@ -68,9 +68,9 @@ _OF_REVISION = (
         chunks.c.revision == bindparam("number"),
     )
 )
-# How a chunk is found, and whether its book still shows it, is told step by step: without OFFSET 0
-# the planner may go through all chunks for each candidate, as long as it knows a table badly.
-# The version stands in the statement itself, or the planner could not take a partial index.
+# OFFSET 0 fixes the order of the joins: without it, the planner may scan all chunks for each
+# candidate while its statistics are poor. The version is a literal, because the planner can't use a
+# partial index with a parameter.
 _NEAR = """
 WITH near AS MATERIALIZED (
     SELECT text_hash, 1 - (vector <=> :query) AS similarity
@@ -132,10 +132,10 @@ LIMIT :most
 
 
 class PgVectors(VectorStatements):
-    """How a transaction on PostgreSQL keeps and searches vectors."""
+    """Storage and search of vectors in a transaction on PostgreSQL."""
 
     def hold_texts(self, tenant_id: str) -> None:
-        """Wait for other transactions that did this; till this one ends others wait for it."""
+        """Take an advisory lock until this transaction ends."""
         self._execute(_HOLD, {"tenant": tenant_id})
 
     def put_embeddings(
@@ -145,23 +145,23 @@ class PgVectors(VectorStatements):
         vectors: Mapping[str, NDArray[float32]],
         made_at: datetime,
     ) -> None:
-        """Keep vectors by the hash of their text, in place of those that were there."""
+        """Store vectors by the hash of their text, replacing existing ones."""
         named = {"tenant": tenant_id, "version": embedding_version, "made_at": made_at}
         rows = [
             {**named, "text_hash": text_hash, "numbers": vectors[text_hash].tolist()}
-            for text_hash in sorted(vectors)  # as the base class, so that nobody waits in a circle
+            for text_hash in sorted(vectors)  # as in the base class, against deadlocks
         ]
         if rows:
             self._execute(_PUT, rows)
 
     def similarities(self, index: IndexRow, query: NDArray[float32]) -> ChunkScores:
-        """Return how near all chunks of a ready index are to a query of length 1."""
-        import numpy as np  # noqa: PLC0415  who has no vectors loads no numpy for them
+        """Return the similarity of each chunk of a ready index to a query vector of length 1."""
+        import numpy as np  # noqa: PLC0415  services without vectors never load numpy
 
         named = {"tenant": index.tenant_id, "book": index.book_id, "number": index.revision}
         (row,) = self._rows(_OF_REVISION, **named, query=query)
         return ChunkScores(
-            np.array(row["places"] or (), np.int64),  # without any chunk there is no array
+            np.array(row["places"] or (), np.int64),  # without chunks, the arrays are NULL
             np.array(row["starts"] or (), np.int64),
             np.array(row["similarities"] or (), np.float64),
         )
@@ -169,10 +169,10 @@ class PgVectors(VectorStatements):
     def near_chunks(
         self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int
     ) -> Sequence[NearChunk]:
-        """Return the nearest chunks of the latest revisions, as far as the index finds them.
+        """Return the nearest chunks of the latest revisions, by approximate search.
 
-        Where most candidates are of other tenants or of old revisions it finds too few; then all
-        chunks of the latest revisions are looked at.
+        If too many candidates belong to other tenants or old revisions, the index finds too few.
+        Then all chunks of the latest revisions are compared.
         """
         least, most = _CANDIDATES
         candidates = min(max(limit * _SPARE, least), most)
@@ -187,7 +187,7 @@ class PgVectors(VectorStatements):
 
 
 def _near(embedding_version: str, dimensions: int) -> TextClause:
-    halved = f"::halfvec({dimensions})" if dimensions <= _MOST_DIMENSIONS else ""
+    halved = f"::halfvec({dimensions})" if dimensions <= _MAX_DIMENSIONS else ""
     statement = _NEAR.format(
         version=_quoted(embedding_version),
         vector=f"(vector{halved})",
@@ -197,39 +197,39 @@ def _near(embedding_version: str, dimensions: int) -> TextClause:
 
 
 def _quoted(value: str) -> str:
-    """Return a literal for `text`, to which a colon begins a parameter."""
+    """Return an SQL literal for `text`, in which a colon would start a parameter."""
     return "'" + value.replace("'", "''").replace(":", r"\:") + "'"
 
 
 async def make_hnsw(connection: AsyncConnection, embedding_version: str, dimensions: int) -> None:
-    """Make the index for searches in a whole tenant, if there are enough vectors for one.
+    """Create the HNSW index for searches within a tenant, if there are enough vectors.
 
-    Writers go on meanwhile. Where somebody else makes it, nothing is done.
+    Writers are not blocked. Does nothing while another process creates it.
 
     Args:
-        connection: one that commits by itself.
-        embedding_version: whose vectors.
-        dimensions: of each of them.
+        connection: in autocommit mode.
+        embedding_version: of the vectors to index.
+        dimensions: of each vector.
     """
-    if dimensions > _MOST_DIMENSIONS:
+    if dimensions > _MAX_DIMENSIONS:
         return
     name = f"hnsw_{hashlib.sha256(embedding_version.encode()).hexdigest()[:16]}"
-    enough = _ENOUGH.bindparams(version=embedding_version, many=_WORTH_AN_INDEX)
+    enough = _ENOUGH.bindparams(version=embedding_version, many=_MIN_INDEXED)
     if not await connection.scalar(enough):
         return
     if not await connection.scalar(_TAKE_TURN):
         return
     try:
         valid = await connection.scalar(_IS_VALID.bindparams(name=name))
-        if valid is False:  # a build that was cut off leaves one that is of no use
+        if valid is False:  # left by an interrupted build
             await connection.execute(text(f"DROP INDEX CONCURRENTLY {name}"))
         if not valid:
             await connection.execute(text("SET maintenance_work_mem = '256MB'"))
             version = _quoted(embedding_version)
             made = _MAKE.format(name=name, dimensions=dimensions, version=version)
             await connection.execute(text(made))
-            # The planner guesses that hardly any vector is this tenant's, until somebody counts:
-            # it would go through all of them, and leave the index alone.
+            # Without statistics the planner assumes very few vectors per tenant, and would scan
+            # all of them instead of using the index.
             await connection.execute(text("ANALYZE embeddings"))
     finally:
         await connection.execute(_END_TURN)

@@ -1,4 +1,4 @@
-"""Exact vector search on SQLite: a revision's vectors are one matrix, held between searches."""
+"""Exact vector search on SQLite: the vectors of a revision form one cached matrix."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _LATEST = (
 
 
 class Matrix(NamedTuple):
-    """The vectors of a revision's chunks, one a row, with their entries' places and starts."""
+    """The vectors of a revision's chunks, one per row, with their entries' places and starts."""
 
     places: NDArray[int64]
     starts: NDArray[int64]
@@ -62,9 +62,9 @@ class Matrix(NamedTuple):
 
 
 class Matrices:
-    """The matrices asked for last, at most about `limit_bytes`. Safe to use from many threads.
+    """A cache of the matrices used last, of about `limit_bytes` at most. Thread-safe.
 
-    What a build made never changes under its id, so a matrix is only ever let go.
+    The vectors of a build id never change, so a matrix never becomes stale.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -74,14 +74,14 @@ class Matrices:
         self._bytes = 0
 
     def find(self, build_id: str) -> Matrix | None:
-        """Return what that build made, if it is held."""
+        """Return the matrix of a build, if cached."""
         with self._lock:
             if build_id in self._held:
                 self._held.move_to_end(build_id)
             return self._held.get(build_id)
 
     def hold(self, build_id: str, matrix: Matrix) -> None:
-        """Hold a matrix, unless it alone is too large."""
+        """Cache a matrix, unless it alone exceeds the limit."""
         size = matrix.vectors.nbytes
         with self._lock:
             if build_id in self._held or size > self._limit:
@@ -94,27 +94,27 @@ class Matrices:
 
 
 class SqliteVectors(Statements):
-    """How a transaction on SQLite searches vectors; `matrices` is set by the store."""
+    """Vector search in a transaction on SQLite; the store sets `matrices`."""
 
     matrices: Matrices
 
     def similarities(self, index: IndexRow, query: NDArray[float32]) -> ChunkScores:
-        """Return how near all chunks of a ready index are to a query of length 1."""
-        import numpy as np  # noqa: PLC0415  who has no vectors loads no numpy for them
+        """Return the similarity of each chunk of a ready index to a query vector of length 1."""
+        import numpy as np  # noqa: PLC0415  services without vectors never load numpy
 
         name = index.ready_build_id or ""
         matrix = self.matrices.find(name)
         if matrix is None:
             matrix = self._load(index, len(query))
             self.matrices.hold(name, matrix)
-        # Not `@`: that one takes all cores for itself, which is slower where they are not idle.
+        # Not `@`: it occupies all cores, which is slower unless they are idle.
         found = np.vecdot(matrix.vectors, query)
         return ChunkScores(matrix.places, matrix.starts, found.astype("f8"))
 
     def near_chunks(
         self, tenant_id: str, embedding_version: str, query: NDArray[float32], *, limit: int
     ) -> Sequence[NearChunk]:
-        """Return the nearest chunks of the latest revisions, all of them looked at."""
+        """Return the nearest chunks of the latest revisions, by exact search."""
         import numpy as np  # noqa: PLC0415  see above
 
         near: list[NearChunk] = []

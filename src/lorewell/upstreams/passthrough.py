@@ -9,7 +9,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from lorewell.app.gateway.options import Header, UpstreamAnswer, UpstreamCall
+from lorewell.app.ports import Header, UpstreamAnswer, UpstreamCall
 from lorewell.errors import (
     Fault,
     UpstreamTimeoutError,

@@ -1,4 +1,4 @@
-"""How many requests of a tenant, and of all tenants, compute or wait to compute."""
+"""Places in the compute pool: limits on computing and waiting requests, in all and per tenant."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _QUEUE: Final = "LOREWELL_COMPUTE_QUEUE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceLimits:
-    """How many requests there may be.
+    """Maximum numbers of requests.
 
     Attributes:
-        requests: that compute, of all tenants.
-        tenant_requests: of one tenant. The second half of all places has one for each tenant.
-        queue: that wait, of all tenants.
-        tenant_queue: of one tenant.
+        requests: computing requests of all tenants.
+        tenant_requests: computing requests of one tenant; 1 while half of all places are taken.
+        queue: waiting requests of all tenants.
+        tenant_queue: waiting requests of one tenant.
     """
 
     requests: int = 64
@@ -32,10 +32,10 @@ class PlaceLimits:
 
 
 class PlaceQueue:
-    """Gives places to requests, in turn between tenants. Belongs to one event loop."""
+    """Assigns places to requests, in turn between tenants. Belongs to one event loop."""
 
     def __init__(self, limits: PlaceLimits) -> None:
-        """Begin with all places free."""
+        """Start with all places free."""
         self._limits = limits
         self._taken: Counter[str] = Counter()
         self._count = 0
@@ -45,14 +45,14 @@ class PlaceQueue:
 
     @property
     def taken(self) -> int:
-        """How many places are taken."""
+        """Number of taken places."""
         return self._count
 
     def take(self, tenant_id: str) -> asyncio.Future[None] | None:
-        """Take a place; where none is free, return what is done once there is one.
+        """Take a place and return None; if none is free, return a future that resolves with one.
 
         Raises:
-            OverloadedError: too many requests wait already, or no more are taken.
+            OverloadedError: too many requests wait, or the queue is closed.
         """
         if tenant_id not in self._queues and self._has_room(tenant_id):
             self._take(tenant_id)
@@ -66,7 +66,7 @@ class PlaceQueue:
         return waits
 
     def leave(self, tenant_id: str, waits: asyncio.Future[None]) -> None:
-        """Give up waiting, or the place if there is one by now."""
+        """Stop waiting; give the place back if it was assigned in between."""
         queue = self._queues.get(tenant_id, ())
         if waits in queue:
             self._drop(tenant_id, waits)
@@ -82,7 +82,7 @@ class PlaceQueue:
         self._hand_out()
 
     def close(self) -> None:
-        """Refuse all that wait, and all that would have to."""
+        """Refuse all requests that wait or would have to."""
         self._is_closed = True
         for queue in self._queues.values():
             for waits in queue:
@@ -101,7 +101,7 @@ class PlaceQueue:
         self._taken[tenant_id] += 1
 
     def _hand_out(self) -> None:
-        """Give free places to those that wait: one to a tenant, then to the next one."""
+        """Assign free places to waiting requests, one per tenant in turn."""
         for tenant_id in tuple(self._queues):
             if not self._has_room(tenant_id):
                 continue
@@ -109,22 +109,22 @@ class PlaceQueue:
             self._drop(tenant_id, waits)
             if tenant_id in self._queues:
                 self._queues.move_to_end(tenant_id)
-            if waits.done():  # cancelled; its task will find nothing to give back
+            if waits.done():  # cancelled: its task has no place to give back
                 return self._hand_out()
             self._take(tenant_id)
             waits.set_result(None)
         return None
 
     def _make_room(self, tenant_id: str) -> None:
-        """Make room in the queue, by refusing the last of the tenant with the most if need be."""
+        """Make room in the queue; if it is full, refuse the last request of the longest queue."""
         own = len(self._queues.get(tenant_id, ()))
         if own >= self._limits.tenant_queue:
-            message = f"{own} requests of this tenant wait already."
+            message = f"{own} requests of this tenant are already waiting."
             raise overloaded(message, _TENANT_QUEUE, limit=self._limits.tenant_queue)
         if self.waiting < self._limits.queue:
             return
         error = overloaded(
-            f"{self.waiting} requests wait already.", _QUEUE, limit=self._limits.queue
+            f"{self.waiting} requests are already waiting.", _QUEUE, limit=self._limits.queue
         )
         longest = max(self._queues, key=lambda each: len(self._queues[each]))
         if len(self._queues[longest]) <= own + 1:
@@ -142,8 +142,8 @@ class PlaceQueue:
 
 
 def stopping() -> OverloadedError:
-    """Return the error for what is refused since the service stops."""
-    return OverloadedError("The service is stopping; ask it again when it is back.")
+    """Return the error for requests that are refused because the service stops."""
+    return OverloadedError("The service is stopping. Retry when it is back.")
 
 
 def _refuse(waits: asyncio.Future[None], error: OverloadedError) -> None:

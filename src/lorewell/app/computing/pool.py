@@ -1,4 +1,4 @@
-"""The pool that computes for requests: a place for each, then slices of time on its threads."""
+"""The compute pool: each request takes a place, then time slices on the pool's threads."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _CHARS: Final = "LOREWELL_MAX_MADE_CHARS"
 _UNBOUND: Final = TimeLimit(inf, "")
 
 caller_leaves: ContextVar[Leaving | None] = ContextVar("caller_leaves", default=None)
-"""Waits until the caller of this request has left, and raises then; None where nobody can tell."""
+"""Waits until the caller of this request disconnects, then raises; None if that is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeLimits:
-    """What the pool may take.
+    """The limits of the pool.
 
     Attributes:
-        threads: pieces of work that run at the same time.
-        places: requests that compute, and that wait.
-        queue_seconds: how long a request may wait.
-        turn_seconds: how long a turn may compute, without the time that it waits.
-        import_seconds: the same of a request that brings or takes whole books.
-        max_steps: steps of work of one request.
-        max_import_steps: steps that reading one foreign file takes.
-        max_chars: characters that macros and the like make in one request.
+        threads: pieces of work that run in parallel.
+        places: numbers of computing and of waiting requests.
+        queue_seconds: maximum wait of a request.
+        turn_seconds: maximum compute time of a turn, without waiting.
+        import_seconds: the same for a request that reads or writes whole books.
+        max_steps: steps of work per request.
+        max_import_steps: steps to read one foreign file.
+        max_chars: characters that macros and the like produce per request.
     """
 
     threads: int = 1
@@ -58,11 +58,11 @@ class ComputeLimits:
 
 @dataclass(slots=True)
 class ComputeCounts:
-    """What has been counted since the start of this process.
+    """Counters since the start of this process.
 
     Attributes:
-        refused: requests that were refused, or ended since their time was over.
-        left: requests whose work was given up since the caller had left.
+        refused: requests that were refused or exceeded their time.
+        left: requests that ended because the caller disconnected.
     """
 
     refused: int = 0
@@ -70,14 +70,14 @@ class ComputeCounts:
 
 
 class _UnwantedError(Exception):
-    """Nobody waits for the work any more."""
+    """No caller waits for the work any longer."""
 
 
 class ComputeTurn:
-    """The computing of one request: pieces of work, one after the other, with one budget.
+    """The computing of one request: pieces of work, one after another, with one budget.
 
     Attributes:
-        steps: counts the steps of all its work, and ends work whose time is over.
+        steps: counts the steps of all its work, and ends work that exceeds its time.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class ComputeTurn:
         self._holders = 1
 
     async def run(self, function: Callable[[], Result]) -> Result:
-        """Return what the function returns, run in a thread of the pool.
+        """Run the function in a thread of the pool and return its result.
 
         Raises:
-            OverloadedError: the turn waits or computes for too long, or the service stops.
+            OverloadedError: the turn waits or computes too long, or the service stops.
         """
         try:
             return await self._pool.do(self, function)
@@ -110,10 +110,10 @@ class ComputeTurn:
             raise _naming(error, _STEPS if "max_steps" in error.details else _CHARS) from error
 
     def begin(self, function: Callable[[Steps], Result]) -> asyncio.Task[Result]:
-        """Begin work whose result others may wait for too.
+        """Start work whose result other turns may share.
 
-        It has no limit of time or steps, but pauses; and it goes on if this turn ends, whose place
-        is taken until then.
+        It has no limit of time or steps, but it pauses. It continues if this turn ends, and holds
+        this turn's place until it is done.
         """
         shared = ComputeTurn(self._pool, self.tenant_id)
         context = copy_context()
@@ -125,7 +125,7 @@ class ComputeTurn:
         return task
 
     async def wait_for(self, task: asyncio.Task[Result]) -> Result:
-        """Return the result of shared work, which goes on if this turn gives up.
+        """Return the result of shared work, which continues if this turn gives up.
 
         Raises:
             OverloadedError: it takes longer than a request may wait.
@@ -137,16 +137,16 @@ class ComputeTurn:
             raise waited_too_long(self.patience) from None
 
     def new_steps(self, max_steps: int | None = None) -> Steps:
-        """Return another budget, for what counts by itself, whatever else the turn does."""
+        """Return a separate budget, for work that is counted on its own."""
         limits = self._pool.limits
         most = limits.max_steps if max_steps is None else max_steps
         return Steps(most, max_chars=limits.max_chars, watch=self.pause)
 
     def read_file(self, read: Callable[[Steps], Result]) -> Result:
-        """Return what reading a foreign file gives, for as many steps as each file has.
+        """Read a foreign file with a step budget of its own.
 
         Raises:
-            TooExpensiveError: it takes more.
+            TooExpensiveError: it exceeds the budget.
         """
         try:
             return read(self.new_steps(self._pool.limits.max_import_steps))
@@ -154,16 +154,16 @@ class ComputeTurn:
             raise _naming(error, _IMPORT_STEPS) from error
 
     def pause(self) -> None:
-        """Let others compute if it is their turn. The work calls it every few milliseconds.
+        """Yield to other work if it is its turn. The work calls this every few milliseconds.
 
         Raises:
-            OverloadedError: the turn waits or computes for too long, or the service stops.
+            OverloadedError: the turn waits or computes too long, or the service stops.
         """
         if self._work is not None:
             self._pool.slices.pause(self._work)
 
     def seconds_left(self) -> float:
-        """Return for how long the work that runs may go on computing."""
+        """Return the remaining compute time of the running work."""
         return inf if self._work is None else self._work.seconds_left(monotonic())
 
     def make_work(self, function: Callable[[], None]) -> Work:
@@ -182,7 +182,7 @@ class ComputeTurn:
         self._holders += 1
 
     def release(self) -> None:
-        """Give the place back once nobody holds it."""
+        """Release the place; the last release returns it."""
         self._holders -= 1
         if not self._holders and self._give_back is not None:
             self._give_back(self.tenant_id)
@@ -192,7 +192,7 @@ class Computing:
     """The compute pool of a process. Belongs to one event loop."""
 
     def __init__(self, limits: ComputeLimits) -> None:
-        """Begin no thread before there is work."""
+        """Start threads only when there is work."""
         self.limits = limits
         self.slices = Slices(limits.threads)
         self.counts = ComputeCounts()
@@ -206,22 +206,22 @@ class Computing:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a place."""
+        """Number of requests that wait for a place."""
         return self._places.waiting
 
     @property
     def running(self) -> int:
-        """How many requests have a place."""
+        """Number of requests that have a place."""
         return self._places.taken
 
     @asynccontextmanager
     async def turn(
         self, tenant_id: str, *, limit: TimeLimit | None = None
     ) -> AsyncIterator[ComputeTurn]:
-        """Give a request a place to compute at; `limit` is another one than that of a turn.
+        """Yield a turn with a place in the pool; `limit` replaces the time limit of a turn.
 
         Raises:
-            OverloadedError: too many wait already, or this request waited for too long.
+            OverloadedError: too many requests wait, or this one waited too long.
         """
         try:
             waited = await self._take_place(tenant_id)
@@ -242,11 +242,11 @@ class Computing:
             raise
 
     def long_turn(self, tenant_id: str) -> AbstractAsyncContextManager[ComputeTurn]:
-        """Do as `turn`, for work on whole books or bodies, which may compute for longer."""
+        """Yield a turn with the longer time limit, for work on whole books or bodies."""
         return self.turn(tenant_id, limit=self._long_limit)
 
     async def run(self, tenant_id: str, function: Callable[[], Result]) -> Result:
-        """Return what the function returns, as the whole of a long turn.
+        """Run the function as a long turn and return its result.
 
         Raises:
             OverloadedError: as `turn` and `Turn.run`.
@@ -255,9 +255,9 @@ class Computing:
             return await turn.run(function)
 
     async def finish(self, tenant_id: str, function: Callable[[], Result]) -> Result:
-        """Return what the function returns: the end of what is begun, an answer or a job.
+        """Run the function without a place or a time limit, to finish an answer or a job.
 
-        It needs no place and is never too late, but computes in turn with others.
+        It still takes time slices in turn with other work.
 
         Raises:
             OverloadedError: the service stops.
@@ -275,9 +275,9 @@ class Computing:
         def compute() -> None:
             try:
                 made = partial(_set_result, done, context.run(function))
-            except BaseException as error:  # noqa: BLE001  passed on to the one that waits
+            except BaseException as error:  # noqa: BLE001  passed to the waiting caller
                 made = partial(_set_error, done, error)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
+            with suppress(RuntimeError):  # the loop is closed: no caller waits
                 loop.call_soon_threadsafe(self._forget, turn, work, made)
 
         work = turn.make_work(compute)
@@ -293,7 +293,7 @@ class Computing:
                 self._end(work, _UnwantedError())
 
     async def unless_left(self, future: asyncio.Future[Result]) -> Result:
-        """Return the result of a future; raise what says so if the caller leaves before."""
+        """Return the result of a future; raise if the caller disconnects first."""
         leaves = caller_leaves.get()
         if leaves is None:
             return await future
@@ -310,11 +310,11 @@ class Computing:
                 gone.exception()  # seen
 
     def refuse(self) -> None:
-        """Refuse those that wait, or would have to; what was begun may be finished."""
+        """Refuse requests that wait or would have to; running work may finish."""
         self._places.close()
 
     def end(self) -> None:
-        """Refuse all requests, and end the work that runs."""
+        """Refuse all requests, and end running work."""
         self.refuse()
         self._has_ended = True
         for work, (_, done) in tuple(self._active.items()):
@@ -322,14 +322,14 @@ class Computing:
             self._end(work, stopping())
 
     def close(self) -> None:
-        """End everything, threads included. Work that never pauses goes on in its thread."""
+        """End everything, including threads. Work that never pauses continues in its thread."""
         self.end()
         self.slices.close()
         if self._tick is not None:
             self._tick.cancel()
 
     async def _take_place(self, tenant_id: str) -> float:
-        """Take a place, and return the seconds that it took."""
+        """Take a place, and return the seconds waited."""
         waits = self._places.take(tenant_id)
         if waits is None:
             return 0.0
@@ -346,7 +346,7 @@ class Computing:
         return monotonic() - begin
 
     def _look(self) -> None:
-        """End what is overdue though it does not pause, and let other work begin beside it."""
+        """End overdue work even if it does not pause, and let other work start beside it."""
         for work, reason in self.slices.find_overdue(self._active):
             _set_error(self._active[work][1], reason)
             self._end(work, reason)
@@ -360,16 +360,16 @@ class Computing:
             self._forget(self._active[work][0], work)
 
     def _forget(
-        self, turn: ComputeTurn, work: Work, tell: Callable[[], None] | None = None
+        self, turn: ComputeTurn, work: Work, resolve: Callable[[], None] | None = None
     ) -> None:
         del self._active[work]
         turn.release()
-        if tell is not None:
-            tell()
+        if resolve is not None:
+            resolve()
 
 
 def _naming(error: TooExpensiveError, setting: str) -> TooExpensiveError:
-    """Return the error with the setting that is its limit; the core knows no settings."""
+    """Return the error with the name of the setting; the engine does not know settings."""
     named = TooExpensiveError(f"{error} The limit is {setting}.")
     named.details = {**error.details, "setting": setting}
     return named

@@ -1,7 +1,7 @@
-"""Threads that compute in turn: a slice of time each, and the tenant that used least goes first.
+"""Threads that compute in time slices; the tenant that used the least time goes first.
 
-Python runs one thread at a time, so each thread that computes delays the event loop. Only a few
-compute at once, and those that wait for their next slice take no time from anybody.
+Python runs one thread at a time, so each computing thread delays the event loop. Only a few compute
+at once; threads that wait for their next slice cost nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from lorewell.errors import OverloadedError
 
 SLICE_SECONDS: Final = 0.02
-# Work that did not pause by then no longer keeps other work from beginning.
+# After this time without a pause, work no longer blocks other work from starting.
 LEND_SECONDS: Final = 0.05
 
 
@@ -30,7 +30,7 @@ class TimeLimit(NamedTuple):
 
 @dataclass(slots=True)
 class Spent:
-    """What a request has spent so far, in seconds: computing, and waiting to compute."""
+    """The seconds that a request has spent computing, and waiting to compute."""
 
     computing: float = 0.0
     waiting: float = 0.0
@@ -41,13 +41,13 @@ class Work:
     """A piece of work.
 
     Attributes:
-        tenant_id: on whose behalf it runs.
-        function: does the work; it raises nothing.
-        spent: what its request has spent.
-        limit: how long its request may compute.
-        patience: how long its request may wait to compute.
-        ends_with: why it has to end; raised at its next pause.
-        since: when its current slice, or its current wait, began.
+        tenant_id: the tenant of the request.
+        function: does the work, and never raises.
+        spent: the time that the request has spent.
+        limit: the compute time limit of the request.
+        patience: the waiting time limit of the request.
+        ends_with: raised at the next pause, to end the work.
+        since: start of the current slice or wait.
         has_begun: whether it has a thread.
     """
 
@@ -63,38 +63,38 @@ class Work:
     gate: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Close the gate: it opens for one slice at a time."""
+        """Close the gate, which opens for one slice at a time."""
         self.gate.acquire()
 
     def seconds_left(self, now: float) -> float:
-        """Return for how long the work may go on computing; it does not wait now."""
+        """Return the remaining compute time of work that is not waiting."""
         return self.limit.seconds - self.spent.computing - (now - self.since)
 
     def overdue(self, now: float) -> Exception | None:
-        """Return why the time of the work is over, None if it is not."""
+        """Return the error if the work exceeds its time, else None."""
         if self.is_waiting:
             if self.spent.waiting + now - self.since > self.patience.seconds:
                 return waited_too_long(self.patience)
         elif self.seconds_left(now) < 0:
-            message = f"The request takes over {self.limit.seconds:g} seconds to compute."
+            message = f"The request takes more than {self.limit.seconds:g} seconds to compute."
             return overloaded(message, self.limit.setting, limit=self.limit.seconds)
         return None
 
 
 def overloaded(message: str, setting: str, limit: float) -> OverloadedError:
-    """Return the error for a limit that a setting changes."""
+    """Return the error for an exceeded limit, with the name of its setting."""
     return OverloadedError(f"{message} The limit is {setting}.", setting=setting, limit=limit)
 
 
 def waited_too_long(patience: TimeLimit) -> OverloadedError:
-    """Return the error for a request that waited as long as it may."""
+    """Return the error for a request that exceeded its waiting time."""
     seconds, setting = patience
     message = f"The service is busy: the request waited {seconds:g} seconds for its turn."
     return overloaded(message, setting, limit=seconds)
 
 
 class _Line:
-    """The work of one tenant: that which waits, and the seconds that all of it has used."""
+    """The waiting work of one tenant, and the seconds that all its work has used."""
 
     __slots__ = ("_begun", "_fresh", "_takes_fresh", "count", "used")
 
@@ -115,7 +115,7 @@ class _Line:
         (self._begun if work.has_begun else self._fresh).remove(work)
 
     def take(self) -> Work:
-        """Return the next one: short work shall not wait behind all that is long."""
+        """Return the next work, alternating new and begun work so that short work waits less."""
         takes_fresh = bool(self._fresh) and (self._takes_fresh or not self._begun)
         self._takes_fresh = not takes_fresh
         return (self._fresh if takes_fresh else self._begun).popleft()
@@ -124,13 +124,13 @@ class _Line:
 class Slices:
     """Threads for the work of many tenants, of which only a few compute at a time.
 
-    The next slice goes to the tenant whose work has used the least time. Within a tenant work takes
-    turns; work that has not begun alternates with work that has. Work that does not pause holds up
-    its own tenant alone. Safe to use from all threads.
+    The next slice goes to the tenant whose work has used the least time. Within a tenant, work
+    takes turns, alternating between new and begun work. Work that does not pause delays its own
+    tenant alone. Thread-safe.
     """
 
     def __init__(self, threads: int) -> None:
-        """Let so many threads compute at a time."""
+        """Let `threads` threads compute at a time."""
         self._threads = threads
         self._lock = threading.Lock()
         self._computing: set[Work] = set()
@@ -142,7 +142,7 @@ class Slices:
         self._is_closed = False
 
     def submit(self, work: Work) -> None:
-        """Begin the work as soon as it is its turn."""
+        """Queue the work, to start at its turn."""
         with self._lock:
             line = self._lines.get(work.tenant_id)
             if line is None:
@@ -153,10 +153,10 @@ class Slices:
             self._dispatch()
 
     def pause(self, work: Work) -> None:
-        """Let others compute if the slice is over. The work calls it often.
+        """Yield to other work if the slice is over. The work calls this often.
 
         Raises:
-            Exception: the work has to end.
+            Exception: the work must end.
         """
         now = monotonic()
         reason = work.ends_with or work.overdue(now)
@@ -174,7 +174,7 @@ class Slices:
             raise work.ends_with
 
     def end(self, work: Work, reason: Exception) -> bool:
-        """Make the work end at its next pause; return whether it never begins."""
+        """End the work at its next pause; return True if it has not started and never will."""
         with self._lock:
             work.ends_with = reason
             if not work.is_waiting:
@@ -182,13 +182,13 @@ class Slices:
             self._lines[work.tenant_id].remove(work)
             self._stop_waiting(work, monotonic())
             if work.has_begun:
-                work.gate.release()  # it only ends, and takes nobody's slice for that
+                work.gate.release()  # to end at once, without a slice
                 return False
             self._forget(work)
             return True
 
     def find_overdue(self, works: Iterable[Work]) -> list[tuple[Work, Exception]]:
-        """Return the works whose time is over, and why."""
+        """Return the works that exceed their time, with their errors."""
         now = monotonic()
         with self._lock:
             return [
@@ -198,7 +198,7 @@ class Slices:
             ]
 
     def lend(self) -> None:
-        """Let work of other tenants begin beside work that does not pause."""
+        """Let work of other tenants start beside work that does not pause."""
         if not self._waiting:
             return
         now = monotonic()
@@ -209,7 +209,7 @@ class Slices:
             self._dispatch()
 
     def close(self) -> None:
-        """Let each thread end once its work has."""
+        """Let each thread end after its work."""
         with self._lock:
             self._is_closed = True
             for _ in range(self._idle):
@@ -236,7 +236,7 @@ class Slices:
                 self._idle -= 1
                 self._todo.put(work)
             else:
-                # A daemon: a native call that never returns must not keep the process from ending.
+                # A daemon: a native call that never returns must not block the exit of the process.
                 threading.Thread(
                     target=self._serve, args=(work,), name="lorewell-compute", daemon=True
                 ).start()

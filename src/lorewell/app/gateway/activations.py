@@ -1,10 +1,10 @@
-"""What SillyTavern's rules are asked for a chat whose messages alone are known."""
+"""Requests under SillyTavern's rules for a chat of which only the messages are known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lorewell.app.gateway.options import Gateway
+from lorewell.app.runtime.gateway import Gateway
 from lorewell.host.completions import character_text, find_name, spoken
 from lorewell.model import ActivateRequest, BookRef
 from lorewell.model.activate import (
@@ -16,11 +16,11 @@ from lorewell.model.activate import (
 )
 from lorewell.model.assemble import DraftMessage
 
-_MOST_CHARS = 200_000
-_MOST_LINES = 10_000
-_MOST_NAME_CHARS = 500
+_MAX_CHARS = 200_000
+_MAX_LINES = 10_000
+_MAX_NAME_CHARS = 500
 _WHOLE_PERCENT = 100
-# Where nobody told a name: what the two are called in a chat without a character.
+# Default names, those of a chat without a character.
 _CHAR, _USER = "Assistant", "User"
 
 
@@ -32,20 +32,19 @@ def make_activation(
 ) -> ActivateRequest:
     """Return the request of a turn, without its conversation and its seed.
 
-    Its budget is that of the gateway, in tokens and not in a part of the window. A line has a name
-    if its message has one. Of texts beside the chat that an entry may ask for, the character's is
-    known.
+    Its budget is the gateway's, in tokens and not as a share of the window. A line has a name if
+    its message has one. Of the texts to scan besides the chat, only the character's is known.
 
     Args:
-        gateway: whose budget counts.
+        gateway: the gateway, for its budget.
         refs: the books, in order.
         draft: the messages.
-        names: of the character and of the user, if they were told.
+        names: of the character and of the user, if given.
     """
     lines = spoken(draft)
-    about = character_text(draft)[:_MOST_CHARS]
-    char = (names[0] or find_name(draft, "assistant") or _CHAR)[:_MOST_NAME_CHARS]
-    user = (names[1] or find_name(draft, "user") or _USER)[:_MOST_NAME_CHARS]
+    about = character_text(draft)[:_MAX_CHARS]
+    char = (names[0] or find_name(draft, "assistant") or _CHAR)[:_MAX_NAME_CHARS]
+    user = (names[1] or find_name(draft, "user") or _USER)[:_MAX_NAME_CHARS]
     budgets = [gateway.token_budget]
     if gateway.context_window is not None:
         budgets.append(gateway.context_window)
@@ -54,9 +53,9 @@ def make_activation(
         books=tuple(AttachedBook(book_id=ref.book_id, revision=ref.revision) for ref in refs),
         chat=tuple(
             ChatLine(
-                name=each.name and each.name[:_MOST_NAME_CHARS], content=each.text[:_MOST_CHARS]
+                name=each.name and each.name[:_MAX_NAME_CHARS], content=each.text[:_MAX_CHARS]
             )
-            for each in lines[-_MOST_LINES:]
+            for each in lines[-_MAX_LINES:]
         ),
         scan_texts=ScanTexts(character_description=about),
         macros=MacroValues(char=char, user=user, description=about),

@@ -1,4 +1,4 @@
-"""The use cases of the gateway: put lore into the messages of a chat, and list what to choose."""
+"""The use cases of the gateway: add lore to the messages of a chat, and list prompts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TypeVar, assert_never
 from lorewell.app.access import Caller
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
-from lorewell.app.gateway.bound import BoundPrompt
-from lorewell.app.gateway.options import Gateway, SentPrompt
-from lorewell.app.ledgers import ledger_path
-from lorewell.app.native.selection import select_context
+from lorewell.app.ledgers import LedgerRef
+from lorewell.app.native.selection import select_context, selection_ledger
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.activation import activate_replica
+from lorewell.app.runtime.bound_prompts import BoundPrompt
+from lorewell.app.runtime.gateway import Gateway, SentPrompt
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.activation import activate_kept
 from lorewell.engine.steps import Steps
@@ -49,16 +49,16 @@ ChatMessage = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatTurn:
-    """What a client asks for, as far as lore goes by it.
+    """The parts of a client's request that matter for lore.
 
     Attributes:
-        prompt_ids: the prompts that it may mean; the first one that has books counts.
-        conversation_id: None makes one from tenant, prompt and the first thing the user said.
-        messages: with storable texts, each with a text as `role`.
-        chars: how long they are, roughly.
-        tools: definitions of tools.
-        reserved_tokens: what it lets the answer take; None if it does not say.
-        char, user: names, if they are told.
+        prompt_ids: candidate prompts; the first one with books is used.
+        conversation_id: None derives one from tenant, prompt and the user's first message.
+        messages: with storable texts, each with a string as `role`.
+        chars: their approximate length.
+        tools: tool definitions.
+        reserved_tokens: tokens that the request allows the answer; None if it does not say.
+        char, user: names, if given.
     """
 
     prompt_ids: Sequence[str]
@@ -73,15 +73,15 @@ class ChatTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrichedChat:
-    """The messages of a turn with lore in them, and what there is to tell of it.
+    """The messages of a turn with lore added, and facts about the selection.
 
     Attributes:
-        messages: in order; a number is a message of the turn that goes on as it came.
-        entry_ids: the entries that went in, in the order of the prompt.
-        worldbook_tokens: of the lore.
-        ledger: path and query under which the ledger can be opened; None if it is not kept.
-        prefix: how much of the beginning is that of the turn before; None if that is not known.
-        selection: what was selected under the policy `native`.
+        messages: in order; a number is the index of a message of the turn that stays unchanged.
+        entry_ids: the added entries, in the order of the prompt.
+        worldbook_tokens: tokens of the lore.
+        ledger: where the ledger can be opened; None if it is not kept.
+        prefix: the prefix shared with the previous turn; None if unknown.
+        selection: the selection, under the policy `native`.
     """
 
     prompt_id: str
@@ -90,41 +90,41 @@ class EnrichedChat:
     messages: tuple[int | ChatMessage, ...] = field(repr=False)
     entry_ids: tuple[str, ...]
     worldbook_tokens: int
-    ledger: str | None
+    ledger: LedgerRef | None
     prefix: SharedPrefix | None
     selection: SelectResponse | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What a policy found for a turn.
+class _PolicyResult:
+    """The result of a policy for a turn.
 
     Attributes:
-        blocks: makes what goes in.
-        ledger: opens its ledger, if that is kept.
+        blocks: makes the blocks to place.
+        ledger: where its ledger can be opened; None if it is not kept.
     """
 
     blocks: Callable[[Steps], Sequence[HostBlock]]
-    ledger: str | None
+    ledger: LedgerRef | None
     selection: SelectResponse | None = None
 
 
 async def enrich(
-    services: Services, gateway: Gateway, entered: Caller, turn: ChatTurn
+    services: Services, gateway: Gateway, caller: Caller, turn: ChatTurn
 ) -> EnrichedChat | None:
-    """Return the messages of a turn with lore in their places; None if its prompt has no books.
+    """Add lore to the messages of a turn; return None if its prompt has no books.
 
-    Under the policy `sillytavern` timed state is kept, as for any other turn of a conversation.
+    Under the policy `sillytavern`, timed state is stored as for any turn of a conversation.
 
     Raises:
-        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
-        ForbiddenError: timed state would be kept, and the key may not write.
-        SelectionError: a required entry can't go in.
-        PlacementFailedError: a block wants a place that the messages do not have.
-        ContextOverflowError: all of it needs more tokens than the window has.
+        BindingInvalidError: a binding of the prompt names a missing book or revision.
+        ForbiddenError: timed state has to be stored, and the API key lacks the scope `write`.
+        SelectionError: a required entry does not fit.
+        PlacementFailedError: the messages lack the place of a block.
+        ContextOverflowError: the prompt exceeds the context window.
         LorewellError: as `select_context`, `activate_turn` and `activate_replica`.
     """
-    tenant_id = entered.tenant_id
+    tenant_id = caller.tenant_id
     bound = await gateway.bound.find(
         services.store,
         (tenant_id, *turn.prompt_ids),
@@ -132,8 +132,8 @@ async def enrich(
     )
     if bound is None:
         return None
-    if bound.policy == "sillytavern" and "write" not in entered.scopes:
-        message = "The books of this prompt keep timed state, which takes the scope write."
+    if bound.policy == "sillytavern" and "write" not in caller.scopes:
+        message = "The books of this prompt store timed state, which requires the scope 'write'."
         raise ForbiddenError(message, scope="write")
     prepare = partial(_prepare, tenant_id, bound.prompt_id, turn)
     is_small = turn.chars <= _SMALL_CHARS
@@ -149,19 +149,19 @@ async def enrich(
         conversation_id=conversation_id,
         seed=seed,
     )
-    found = await run.find()
-    return run.tell(found, await run.assemble(found))
+    result = await run.apply_policy()
+    return run.report(result, await run.assemble(result))
 
 
 def _prepare(
     tenant_id: str, prompt_id: str, turn: ChatTurn
 ) -> tuple[tuple[DraftMessage, ...], str, str]:
-    """Return the messages, the conversation, and what chance is drawn from.
+    """Return the messages, the conversation id, and the seed.
 
-    A retry of the same messages draws the same again.
+    A retry with the same messages gets the same seed.
     """
     draft = read_completion(turn.messages)
-    conversation_id = turn.conversation_id or _conversation_of(tenant_id, prompt_id, draft)
+    conversation_id = turn.conversation_id or _default_conversation_id(tenant_id, prompt_id, draft)
     return draft, conversation_id, _digest([conversation_id, turn.messages])
 
 
@@ -187,8 +187,8 @@ class _Run:
     conversation_id: str
     seed: str
 
-    async def find(self) -> _Found:
-        """Return what the prompt's policy finds."""
+    async def apply_policy(self) -> _PolicyResult:
+        """Return the result of the prompt's policy."""
         match self.bound.policy:
             case "native":
                 return await self._select()
@@ -199,8 +199,8 @@ class _Run:
             case policy:
                 assert_never(policy)
 
-    async def _do(self, work: Callable[[], Result]) -> Result:
-        """Return what the work returns, done in the compute pool if there is much of it."""
+    async def _compute(self, work: Callable[[], Result]) -> Result:
+        """Run the work, in the compute pool if the chat is long."""
         if self.turn.chars <= _SMALL_CHARS:
             return work()
         return await self.services.computing.finish(self.tenant_id, work)
@@ -215,40 +215,39 @@ class _Run:
             user=self.turn.user or find_name(self.draft, "user"),
         )
 
-    async def _activate_replica(self) -> _Found:
-        made = await self._do(lambda: make_replica(self.draft, self._inputs()))
+    async def _activate_replica(self) -> _PolicyResult:
+        made = await self._compute(lambda: make_replica(self.draft, self._inputs()))
         request = made.model_copy(update={"explain": "selected"})
         response = await activate_replica(self.services, self.tenant_id, request, self._occasion)
-        return _Found(
+        return _PolicyResult(
             blocks=lambda _: from_replica(response.entries),
-            ledger=ledger_path("replica", self.tenant_id, response.activation_id),
+            ledger=LedgerRef.of("replica", self.tenant_id, response.activation_id),
         )
 
-    async def _select(self) -> _Found:
-        query = await self._do(lambda: make_query(self.draft, self._inputs()))
+    async def _select(self) -> _PolicyResult:
+        query = await self._compute(lambda: make_query(self.draft, self._inputs()))
         request = query.request.model_copy(update={"explain": "selected"})
         response = await select_context(self.services, self.tenant_id, request, self._occasion)
-        kept_as = response.selection_fingerprint if self.services.keeper.is_on else None
-        return _Found(
+        return _PolicyResult(
             blocks=lambda steps: from_selection(response.blocks, steps=steps),
-            ledger=ledger_path("native", self.tenant_id, kept_as),
+            ledger=selection_ledger(self.services, self.tenant_id, response),
             selection=response,
         )
 
-    async def _activate(self) -> _Found:
+    async def _activate(self) -> _PolicyResult:
         names = (self.turn.char, self.turn.user)
-        request = await self._do(
+        request = await self._compute(
             lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
         )
-        response, kept_as = await activate_kept(
+        response, ledger = await activate_kept(
             self.services,
             self.tenant_id,
             request.model_copy(update={"conversation_id": self.conversation_id, "seed": self.seed}),
             self._occasion,
         )
-        return _Found(
+        return _PolicyResult(
             blocks=lambda _: from_activation(response, split_lasting=self.gateway.stable_prefix),
-            ledger=ledger_path("sillytavern", self.tenant_id, kept_as),
+            ledger=ledger,
         )
 
     @property
@@ -259,15 +258,15 @@ class _Run:
             conversation_id=self.conversation_id,
         )
 
-    async def assemble(self, found: _Found) -> AssembleResponse:
-        """Return the prompt, and hold it for the next turn if that is to be compared."""
+    async def assemble(self, result: _PolicyResult) -> AssembleResponse:
+        """Return the prompt, and remember it if the next turn will be compared with it."""
         gateway, name = self.gateway, (self.tenant_id, self.conversation_id)
         previous = gateway.sent.find(*name) if gateway.stable_prefix else None
         options = _options(gateway, self.turn, previous)
 
         def put_together(steps: Steps) -> AssembleResponse:
             counter = self.gateway.counter
-            blocks = found.blocks(steps)
+            blocks = result.blocks(steps)
             return assemble(self.draft, blocks, options, counter=counter, steps=steps)
 
         async with self.services.computing.turn(self.tenant_id) as turn:
@@ -276,8 +275,8 @@ class _Run:
             gateway.sent.keep(*name, SentPrompt(messages=made.messages, chars=self.turn.chars))
         return made
 
-    def tell(self, found: _Found, made: AssembleResponse) -> EnrichedChat:
-        """Return the messages, and what there is to tell of them."""
+    def report(self, result: _PolicyResult, made: AssembleResponse) -> EnrichedChat:
+        """Return the messages and the facts about the selection."""
         indexes = {id(item.message): index for index, item in enumerate(self.draft)}
         placed = (each.id for each in made.placements if each.message_index is not None)
         return EnrichedChat(
@@ -287,9 +286,9 @@ class _Run:
             messages=tuple(indexes.get(id(message), message) for message in made.messages),
             entry_ids=tuple(dict.fromkeys(placed)),
             worldbook_tokens=made.figures.worldbook_tokens,
-            ledger=found.ledger,
+            ledger=result.ledger,
             prefix=made.prefix,
-            selection=found.selection,
+            selection=result.selection,
         )
 
 
@@ -297,7 +296,7 @@ def _options(
     gateway: Gateway, turn: ChatTurn, previous: Sequence[ChatMessage] | None
 ) -> AssembleOptions:
     reserved = turn.reserved_tokens
-    # The messages and tools are the client's own: what they hold is not ours to check.
+    # Without validation: the messages and tools are the client's own.
     budget = PromptBudget(context_window=gateway.context_window).model_copy(
         update={
             "reserved_output": gateway.reserved_output if reserved is None else reserved,
@@ -309,8 +308,8 @@ def _options(
     ).model_copy(update={"budget": budget, "previous": previous})
 
 
-def _conversation_of(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessage]) -> str:
-    """Return the name of a conversation that the client did not name."""
+def _default_conversation_id(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessage]) -> str:
+    """Return the id of a conversation that the client did not name."""
     texts = (
         spoken_text(item.message)
         for item in draft
@@ -324,5 +323,5 @@ def _digest(value: object) -> str:
 
 
 async def list_prompts(services: Services, tenant_id: str) -> Sequence[str]:
-    """Return the prompts that have books, by name: what a client may choose as its model."""
+    """Return the prompts that have books, by name; clients may use them as `model`."""
     return await services.store.read(lambda tx: tx.list_prompts(tenant_id))

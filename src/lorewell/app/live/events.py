@@ -1,4 +1,4 @@
-"""Events of the live channel, made of what each policy answers."""
+"""Events of the live channel, made from the answers of each policy."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _LABELS: Final[Mapping[str | int, str]] = {
     "outlet": "in an outlet",
     NOWHERE: "nowhere",
 }
-# SillyTavern's numbers, 0 to 7.
+# By SillyTavern's numbers, 0 to 7.
 _SILLYTAVERN: Final = (
     *("before_character", "after_character", "author_note_top", "author_note_bottom"),
     *("at_depth", "before_examples", "after_examples", "outlet"),
 )
 _PROMPT_ORDER: Final = (*POSITIONS, NOWHERE)
-# The order of the prompt by the numbers of replica (docs/rules/replica.md §5).
+# The positions of replica in the order of the prompt (docs/rules/replica.md §5).
 _REPLICA_ORDER: Final = (5, 1, 0, 2, 3, 6, 4, 7)
 _REPLICA_DEPTH: Final = 6
 _ROLES: Final[Mapping[object, Role]] = {0: "system", 1: "user", 2: "assistant"}
@@ -57,7 +57,7 @@ _DEFAULT_DEPTH: Final = 4
 
 
 class NamedBook(NamedTuple):
-    """A book that SillyTavern's rules looked at, and its id if it is stored."""
+    """A book used under SillyTavern's rules, with its id if it is stored."""
 
     world: SillyTavernWorld
     book_id: str | None
@@ -74,14 +74,11 @@ _Placed = tuple[_Place, LiveEntry]
 
 
 class _Figures(NamedTuple):
-    ledger: str | None
     tokens: int | None
     token_budget: int | None
 
 
-def of_selection(
-    answer: SelectResponse, ledger: str | None, told: SelectionContext
-) -> LiveSelection:
+def of_selection(answer: SelectResponse, context: SelectionContext) -> LiveSelection:
     """Return the event of a native selection."""
     decided = {each.id: each for each in answer.decisions if each.selected}
 
@@ -102,8 +99,8 @@ def of_selection(
                 ),
             )
 
-    figures = _Figures(ledger, answer.token_count, answer.token_budget)
-    return _event(told, "native", entries(), figures)
+    figures = _Figures(answer.token_count, answer.token_budget)
+    return _event(context, "native", entries(), figures)
 
 
 def _native_place(block: Block) -> _Place:
@@ -119,34 +116,31 @@ def _native_place(block: Block) -> _Place:
 def of_activation(
     answer: SillyTavernResponse,
     books: Sequence[NamedBook],
-    ledger: str | None,
-    told: SelectionContext,
+    context: SelectionContext,
 ) -> LiveSelection:
     """Return the event of a turn under the policy `sillytavern`.
 
     Args:
         answer: of the turn.
-        books: that it looked at.
-        ledger: what opens its ledger, if that is kept.
-        told: what else there is to tell.
+        books: all that the turn used.
+        context: the rest of the event.
     """
-    # As that program places them: those of a greater order stand later, as in
-    # docs/rules/sillytavern.md §12.
+    # In the order of the prompt: a greater `order` comes later (docs/rules/sillytavern.md §12).
     ascending = sort_descending(
         answer.activated, lambda each: float("nan") if each.order is None else each.order
     )[::-1]
     placed = [_activated(each, books) for each in ascending]
     placed.sort(key=lambda each: _in_prompt(each[0]))
-    figures = _Figures(ledger, answer.budget.used, answer.budget.limit)
-    return _event(told, "sillytavern", placed, figures)
+    figures = _Figures(answer.budget.used, answer.budget.limit)
+    return _event(context, "sillytavern", placed, figures)
 
 
 def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:
-    found = _find_lore(entry, books)
-    lore, book_id = (None, None) if found is None else found
-    comment = None if lore is None else lore.fields.get("comment")
+    found = _find_entry(entry, books)
+    source, book_id = (None, None) if found is None else found
+    comment = None if source is None else source.fields.get("comment")
     return (
-        _sillytavern_place(entry, lore),
+        _sillytavern_place(entry, source),
         LiveEntry(
             book_id=book_id,
             book=None if book_id else entry.book[:NAME_CHARS],
@@ -159,7 +153,7 @@ def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:
     )
 
 
-def _find_lore(
+def _find_entry(
     entry: ActivatedEntry, books: Sequence[NamedBook]
 ) -> tuple[ScanEntry, str | None] | None:
     for world, book_id in books:
@@ -168,45 +162,44 @@ def _find_lore(
     return None
 
 
-def _sillytavern_place(entry: ActivatedEntry, lore: ScanEntry | None) -> _Place:
+def _sillytavern_place(entry: ActivatedEntry, source: ScanEntry | None) -> _Place:
     if entry.position is None or not entry.content:
         return _Place(NOWHERE)
     position = _SILLYTAVERN[entry.position]
-    if lore is None:
+    if source is None:
         return _Place(position)
     match position:
         case "at_depth":
-            depth = lore.depth if isinstance(lore.depth, int | float) else _DEFAULT_DEPTH
-            role = lore.role if isinstance(lore.role, int | float) else 0
+            depth = source.depth if isinstance(source.depth, int | float) else _DEFAULT_DEPTH
+            role = source.role if isinstance(source.role, int | float) else 0
             return _Place(position, depth=depth, role=_ROLES.get(role, "system"))
         case "outlet":
-            return _Place(position, outlet_name=lore.outlet) if lore.outlet else _Place(NOWHERE)
+            return _Place(position, outlet_name=source.outlet) if source.outlet else _Place(NOWHERE)
         case _:
             return _Place(position)
 
 
 def _in_prompt(place: _Place) -> tuple[int, float]:
-    """Return where a place stands: of the depths, the greatest comes first."""
+    """Return the sort key of a place in the prompt; greater depths come first."""
     return _PROMPT_ORDER.index(cast("str", place.position)), -(place.depth or 0)
 
 
 def of_replica(
-    answer: ReplicaResponse, stored: Mapping[str, str], ledger: str | None, told: SelectionContext
+    answer: ReplicaResponse, stored: Mapping[str, str], context: SelectionContext
 ) -> LiveSelection:
-    """Return the event of a turn under the policy `replica`; its statistics are that policy's.
+    """Return the event of a turn under the policy `replica`, with that policy's labels.
 
     Args:
         answer: of the turn.
-        stored: the ids of its stored books, by how the turn calls them.
-        ledger: what opens its ledger, if that is kept.
-        told: what else there is to tell.
+        stored: the ids of its stored books, by the keys of the turn.
+        context: the rest of the event.
     """
     placed = sorted(
         ((_replica_place(each), _replica_entry(each, stored)) for each in answer.entries),
         key=lambda each: _REPLICA_ORDER.index(cast("int", each[0].position)),
     )
     labels: dict[str | int, str] = {each.position: each.position_label for each in answer.entries}
-    return _event(told, "replica", placed, _Figures(ledger, None, None), labels)
+    return _event(context, "replica", placed, _Figures(None, None), labels)
 
 
 def _replica_place(entry: ReplicaActive) -> _Place:
@@ -228,7 +221,7 @@ def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry
 
 
 def _event(
-    told: SelectionContext,
+    context: SelectionContext,
     policy: Policy,
     placed: Iterable[_Placed],
     figures: _Figures,
@@ -246,15 +239,15 @@ def _event(
         if total <= MAX_LISTED:
             groups.setdefault(place, []).append(entry)
     counted = positions.items() if labels is None else sorted(positions.items())
-    occasion = told.occasion
+    occasion = context.occasion
     return LiveSelection(
-        tenant_id=told.tenant_id,
+        tenant_id=context.tenant_id,
         prompt_id=occasion.prompt_id,
         policy=policy,
         source=occasion.source,
         conversation_id=occasion.conversation_id,
-        at=told.at,
-        ledger=figures.ledger,
+        at=context.at,
+        ledger=context.ledger,
         groups=tuple(
             LiveGroup(
                 position=place.position,

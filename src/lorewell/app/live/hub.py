@@ -1,7 +1,7 @@
-"""Who publishes, who is told, and the table in between.
+"""The hub of the live channel: it writes published events, and delivers events to subscribers.
 
-Every event takes one way, whichever process it was made in: into the table, many in one
-transaction, and from there, by its number, to all who watch its prompt.
+All events take the same path, whichever process made them: into the table, many in one transaction,
+and from there in the order of their ids to the subscribers of their prompt.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.subscription import Frame, Subscription
 from lorewell.app.ports import Clock, Store, Transaction
 from lorewell.app.rows import LiveEvent, LiveMost
@@ -34,25 +35,26 @@ MAX_REPLAYED_BYTES = 8 * 1024 * 1024
 MAX_LOST_PROMPTS = 1_000
 _MAX_BATCH = 500
 _MAX_READ = 100
-# To hand a frame over takes about 0.1 ms of the event loop, and selections wait for it: so few are
-# handed over at once, and there are pauses between, but not so many that events pile up.
-_FEW, _MOST_PAUSES, _PAUSE_SECONDS = 3, 60, 0.001
-_SECONDS_BETWEEN_WRITES = 0.1  # each write makes the short turns look up their books again
+# Delivering a frame takes about 0.1 ms of the event loop, and selections wait for it. So few frames
+# are delivered at once, with pauses in between, but not so many that events pile up.
+_FEW, _MAX_PAUSES, _PAUSE_SECONDS = 3, 60, 0.001
+_SECONDS_BETWEEN_WRITES = 0.1  # each write makes short turns look up their books again
 _SECONDS_BETWEEN_DROPS = 10.0
-_SECONDS_WITHOUT_HEARING = 2.0  # behind a pooler of transactions nothing is ever heard
+_SECONDS_WITHOUT_HEARING = 2.0  # a transaction pooler passes no notifications on
 _SECONDS_BETWEEN_ATTEMPTS = 0.5
 
 Make = Callable[[SelectionContext], LiveSelection]
+LedgerPath = Callable[[LedgerRef], str]
 
 
 @dataclass(slots=True)
 class LiveCounts:
-    """What has been counted since the start of this process.
+    """Counters since the start of this process.
 
     Attributes:
         published: events that were written.
-        lost: events that came faster than they could be written.
-        told: frames that were handed to subscribers.
+        lost: events that were dropped because writing was too slow.
+        told: frames that were delivered to subscribers.
         slow: subscribers that were dropped.
     """
 
@@ -68,13 +70,14 @@ class _Waiting:
     occasion: Occasion
     at: datetime
     make: Make
+    ledger: LedgerRef | None
 
 
 class LiveHub:
     """The live channel of one process. Belongs to one event loop."""
 
     def __init__(self, store: Store, clock: Clock, *, keep_s: int) -> None:
-        """Publish into this store, where events stay for `keep_s` seconds."""
+        """Publish to `store`, which keeps events for `keep_s` seconds."""
         self._store, self._clock = store, clock
         self._keep = timedelta(seconds=keep_s)
         self._waiting: deque[_Waiting] = deque()
@@ -82,17 +85,24 @@ class LiveHub:
         self._to_write = asyncio.Event()
         self._heard = asyncio.Event()
         self._beginning, self._flushing = asyncio.Lock(), asyncio.Lock()
-        self._last: int | None = None  # up to where subscribers were told; None without any
+        self._last: int | None = None  # the last delivered id; None without subscribers
         self._subscribers: dict[tuple[str, str], set[Subscription]] = defaultdict(set)
         self._drop_at = 0.0
         self._writing: asyncio.Future[None] | None = None
+        self._ledger_path: LedgerPath | None = None
         self.counts = LiveCounts()
 
-    def publish(self, tenant_id: str, occasion: Occasion, make: Make) -> None:
-        """Take an event; it is made and written soon. Of too many, the oldest are let go."""
+    def link_ledgers(self, path: LedgerPath) -> None:
+        """Put the path of its ledger into each event from now on; before, events have none."""
+        self._ledger_path = path
+
+    def publish(
+        self, tenant_id: str, occasion: Occasion, make: Make, ledger: LedgerRef | None = None
+    ) -> None:
+        """Queue an event, to be made and written soon. A full queue drops its oldest event."""
         if len(self._waiting) >= MAX_WAITING:
             self._lose(self._waiting.popleft())
-        self._waiting.append(_Waiting(tenant_id, occasion, self._clock.now(), make))
+        self._waiting.append(_Waiting(tenant_id, occasion, self._clock.now(), make, ledger))
         self._to_write.set()
 
     def _lose(self, waiting: _Waiting) -> None:
@@ -105,15 +115,15 @@ class LiveHub:
     async def subscribe(
         self, tenant_id: str, prompt_id: str, last_id: int | None
     ) -> AsyncIterator[Subscription]:
-        """Yield the frames of a prompt from now on, and before them what was missed since an id.
+        """Yield a subscription to a prompt, which starts with the events missed since `last_id`.
 
         Raises:
-            StorageUnavailableError: what was missed can't be read.
+            StorageUnavailableError: the missed events can't be read.
         """
         until = await self._begin()
         name, subscription = (tenant_id, prompt_id), Subscription()
-        # What is read from now on waits for it. What was read before, up to `until`, is replayed:
-        # nothing is left out, and nothing comes twice.
+        # Events read from now on are queued for it, and those up to `until` are replayed: so none
+        # is left out, and none comes twice.
         self._subscribers[name].add(subscription)
         try:
             first = [_frame("ready", 0, _ready(tenant_id, prompt_id, until))]
@@ -137,7 +147,7 @@ class LiveHub:
     async def _replay(
         self, name: tuple[str, str], last_id: int, until: int
     ) -> tuple[list[Frame], int]:
-        """Return what came since an id, and the id that the client has seen for sure."""
+        """Return the events since an id, and the id that the client has certainly seen."""
         most = LiveMost(MAX_REPLAYED, MAX_REPLAYED_BYTES)
 
         def work(tx: Transaction) -> tuple[tuple[int, int], tuple[Sequence[LiveEvent], bool]]:
@@ -152,24 +162,24 @@ class LiveHub:
         if not are_all:
             before = found[0].id
             frames.append(_missed(LiveMissed(reason="too_many", after=last_id, before=before)))
-        # Another process may have told it more than this one has read yet.
+        # Another process may have delivered more than this one has read yet.
         return frames + [_event_frame(each) for each in found], last_id
 
     async def run(self) -> None:
-        """Write what is published and tell what is written, until cancelled."""
+        """Write published events and deliver written ones, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._store.hear(self._heard.set))
             tasks.create_task(self._write())
             tasks.create_task(self._follow())
 
     async def flush(self) -> None:
-        """Write what waits.
+        """Write the waiting events.
 
         Raises:
-            StorageUnavailableError: it could not be written; it goes on waiting.
+            StorageUnavailableError: writing failed; the events stay queued.
         """
         async with self._flushing:
-            if self._writing is not None and not self._writing.done():  # of one that was cancelled
+            if self._writing is not None and not self._writing.done():  # begun by a cancelled flush
                 await asyncio.wait((self._writing,))
             await self._flush()
 
@@ -184,8 +194,8 @@ class LiveHub:
                     made = self._make(each)
                     if made is not None:
                         events.append(made)
-                    await asyncio.sleep(0)  # selections come between
-                # Once begun it goes on, whoever gives up: nobody could say what became of it.
+                    await asyncio.sleep(0)  # let selections run in between
+                # A write continues after a cancellation: its outcome would be unknown.
                 writing = asyncio.ensure_future(self._store.write(self._adding(events, now)))
             except asyncio.CancelledError:
                 self._put_back(taken, lost)
@@ -214,14 +224,18 @@ class LiveHub:
         return work
 
     def _make(self, waiting: _Waiting) -> LiveEvent | None:
-        told = SelectionContext(
-            tenant_id=waiting.tenant_id, occasion=waiting.occasion, at=stamp(waiting.at)
+        path, ledger = self._ledger_path, waiting.ledger
+        context = SelectionContext(
+            tenant_id=waiting.tenant_id,
+            occasion=waiting.occasion,
+            at=stamp(waiting.at),
+            ledger=None if path is None or ledger is None else path(ledger),
         )
         try:
-            body = waiting.make(told).to_json()
-        except Exception as error:  # noqa: BLE001  an event that can't be made stops no other
-            context = {"message": "A live event could not be made.", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            body = waiting.make(context).to_json()
+        except Exception as error:  # noqa: BLE001  one failure must not stop other events
+            failure = {"message": "A live event could not be made.", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(failure)
             return None
         return LiveEvent(
             tenant_id=waiting.tenant_id,
@@ -258,14 +272,14 @@ class LiveHub:
                 self._last = None
                 continue
             try:
-                while await self._tell_more():
+                while await self._deliver_more():
                     pass
             except StorageUnavailableError:
                 self._heard.set()
                 await asyncio.sleep(_SECONDS_BETWEEN_ATTEMPTS)
 
-    async def _tell_more(self) -> bool:
-        """Tell subscribers what is new; return whether there may be more."""
+    async def _deliver_more(self) -> bool:
+        """Deliver new events; return whether there may be more."""
         after = await self._begin()
 
         def work(tx: Transaction) -> tuple[int, Sequence[LiveEvent]]:
@@ -273,25 +287,25 @@ class LiveHub:
 
         oldest, found = await self._store.read(work)
         first = []
-        if oldest > after + 1:  # the database was away for longer than events are kept
+        if oldest > after + 1:  # the database was unavailable for longer than events are kept
             first.append(_missed(LiveMissed(reason="expired", after=after, before=oldest)))
         frames: dict[tuple[str, str], list[Frame]] = defaultdict(list)
         for event in found:
             name = (event.tenant_id, event.prompt_id)
             if name in self._subscribers:
                 frames[name].append(_event_frame(event))
-        telling = [
-            (each, told)
+        deliveries = [
+            (each, new)
             for name, subscribers in self._subscribers.items()
-            if (told := first + frames.get(name, []))
+            if (new := first + frames.get(name, []))
             for each in subscribers
         ]
-        if found:  # from here on who comes has to read these, and who is here is told
+        if found:  # later subscribers replay these events, and present ones get them below
             self._last = found[-1].id
-        at_once = max(_FEW, len(telling) // _MOST_PAUSES)
-        for count, (each, told) in enumerate(telling, 1):
-            self.counts.told += len(told)
-            if not each.offer(told):
+        at_once = max(_FEW, len(deliveries) // _MAX_PAUSES)
+        for count, (each, new) in enumerate(deliveries, 1):
+            self.counts.told += len(new)
+            if not each.offer(new):
                 self.counts.slow += 1
             if count % at_once == 0:
                 await asyncio.sleep(_PAUSE_SECONDS)

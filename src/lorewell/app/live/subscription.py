@@ -1,4 +1,4 @@
-"""One subscriber of the live channel: what waits for it, and how much of it may."""
+"""One subscriber of the live channel, with its bounded queue of frames."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _PIECE_CHARS = 256 * 1024
 
 
 class SlowConsumer(Exception):  # noqa: N818  an end, not an error
-    """A subscriber did not take its frames in time."""
+    """A subscriber did not read its frames in time."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """What is sent: made once for everybody who gets it.
+    """A message to subscribers, made once for all of them.
 
     Attributes:
         type: its kind.
-        id: its number; 0 if it has none.
+        id: the event's id; 0 if it has none.
         text: its JSON.
-        packed: what a transport makes of it, the first time that it sends it.
+        packed: its encoded form, cached by the transport.
     """
 
     type: str
@@ -34,7 +34,7 @@ class Frame:
 
 
 class Subscription:
-    """Frames for one subscriber, in order. Who puts them in never waits."""
+    """The frames for one subscriber, in order. Adding frames never waits."""
 
     def __init__(self) -> None:
         self._waiting: deque[Frame] = deque()
@@ -44,12 +44,12 @@ class Subscription:
         self.is_slow = False
 
     def begin(self, first: Sequence[Frame], *, after: int) -> None:
-        """Say what comes before all else, and after which id the rest begins."""
+        """Set the first frames; of the queued frames, those up to the id `after` are skipped."""
         self._first, self._after = first, after
         self._arrived.set()
 
     def offer(self, frames: Sequence[Frame]) -> bool:
-        """Add frames; return False if that was too much for a subscriber that was in time."""
+        """Add frames; return False if the queue overflows, once per subscriber."""
         if self.is_slow:
             return True
         self._chars += sum(len(frame.text) for frame in frames)
@@ -62,10 +62,10 @@ class Subscription:
         return not self.is_slow
 
     async def take(self) -> Sequence[Frame]:
-        """Wait until there is something, and return all of it.
+        """Wait for frames, and return all that are queued.
 
         Raises:
-            SlowConsumer: too much was waiting.
+            SlowConsumer: the queue overflowed.
         """
         await self._arrived.wait()
         self._arrived.clear()
@@ -82,7 +82,7 @@ class Subscription:
 
 
 def in_pieces(frames: Sequence[Frame]) -> Iterator[Sequence[Frame]]:
-    """Yield the frames, so many at a time as may be sent in one go."""
+    """Yield the frames in groups small enough to send at once."""
     piece: list[Frame] = []
     chars = 0
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Searching the entries of books; no filter of a selection applies (§9.4)."""
+"""Search over the entries of books, without the filters of a selection (§9.4)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lorewell.app.loaded import LoadedRevision, compiled, load_books
+from lorewell.app.loaded import LoadedRevision, get_compiled, load_books
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ChunkScores, NearChunk
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.vectors.indexing import embedder_of, embedding_version
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import (
     EMBEDDING_UNAVAILABLE,
     best_of_entries,
@@ -29,28 +29,28 @@ from lorewell.retrieval.fusion import LIST_LENGTH, fuse
 from lorewell.retrieval.order import nearest_first
 from lorewell.retrieval.text import first_match, tokens
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float64
     from numpy.typing import NDArray
 
 EXCERPT_CHARS = 600
-# Without named books: what is compiled for a search by words, and told of books without an index.
-MOST_BOOKS = 100
+# For requests that name no books: compiled for a lexical search, or listed as without an index.
+MAX_BOOKS = 100
 _CHARS_BEFORE = 100
-_CHUNKS_PER_RESULT = 8  # asked for, since several may be of one entry, and some of disabled ones
+_CHUNKS_PER_RESULT = 8  # several may belong to one entry, and some to disabled entries
 
 At = tuple[int, int]
-"""An entry, by the number of its book and its place there."""
+"""An entry: the index of its book, and its index in that book."""
 
 
 async def search(services: Services, tenant_id: str, request: SearchRequest) -> SearchResponse:
-    """Return the entries that match, best first, ties by full id.
+    """Return the matching entries, best first, ties by full id.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a book is not there.
-        SnapshotTooLargeError: no books are named, and all of them are too many to be compiled.
-        VectorDisabledError, IndexNotReadyError, EmbeddingUnavailableError: vectors alone are asked
-            for, and can't be used.
+        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
+        SnapshotTooLargeError: the request names no books, and the tenant has too many.
+        VectorDisabledError, IndexNotReadyError, EmbeddingUnavailableError: the mode is `vector`,
+            and vectors can't be used.
     """
     if request.mode == "vector" and request.books is None:
         return await _search_tenant(services, tenant_id, request)
@@ -59,7 +59,7 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
     if request.mode != "lexical":
         query = await embed_query(services, tenant_id, refs, request.query)
     if request.mode == "vector":
-        await _refuse(services, query, request.query)
+        await _check_vectors(services, query, request.query)
 
     def load(tx: Transaction) -> tuple[list[LoadedRevision], QueryVector, list[ChunkScores]]:
         loaded = load_books(tx, services.cache, tenant_id, refs)
@@ -68,18 +68,18 @@ async def search(services: Services, tenant_id: str, request: SearchRequest) -> 
 
     async with services.computing.turn(tenant_id) as turn:
         loaded, used, near = await services.store.read(load)
-        if request.mode == "vector" and used.degraded:  # meanwhile a book was published again
+        if request.mode == "vector" and used.degraded:  # a new revision was published in between
             raise _no_index(used.degraded)
-        books = [await compiled(services, turn, each) for each in loaded]
+        books = [await get_compiled(services, turn, each) for each in loaded]
         return await turn.run(lambda: find(books, request, used, near))
 
 
-async def _refuse(services: Services, query: QueryVector, text: str) -> None:
-    """Raise what keeps a search by vectors alone from being made, if anything does."""
+async def _check_vectors(services: Services, query: QueryVector, text: str) -> None:
+    """Raise if a search by vectors alone can't be made."""
     embedder_of(services)
     if EMBEDDING_UNAVAILABLE in query.degraded and services.queries is not None:
-        await services.queries.get(text)  # which says why, unless it has them after all
-        raise EmbeddingUnavailableError("The embedder had no vector for the query.")
+        await services.queries.get(text)  # raises with the cause, unless the embedder works again
+        raise EmbeddingUnavailableError("The embedder returned no vector for the query.")
     if query.degraded:
         raise _no_index(query.degraded)
 
@@ -87,7 +87,7 @@ async def _refuse(services: Services, query: QueryVector, text: str) -> None:
 def _no_index(missing: Sequence[str]) -> IndexNotReadyError:
     names = [name.split(":")[1:] for name in missing]
     books = [{"book_id": book_id, "revision": int(revision)} for book_id, revision in names]
-    message = f"{len(books)} of the books have no index that is ready; build it first."
+    message = f"{len(books)} of the books have no ready index. Build it first."
     return IndexNotReadyError(message, books=books)
 
 
@@ -95,15 +95,15 @@ async def _all_books(services: Services, tenant_id: str) -> tuple[BookRef, ...]:
     heads = await services.store.read(
         lambda tx: tx.list_heads(
             tenant_id,
-            limit=MOST_BOOKS + 1,
+            limit=MAX_BOOKS + 1,
             after=None,
             name_contains=None,
             include_deleted=False,
         )
     )
-    if len(heads) > MOST_BOOKS:
-        message = f"There are over {MOST_BOOKS} books; name some, or search in the mode vector."
-        raise SnapshotTooLargeError(message, max_books=MOST_BOOKS)
+    if len(heads) > MAX_BOOKS:
+        message = f"There are more than {MAX_BOOKS} books. Name some, or use the mode `vector`."
+        raise SnapshotTooLargeError(message, max_books=MAX_BOOKS)
     return tuple(BookRef(book_id=head.book_id, revision=head.latest_revision) for head in heads)
 
 
@@ -113,13 +113,14 @@ def find(
     query: QueryVector = QueryVector(),  # noqa: B008  never changes
     near: Sequence[ChunkScores] = (),
 ) -> SearchResponse:
-    """Return what a search gives.
+    """Return the result of a search.
 
     Args:
-        books: what is searched.
-        request: how; in the mode hybrid with `near` empty by words alone, as `query` then says.
-        query: what was embedded.
-        near: of each book, how near its chunks are to the query.
+        books: the compiled books to search.
+        request: the search; in the mode `hybrid` with `near` empty it is lexical only, and `query`
+            has the causes.
+        query: the query vector.
+        near: the chunk similarities of each book.
     """
     hits = _Hits(books, request, near)
     best: Mapping[At, float]
@@ -141,7 +142,7 @@ def find(
 
 @dataclass(frozen=True)
 class _Hits:
-    """What is found in books, by words and by vectors."""
+    """The lexical and the vector matches in a list of books."""
 
     books: Sequence[CompiledBook]
     request: SearchRequest
@@ -149,12 +150,12 @@ class _Hits:
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The entries by words."""
+        """The lexical ranking of the entries."""
         return Ranking([book.lexical() for book in self.books], self.request.query)
 
     @cached_property
     def similarities(self) -> list[NDArray[float64]]:
-        """Of each book, how near its entries are."""
+        """The entry similarities of each book."""
         return [
             best_of_entries(scores, book.entry_count)
             for book, scores in zip(self.books, self.near, strict=False)
@@ -165,19 +166,19 @@ class _Hits:
         return self.books[number].entries[place]
 
     def lexical(self) -> Iterator[At]:
-        """Yield what words find, best first."""
-        return self._searched(self.ranking.best_first(lambda *at: self.entry(at).full_id))
+        """Yield the lexical matches, best first."""
+        return self._enabled(self.ranking.best_first(lambda *at: self.entry(at).full_id))
 
     def nearest(self) -> Iterator[At]:
-        """Yield what vectors find, best first."""
-        return self._searched(nearest_first(self.similarities, lambda *at: self.entry(at).full_id))
+        """Yield the vector matches, best first."""
+        return self._enabled(nearest_first(self.similarities, lambda *at: self.entry(at).full_id))
 
-    def _searched(self, found: Iterable[At]) -> Iterator[At]:
-        everything = self.request.include_disabled
-        return (at for at in found if everything or self.entry(at).spec.enabled)
+    def _enabled(self, found: Iterable[At]) -> Iterator[At]:
+        include_all = self.request.include_disabled
+        return (at for at in found if include_all or self.entry(at).spec.enabled)
 
     def fused(self) -> Mapping[At, float]:
-        """Return what either finds, by the score of both lists together."""
+        """Return the matches of both rankings with their fused scores."""
         lists = [list(islice(found, LIST_LENGTH)) for found in (self.lexical(), self.nearest())]
         named = {self.entry(at).full_id: at for each in lists for at in each}
         rankings = [[self.entry(at).full_id for at in each] for each in lists]
@@ -203,7 +204,7 @@ class _Hits:
 
 
 def _best_piece(content: str, near: ChunkScores, place: int) -> str:
-    """Return the beginning of the chunk that is nearest to the query."""
+    """Return the beginning of the chunk that is most similar to the query."""
     found = [number for number, each in enumerate(near.places.tolist()) if each == place]
     best = max(found, key=lambda number: (near.similarities[number], -near.starts[number]))
     return _piece(content, int(near.starts[best]))
@@ -214,7 +215,7 @@ def _piece(content: str, start: int) -> str:
 
 
 def excerpt(content: str, words: frozenset[str]) -> str:
-    """Return at most 600 characters, from 100 before the first of the words; else the beginning."""
+    """Return 600 characters at most, from 100 before the first word found, else from the start."""
     found = first_match(content, words) or 0
     return _piece(content, max(0, found - _CHARS_BEFORE))
 
@@ -244,7 +245,7 @@ def _result(
 async def _search_tenant(
     services: Services, tenant_id: str, request: SearchRequest
 ) -> SearchResponse:
-    """Return what vectors find in the latest revisions of all books that have an index."""
+    """Search by vectors in the latest revisions of all books that have an index."""
     embedder = embedder_of(services)
     version = embedding_version(embedder)
     assert services.queries is not None  # noqa: S101  they come with the embedder
@@ -261,7 +262,7 @@ async def _search_tenant(
         revisions = dict.fromkeys((chunk.book_id, chunk.revision) for chunk in best.values())
         refs = [BookRef(book_id=book_id, revision=number) for book_id, number in revisions]
         loaded = load_books(tx, services.cache, tenant_id, refs)
-        stale = tx.list_indexes(tenant_id, limit=MOST_BOOKS, after=None, not_ready_for=version)
+        stale = tx.list_indexes(tenant_id, limit=MAX_BOOKS, after=None, not_ready_for=version)
         heads = tx.find_heads(tenant_id, [book_id for book_id, _, _ in stale])
         missing = [
             not_ready(book_id, number)
@@ -293,9 +294,9 @@ async def _search_tenant(
 
     async with services.computing.turn(tenant_id) as turn:
         loaded, near, missing = await services.store.read(load)
-        books = {name: await compiled(services, turn, each) for name, each in loaded.items()}
+        books = {name: await get_compiled(services, turn, each) for name, each in loaded.items()}
         response = await turn.run(lambda: answer(books, near, missing))
-    services.jobs.seldom(
+    services.jobs.start_rarely(
         version, lambda: services.store.prepare_tenant_search(version, embedder.dimensions)
     )
     return response

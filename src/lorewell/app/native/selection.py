@@ -1,4 +1,4 @@
-"""Selecting from stored books, previews, and ledgers of selections kept (§4, §6)."""
+"""Selections from stored books, previews, and the ledgers of kept selections (§4, §6)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 from lorewell.app.books import get_head, get_revision
-from lorewell.app.cache import BookCache
+from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
-from lorewell.app.ledgers import ledger_path
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import of_selection
-from lorewell.app.loaded import LoadedRevision, compiled, key_of, load_book, load_books
-from lorewell.app.native.recent import (
+from lorewell.app.loaded import (
+    LoadedRevision,
+    find_or_read,
+    get_compiled,
+    key_of,
+    load_book,
+    load_books,
+)
+from lorewell.app.native.short import (
     SHORT_IN_THREAD_MS,
     SHORT_MS,
     NotShortError,
@@ -24,38 +31,34 @@ from lorewell.app.native.recent import (
     short_steps,
 )
 from lorewell.app.ports import Transaction
+from lorewell.app.runtime.cache import BookCache
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors.queries import QueryVector
-from lorewell.app.vectors.similarities import embed_query, not_ready, scores_of, without
+from lorewell.app.vectors.similarities import degrade, embed_query, not_ready, scores_of
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import NO_LIMIT, Steps
-from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
-from lorewell.errors import Fault, NotFoundError, ValidationFailedError
+from lorewell.errors import NotFoundError
 from lorewell.model import (
-    BookCreate,
     BookRef,
     ChangedBook,
-    Entry,
     InlineBook,
     PreviewRequest,
     SelectRequest,
     SelectResponse,
     SnapshotItem,
-    TokenCountRequest,
-    TokenCounts,
 )
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
-from lorewell.model.text import pointer
 
 
 @dataclass(frozen=True, slots=True)
 class KeptSelection:
-    """A request, the revisions that it got, and the vector that its query had."""
+    """A request with the revisions and the query vector that it was answered with."""
 
     kind: ClassVar[str] = "selection"
+    noun: ClassVar[str] = "selection"
 
     request: SelectRequest
     snapshot: Sequence[SnapshotItem]
@@ -63,12 +66,12 @@ class KeptSelection:
 
     @property
     def chars(self) -> int:
-        """About how many characters it holds."""
+        """Its approximate size in characters."""
         history = sum(len(message.content) for message in self.request.history)
         return len(self.request.query) + history
 
     def pinned(self) -> SelectRequest:
-        """Return the request with the revisions that it got: it will always give the same."""
+        """Return the request with fixed revisions, which gives the same answer every time."""
         refs = [BookRef(book_id=each.book_id, revision=each.revision) for each in self.snapshot]
         return self.request.model_copy(update={"books": tuple(refs)})
 
@@ -97,15 +100,15 @@ async def select_context(
     request: SelectRequest,
     occasion: Occasion | None = None,
 ) -> SelectResponse:
-    """Return what of the requested books belongs into this turn, and why.
+    """Select the entries of the requested books for this turn, and explain the decisions.
 
-    The request is kept for a while under the answer's fingerprint, with the revisions it got. Who
-    watches the prompt of the occasion is told.
+    The request is kept for a while under the answer's fingerprint, with the revisions used.
+    Subscribers to the prompt of the occasion get a live event.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a book is not there.
-        SnapshotTooLargeError: the books hold too much together.
-        SelectionError: a required entry can't go in.
+        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
+        SnapshotTooLargeError: the books are too large in total.
+        SelectionError: a required entry does not fit.
     """
     query = None
     if request.strategy == "hybrid":
@@ -114,28 +117,32 @@ async def select_context(
     if services.keeper.is_on:
         kept = KeptSelection(request, response.snapshot, query)
         services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
-    if services.live is not None and occasion is not None:
-        kept_as = response.selection_fingerprint if services.keeper.is_on else None
-        ledger = ledger_path("native", tenant_id, kept_as)
-        services.live.publish(tenant_id, occasion, partial(of_selection, response, ledger))
+    ledger = selection_ledger(services, tenant_id, response)
+    services.publish_live(tenant_id, occasion, partial(of_selection, response), ledger)
     return response
 
 
+def selection_ledger(
+    services: Services, tenant_id: str, response: SelectResponse
+) -> LedgerRef | None:
+    """Return where the ledger of a selection can be opened; None if selections are not kept."""
+    kept_id = response.selection_fingerprint if services.keeper.is_on else None
+    return LedgerRef.of("native", tenant_id, kept_id)
+
+
 async def open_selection(services: Services, tenant_id: str, selection_id: str) -> SelectResponse:
-    """Return a selection that was made a while ago, with its whole ledger, computed now.
+    """Return an earlier selection with its full ledger, computed now.
 
     Raises:
-        NotFoundError: it was never made, its request is no longer kept, or the vectors that it was
-            made with are gone.
+        NotFoundError: there was no such selection, its request is no longer kept, or its vectors
+            were deleted.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, selection_id, KeptSelection)
-    if kept is None:
-        raise NotFoundError(f"There is no selection {selection_id}, or it is no longer kept.")
+    kept = await services.keeper.get(tenant_id, selection_id, KeptSelection)
     request = kept.pinned().model_copy(update={"explain": "full"})
     response = await _select(services, tenant_id, request, kept.query)
     if response.selection_fingerprint != selection_id:
-        raise NotFoundError("The vectors that this selection was made with are gone.")
+        raise NotFoundError("The vectors of this selection were deleted.")
     return response
 
 
@@ -145,11 +152,13 @@ async def _select(
     cache, recent, mark = services.cache, services.recent, services.store.mark()
     name = (tenant_id, *((ref.book_id, ref.revision) for ref in request.books))
     keys = recent.find(name, mark) if may_be_short(request) else ()
-    held = [book for key in keys if (book := cache.find(key)) is not None]
-    if len(held) == len(request.books) and not any(book.with_regex for book in held):
-        with suppress(NotShortError):  # then the same is done again where it may take longer
-            response = _timed(services, held, request, short_steps(services.computing.limits))
-            recent.took(name, response.duration_ms, limit_ms=SHORT_MS)
+    cached = [book for key in keys if (book := cache.find(key)) is not None]
+    if len(cached) == len(request.books) and not any(book.with_regex for book in cached):
+        with suppress(NotShortError):  # then it runs again in the compute pool
+            response = _select_timed(
+                services, cached, request, short_steps(services.computing.limits)
+            )
+            recent.record_duration(name, response.duration_ms, limit_ms=SHORT_MS)
             return response
 
     def load(tx: Transaction) -> tuple[list[LoadedRevision], VectorScores]:
@@ -158,10 +167,12 @@ async def _select(
 
     async with services.computing.turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
-        books = [await compiled(services, turn, each) for each in loaded]
-        response = await turn.run(lambda: _timed(services, books, request, turn.steps, vectors))
+        books = [await get_compiled(services, turn, each) for each in loaded]
+        response = await turn.run(
+            lambda: _select_timed(services, books, request, turn.steps, vectors)
+        )
     recent.keep(name, mark, [key_of(each.row) for each in loaded])
-    recent.took(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
+    recent.record_duration(name, response.duration_ms, limit_ms=SHORT_IN_THREAD_MS)
     return response
 
 
@@ -173,7 +184,7 @@ def _scores(
     return scores_of(tx, tenant_id, [each.row for each in loaded], query)
 
 
-def _timed(
+def _select_timed(
     services: Services,
     books: Sequence[CompiledBook],
     request: SelectRequest,
@@ -188,15 +199,15 @@ def _timed(
 async def preview_context(
     services: Services, tenant_id: str, request: PreviewRequest
 ) -> SelectResponse:
-    """Return what a selection would give from books that are changed or not stored at all.
+    """Select as `select_context` does, from books that may be changed or not stored.
 
-    The same code and the same bytes as `select_context`; nothing is stored.
+    It gives the same bytes for the same books, and stores nothing.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
-        ValidationFailedError: a change does not fit to its book.
-        InvalidDependencyError: `requires` of a given book can't be met.
-        SelectionError: a required entry can't go in.
+        BookNotFoundError, RevisionNotFoundError: a stored book or revision is missing.
+        ValidationFailedError: a change does not fit its book.
+        InvalidDependencyError: a `requires` of an inline book can't be met.
+        SelectionError: a required entry does not fit.
     """
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
@@ -235,14 +246,14 @@ async def preview_context(
                 for item, book in zip(request.books, books, strict=True)
                 if not isinstance(item, BookRef)
             }
-            vectors = without(vectors, unstored)
-        asked = parse_model(SelectRequest, fields)
-        return _timed(services, books, asked, turn.steps, vectors)
+            vectors = degrade(vectors, unstored)
+        select_request = parse_model(SelectRequest, fields)
+        return _select_timed(services, books, select_request, turn.steps, vectors)
 
     async with services.computing.long_turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)
         named = {
-            index: await compiled(services, turn, each)
+            index: await get_compiled(services, turn, each)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
             if each is not None and isinstance(item, BookRef)
         }
@@ -256,7 +267,7 @@ def _load_item(
     if isinstance(item, BookRef):
         return load_book(tx, cache, get_revision(tx, head, item.revision))
     row = get_revision(tx, head, item.revision)
-    return LoadedRevision(row, None, tx.get_content(tenant_id, row.content_hash))
+    return LoadedRevision(row, *find_or_read(tx, cache, None, row))
 
 
 def _preview_book(
@@ -266,7 +277,7 @@ def _preview_book(
     loaded: LoadedRevision | None,
     index: int,
 ) -> CompiledBook:
-    """Compile a book that is stored nowhere as it is."""
+    """Compile an inline or changed book."""
     steps = turn.new_steps(NO_LIMIT)
     if isinstance(item, InlineBook):
         return compile_book(
@@ -276,11 +287,11 @@ def _preview_book(
             counter=services.counter,
             steps=steps,
         )
-    # What is not given whole was loaded, and what is only named was compiled.
+    # Only inline books are not loaded, and books named unchanged are compiled already.
     assert loaded is not None and isinstance(item, ChangedBook)  # noqa: S101, PT018
     row = loaded.row
     stored = load_model(loaded.content or b"", watch=steps.watch)
-    book = changed(stored, item, "books", index)
+    book = apply_changes(stored, item, "books", index)
     return compile_book(
         book,
         book_id=row.book_id,
@@ -288,69 +299,3 @@ def _preview_book(
         counter=services.counter,
         steps=steps,
     )
-
-
-def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:
-    """Return the book with entries replaced, added at the end, or left out.
-
-    Args:
-        book: the stored revision.
-        item: the changes.
-        at: the way to the item in the request.
-
-    Raises:
-        ValidationFailedError: a change does not fit to the book.
-    """
-    entries: dict[str, Entry] = {entry.id: entry for entry in book.entries}
-    faults = [
-        Fault(pointer(*at, "removed", number), f"there is no entry {name!r} in this book")
-        for number, name in enumerate(item.removed)
-        if name not in entries
-    ]
-    faults += [
-        Fault(pointer(*at, "changes", number, "id"), "must be given")
-        for number, entry in enumerate(item.changes)
-        if not entry.id
-    ]
-    if faults:
-        raise ValidationFailedError.at(*faults)
-    for name in item.removed:
-        entries.pop(name, None)
-    entries.update((entry.id, entry) for entry in item.changes)
-    document = {**book.model_dump(exclude={"entries"}), "entries": tuple(entries.values())}
-    try:
-        return parse_model(BookCreate, document)
-    except ValidationFailedError as error:  # there are too many of them now
-        raise error.moved(lambda fault: Fault(pointer(*at, "changes"), fault.detail)) from error
-
-
-async def count_tokens(
-    services: Services, tenant_id: str, request: TokenCountRequest
-) -> TokenCounts:
-    """Return the tokens of each text, with the service's own tokenizer unless one is named.
-
-    Raises:
-        ValidationFailedError: the tokenizer is neither bundled nor the service's own.
-    """
-    chosen = await choose_counter(services, tenant_id, request.tokenizer)
-
-    def count() -> TokenCounts:
-        counts = tuple(chosen.count(text) for text in request.texts)
-        return TokenCounts(tokenizer=chosen.name, counts=counts)
-
-    return await services.computing.run(tenant_id, count)
-
-
-async def choose_counter(services: Services, tenant_id: str, name: str | None) -> TokenCounter:
-    """Return the service's own counter, or that of the bundled encoding that is named.
-
-    Raises:
-        ValidationFailedError: there is no such encoding; the place is `/tokenizer`.
-    """
-    if name is None or name == services.counter.name:
-        return services.counter
-    if name not in BUNDLED:  # any other name would be taken for a file's
-        fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
-        raise ValidationFailedError.at(fault)
-    # The first time a vocabulary is loaded, which is no part of the request's own work.
-    return await services.computing.finish(tenant_id, lambda: counter(name))

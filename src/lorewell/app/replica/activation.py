@@ -1,4 +1,4 @@
-"""Turns under the policy `replica`: one, a preview of one, and one that was made before."""
+"""Turns under the policy `replica`: a turn, a preview, and the ledger of an earlier turn."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.computing.pool import ComputeTurn
-from lorewell.app.ledgers import ledger_path
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import of_replica
 from lorewell.app.loaded import check_size, find_rows, snapshot_of
 from lorewell.app.ports import Transaction
-from lorewell.app.replica.near import TurnVectors, asked_of, embed_turn, read_scores
+from lorewell.app.replica.near import TurnVectors, embed_turn, queries_of, read_scores
 from lorewell.app.replica.worlds import (
     ReplicaBook,
-    as_asked,
     compile_books,
     compile_stored,
     find_books,
     load_books,
+    with_books,
 )
 from lorewell.app.services import Services
 from lorewell.engine.replica import RagScores, activate, log_lines
@@ -37,17 +37,17 @@ from lorewell.model.parse import parse_model
 from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse, Source
 from lorewell.model.text import canonical_json
 
-# What a turn does not depend on, or what the pins of its books say.
+# Members that a turn does not depend on, or that its pinned revisions replace.
 _UNPINNED = {"world_book_data", "books", "prompt_id", "explain", "changed"}
 
 MAX_KEPT_CHARS: Final = 1_000_000
-"""Of what was said, in a turn that is kept; bodies may be far larger."""
+"""Characters of messages in a turn that is kept; bodies may be far larger."""
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell.replica")
 
 
 class PinnedRevision(NamedTuple):
-    """A book of a turn, and its revision; None where it was not there."""
+    """A book of a turn with its revision; None if the book was missing."""
 
     key: str
     source: Source
@@ -56,9 +56,10 @@ class PinnedRevision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptReplica:
-    """A turn of stored books, with the revisions and the vectors that it got."""
+    """A turn of stored books with the revisions and vectors that it used."""
 
     kind: ClassVar[str] = "replica"
+    noun: ClassVar[str] = "activation"
 
     request: ReplicaRequest
     pins: tuple[PinnedRevision, ...]
@@ -66,7 +67,7 @@ class KeptReplica:
 
     @property
     def chars(self) -> int:
-        """About how many characters it holds."""
+        """Its approximate size in characters."""
         return len(self.request.mes) + sum(map(len, self.request.chat_history))
 
     def to_members(self) -> dict[str, Any]:
@@ -99,33 +100,32 @@ async def activate_replica(
     request: ReplicaRequest,
     occasion: Occasion | None = None,
 ) -> ReplicaResponse:
-    """Return which entries of the books are active in this turn, and why.
+    """Run one turn under SillyTavern_replica's rules.
 
     A turn of stored books is kept for a while under its `activation_id`, so that its ledger can be
-    opened. A book that is not there is a warning. Who watches the prompt of the occasion is told.
+    opened. A missing book only causes a warning. Subscribers to the prompt of the occasion get a
+    live event.
 
     Raises:
-        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        BindingInvalidError: a binding of the prompt names a missing book or revision.
         PolicyMismatchError: the prompt's books run under another policy.
-        SnapshotTooLargeError: the books hold too much together.
+        SnapshotTooLargeError: the books are too large in total.
     """
     turn, response, vectors = await _find_and_activate(services, tenant_id, request)
     if response.activation_id is not None:
         kept = KeptReplica(request, turn.pins, vectors)
         services.keeper.keep(tenant_id, response.activation_id, kept)
-    if services.live is not None and occasion is not None:
-        ledger = ledger_path("replica", tenant_id, response.activation_id)
-        stored = {each.key: each.row.book_id for each in turn.named if each.row is not None}
-        make = partial(of_replica, response, stored, ledger)
-        services.live.publish(tenant_id, occasion, make)
-    # Who never set up logging would get all of it, by structlog's default.
+    stored = {each.key: each.row.book_id for each in turn.named if each.row is not None}
+    ledger = LedgerRef.of("replica", tenant_id, response.activation_id)
+    services.publish_live(tenant_id, occasion, partial(of_replica, response, stored), ledger)
+    # Without configuration, structlog would print every line.
     if structlog.is_configured() and log.is_enabled_for(logging.INFO):
         await services.computing.finish(tenant_id, lambda: _log(response))
     return response
 
 
 def _log(response: ReplicaResponse) -> None:
-    """Log what was activated; what was checked quotes keys, and so is for who debugs."""
+    """Log the activated entries; lines on checked entries quote keys, so they need level debug."""
     for line in log_lines(response, checks=log.is_enabled_for(logging.DEBUG)):
         (log.debug if line.startswith(CHECK) else log.info)(line)
 
@@ -133,30 +133,26 @@ def _log(response: ReplicaResponse) -> None:
 async def preview_replica(
     services: Services, tenant_id: str, request: ReplicaPreview
 ) -> ReplicaResponse:
-    """Return what a turn would give with books of which some entries are other.
+    """Run a turn as `activate_replica` does, with changes to some entries.
 
-    The same code and the same bytes as `activate_replica`; nothing is kept.
+    It gives the same bytes for the same books, and stores nothing.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a book with changes is not there.
-        ValidationFailedError: a change does not fit to its book, or the turn has no such book.
+        BookNotFoundError, RevisionNotFoundError: a changed book or revision is missing.
+        ValidationFailedError: a change does not fit its book, or the turn has no such book.
         LorewellError: as `activate_replica`.
     """
     return (await _find_and_activate(services, tenant_id, request, request.changed))[1]
 
 
 async def open_replica(services: Services, tenant_id: str, activation_id: str) -> ReplicaResponse:
-    """Return a turn that was made a while ago, with its whole ledger, computed now.
+    """Return an earlier turn with its full ledger, computed now.
 
     Raises:
-        NotFoundError: it was never made, is no longer kept, or the vectors that it was made with
-            are gone.
+        NotFoundError: there was no such turn, it is no longer kept, or its vectors were deleted.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, activation_id, KeptReplica)
-    if kept is None:
-        message = f"There is no activation {activation_id}, or it is no longer kept."
-        raise NotFoundError(message)
+    kept = await services.keeper.get(tenant_id, activation_id, KeptReplica)
     request, pins = kept.request.model_copy(update={"explain": "full"}), kept.pins
 
     def load(tx: Transaction) -> tuple[ReplicaBook, ...]:
@@ -172,7 +168,7 @@ async def open_replica(services: Services, tenant_id: str, activation_id: str) -
         turn = await computing.run(lambda: _Turn.of(services, computing, request, books))
     response = await _answer(services, tenant_id, turn, kept.vectors)
     if response.activation_id != activation_id:
-        raise NotFoundError("The vectors that this turn was made with are gone.")
+        raise NotFoundError("The vectors of this turn were deleted.")
     return response
 
 
@@ -181,16 +177,16 @@ class _Turn:
     """A turn whose books are compiled.
 
     Attributes:
-        named: its books, those that are not there too.
-        books: those that are there.
-        asked: by book, the texts that its entries are to be compared with.
-        may_be_kept: whether all that it depends on will still be there.
+        named: all its books, including missing ones.
+        books: the existing books.
+        queries: by book, the texts to compare its entries with.
+        may_be_kept: whether everything it depends on is stored.
     """
 
     request: ReplicaRequest
     named: Sequence[ReplicaBook]
     books: Sequence[ReplicaBook]
-    asked: Mapping[str, tuple[str, ...]]
+    queries: Mapping[str, tuple[str, ...]]
     may_be_kept: bool
 
     @classmethod
@@ -201,11 +197,11 @@ class _Turn:
         request: ReplicaRequest,
         found: Sequence[ReplicaBook],
     ) -> Self:
-        """Compile the books that were found.
+        """Compile the books of a turn.
 
         Raises:
-            SnapshotTooLargeError: they hold too much together.
-            ValidationFailedError: a change does not fit to its book.
+            SnapshotTooLargeError: they are too large in total.
+            ValidationFailedError: a change does not fit its book.
         """
         books = compile_books(services.cache, computing, found, request)
         worlds = [book.world for book in books if book.world is not None]
@@ -219,27 +215,27 @@ class _Turn:
             request=request,
             named=found,
             books=books,
-            asked=asked_of(books, request, computing.new_steps()),
+            queries=queries_of(books, request, computing.new_steps()),
             may_be_kept=services.keeper.is_on and all(as_stored) and _is_short(request),
         )
 
     @property
     def pins(self) -> tuple[PinnedRevision, ...]:
-        """The books with their revisions."""
+        """The books with their pinned revisions."""
         return tuple(PinnedRevision(book.key, book.source, book.pin) for book in self.named)
 
     def answer(self, scores: RagScores, steps: Steps) -> ReplicaResponse:
-        """Return what is active."""
+        """Return the active entries."""
         worlds = {book.key: book.world for book in self.books if book.world is not None}
-        made = activate(worlds, as_asked(self.request, self.named), scores=scores, steps=steps)
+        made = activate(worlds, with_books(self.request, self.named), scores=scores, steps=steps)
         return replace(
             made,
             snapshot=snapshot_of(book.row for book in self.books),
-            activation_id=self._name(made),
+            activation_id=self._id(made),
         )
 
-    def _name(self, response: ReplicaResponse) -> str | None:
-        """Return what the turn can be kept as: it names all that counts, and what came of it."""
+    def _id(self, response: ReplicaResponse) -> str | None:
+        """Return the id of the turn, a hash of its inputs and result; None if it is not kept."""
         if not self.may_be_kept:
             return None
         request = self.request.model_dump(mode="json", exclude=_UNPINNED)
@@ -249,7 +245,7 @@ class _Turn:
 
 
 def _is_short(request: ReplicaRequest) -> bool:
-    """Return whether a turn takes little enough room to be kept."""
+    """Return whether a turn is small enough to be kept."""
     return len(request.mes) + sum(map(len, request.chat_history)) <= MAX_KEPT_CHARS
 
 
@@ -259,7 +255,7 @@ async def _find_and_activate(
     request: ReplicaRequest,
     changes: Sequence[ChangedBook] = (),
 ) -> tuple[_Turn, ReplicaResponse, TurnVectors]:
-    """Return the turn, its answer, and the vectors that it was made with."""
+    """Return the turn, its answer, and the vectors that it used."""
 
     def load(tx: Transaction) -> tuple[ReplicaBook, ...]:
         return load_books(tx, services.cache, find_books(tx, tenant_id, request, changes))
@@ -268,14 +264,14 @@ async def _find_and_activate(
         computing: ComputeTurn, found: tuple[ReplicaBook, ...]
     ) -> tuple[_Turn, ReplicaResponse | None]:
         turn = _Turn.of(services, computing, request, found)
-        return turn, None if turn.asked else turn.answer(RagScores(), computing.steps)
+        return turn, None if turn.queries else turn.answer(RagScores(), computing.steps)
 
     async with services.computing.turn(tenant_id) as computing:
         books = await compile_stored(services, computing, await services.store.read(load))
         turn, response = await computing.run(lambda: begin(computing, books))
     if response is not None:
         return turn, response, TurnVectors()
-    vectors = await embed_turn(services, tenant_id, turn.books, turn.asked)
+    vectors = await embed_turn(services, tenant_id, turn.books, turn.queries)
     return turn, await _answer(services, tenant_id, turn, vectors), vectors
 
 
@@ -284,6 +280,6 @@ async def _answer(
 ) -> ReplicaResponse:
     async with services.computing.turn(tenant_id) as computing:
         scores = await services.store.read(
-            lambda tx: read_scores(tx, tenant_id, turn.books, turn.asked, vectors)
+            lambda tx: read_scores(tx, tenant_id, turn.books, turn.queries, vectors)
         )
         return await computing.run(lambda: turn.answer(scores, computing.steps))

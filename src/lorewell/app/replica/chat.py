@@ -1,4 +1,4 @@
-"""A chat as the front end of SillyTavern_replica has it: entries first, then the model's reply.
+"""The chat of SillyTavern_replica's front end: active entries first, then the model's reply.
 
 Source: docs/rules/replica.md §5, §6.2.
 """
@@ -33,10 +33,10 @@ class ReplicaChat:
     """One turn of a chat.
 
     Attributes:
-        request: of the books.
-        draft: of the prompt, as far as the client told it.
-        streams: whether the reply is wanted in pieces.
-        is_named: whether the client itself named the prompt.
+        request: the activation request.
+        draft: the parts of the prompt that the client sent.
+        streams: whether to send the reply in pieces.
+        is_named: whether the client named the prompt explicitly.
     """
 
     request: ReplicaRequest
@@ -46,26 +46,26 @@ class ReplicaChat:
 
 
 def read_frame(text: str, role: str) -> ReplicaChat:
-    """Return the turn that a client asks for.
+    """Parse the message of a client.
 
     Args:
-        text: its message.
-        role: whose chat it is. It stands for `{{char}}` where the client names nobody, and names
-            the prompt whose books count too.
+        text: the message.
+        role: the role in the path. It is `{{char}}` if the client gives no name, and the prompt
+            whose books are used too.
 
     Raises:
-        MalformedJsonError: the message is no JSON.
-        ValidationFailedError: a member that counts can't be used.
+        MalformedJsonError: the message is not JSON.
+        ValidationFailedError: a member is invalid.
     """
     document = parse_json(text.encode())
     frame = parse_model(ReplicaFrame, document)
     char = frame.char or _name_of(frame.current_role) or _name_of(role)
     prompt_id = frame.prompt_id or _prompt_of(role)
     listed = document.get("chatHistory") or ()
-    asked = {name: getattr(frame, name) for name in ReplicaRequest.model_fields}
-    asked |= {"char": char, "prompt_id": prompt_id, "explain": "selected"}
+    members = {name: getattr(frame, name) for name in ReplicaRequest.model_fields}
+    members |= {"char": char, "prompt_id": prompt_id, "explain": "selected"}
     return ReplicaChat(
-        request=ReplicaRequest.model_construct(**asked),
+        request=ReplicaRequest.model_construct(**members),
         draft=ReplicaDraft(
             character="\n".join(_character_of(frame)),
             examples=_text_in(frame.current_role, _EXAMPLES),
@@ -103,18 +103,18 @@ def _text_in(holder: object, name: str) -> str:
 
 
 def _roles_of(history: Sequence[object]) -> list[str]:
-    """Return who said each message: what it says itself, else the two take turns.
+    """Return the role of each message: its own, else user and assistant alternate.
 
-    The newest one is the model's, since the user speaks next.
+    The last message is the assistant's, since the user speaks next.
     """
     roles = []
     for number, item in enumerate(history):
         turn = "user" if (len(history) - number) % 2 == 0 else "assistant"
-        roles.append(_told_role(item) or turn)
+        roles.append(_own_role(item) or turn)
     return roles
 
 
-def _told_role(item: object) -> str | None:
+def _own_role(item: object) -> str | None:
     if not isinstance(item, dict):
         return None
     if isinstance(item.get("is_user"), bool):
@@ -124,9 +124,9 @@ def _told_role(item: object) -> str | None:
 
 
 async def activate_chat(services: Services, tenant_id: str, chat: ReplicaChat) -> ReplicaResponse:
-    """Return which entries are active in a turn.
+    """Return the active entries of a turn.
 
-    The books of the prompt that has the name of the role count too, if they run under this policy.
+    The books of the prompt named like the role are used too, if they run under this policy.
 
     Raises:
         LorewellError: as `activate_replica`.
@@ -142,19 +142,19 @@ async def activate_chat(services: Services, tenant_id: str, chat: ReplicaChat) -
 
 
 async def reply(
-    services: Services, tenant_id: str, chat: ReplicaChat, found: ReplicaResponse
+    services: Services, tenant_id: str, chat: ReplicaChat, activated: ReplicaResponse
 ) -> AsyncGenerator[str]:
-    """Yield the frames that follow the active entries: the reply in chunks, and that it is whole.
+    """Yield the frames after the active entries: the chunks of the reply, then `complete`.
 
-    Without a model there is no reply.
+    Without a model, only `complete`.
 
     Raises:
-        UpstreamError: the model server gives no reply, or breaks off in the middle of one.
+        UpstreamError: there is no reply, or it breaks off.
     """
     if services.model is not None:
         async with services.computing.turn(tenant_id) as turn:
             assembled = await turn.run(
-                lambda: assemble(chat.draft, found.entries, steps=turn.steps)
+                lambda: assemble(chat.draft, activated.entries, steps=turn.steps)
             )
         messages = [message._asdict() for message in assembled.messages]
         parts: list[str] = []

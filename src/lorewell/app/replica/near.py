@@ -1,7 +1,7 @@
-"""How near entries are to a turn of the policy `replica` (docs/rules/replica.md §7.2).
+"""Similarities of entries in a turn of the policy `replica` (docs/rules/replica.md §7.2).
 
-The texts to compare with are embedded while no transaction is open. A revision never changes, so
-what its index says can be read after the books were.
+Queries are embedded outside any transaction. A revision never changes, so its index can be read
+after the books.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, Final, Self
 
 from lorewell.app.ports import Transaction
 from lorewell.app.replica.worlds import ReplicaBook
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
-from lorewell.app.vectors.indexing import embedding_version
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
     find_ready,
     not_ready,
+    query_source,
     vector_of,
 )
 from lorewell.engine.replica import RagScores, rag_queries
@@ -30,22 +30,22 @@ from lorewell.model.replica import ReplicaRequest
 from lorewell.model.text import is_blank
 
 MAX_QUERIES: Final = 16
-"""Different texts that are embedded for a turn at most: entries can have templates of their own."""
+"""Maximum distinct queries embedded per turn: entries can have templates of their own."""
 
 QUERY_BLANK: Final = "query_blank"
 QUERY_LIMIT: Final = "query_limit"
 
-Asked = Mapping[str, tuple[str, ...]]
+Queries = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnVectors:
-    """The vectors of the texts of a turn.
+    """The vectors of the queries of a turn.
 
     Attributes:
-        version: of the indexes that they can be compared with; None where there are no vectors.
-        by_query: of each text that one was asked for, its vector, or why there is none.
-        degraded: why there are none of others.
+        version: of the indexes that the vectors can be compared with; None without vectors.
+        by_query: of each embedded query, its vector or the causes why there is none.
+        degraded: causes why other queries were not embedded.
     """
 
     version: str | None = None
@@ -69,19 +69,20 @@ class TurnVectors:
         )
 
 
-def asked_of(books: Iterable[ReplicaBook], request: ReplicaRequest, steps: Steps) -> Asked:
-    """Return by book the texts that its entries are to be compared with."""
+def queries_of(books: Iterable[ReplicaBook], request: ReplicaRequest, steps: Steps) -> Queries:
+    """Return, by book, the texts to compare its entries with."""
     worlds = (book.world for book in books if book.world is not None)
     return rag_queries(worlds, request, steps=steps)
 
 
 async def embed_turn(
-    services: Services, tenant_id: str, books: Sequence[ReplicaBook], asked: Asked
+    services: Services, tenant_id: str, books: Sequence[ReplicaBook], queries: Queries
 ) -> TurnVectors:
-    """Return the vectors of what is asked of books that have an index; no error, but the causes."""
-    if services.embedder is None or services.queries is None:
+    """Return the vectors of the queries of indexed books; failures become causes, not errors."""
+    source = query_source(services)
+    if source is None:
         return TurnVectors(degraded=(VECTOR_DISABLED,))
-    version = embedding_version(services.embedder)
+    query_vectors, version = source
     rows = {book.key: book.row for book in _indexed(books) if book.row is not None}
 
     def look(tx: Transaction) -> set[tuple[str, int]]:
@@ -90,22 +91,21 @@ async def embed_turn(
     ready = await services.store.read(look)
     wanted = {
         query: None
-        for key, queries in asked.items()
+        for key, texts in queries.items()
         if (row := rows.get(key)) is not None and (row.book_id, row.revision) in ready
-        for query in queries
+        for query in texts
     }
-    texts = [query for query in wanted if not is_blank(query)]
-    causes = (QUERY_BLANK,) if len(texts) < len(wanted) else ()
-    if len(texts) > MAX_QUERIES:
-        texts, causes = texts[:MAX_QUERIES], (*causes, QUERY_LIMIT)
-    queries = services.queries
-    vectors = await asyncio.gather(*(vector_of(queries, text, version) for text in texts))
-    by_query = dict(zip(texts, vectors, strict=True))
+    embedded = [query for query in wanted if not is_blank(query)]
+    causes = (QUERY_BLANK,) if len(embedded) < len(wanted) else ()
+    if len(embedded) > MAX_QUERIES:
+        embedded, causes = embedded[:MAX_QUERIES], (*causes, QUERY_LIMIT)
+    vectors = await asyncio.gather(*(vector_of(query_vectors, text, version) for text in embedded))
+    by_query = dict(zip(embedded, vectors, strict=True))
     return TurnVectors(version=version, by_query=by_query, degraded=causes)
 
 
 def _indexed(books: Iterable[ReplicaBook]) -> list[ReplicaBook]:
-    """Return the books that are as they are stored."""
+    """Return the unchanged stored books."""
     return [book for book in books if book.row is not None and book.changes is None]
 
 
@@ -113,27 +113,27 @@ def read_scores(
     tx: Transaction,
     tenant_id: str,
     books: Sequence[ReplicaBook],
-    asked: Asked,
+    queries: Queries,
     vectors: TurnVectors,
 ) -> RagScores:
-    """Return how near all entries are that have an index, and what is missing."""
+    """Return the similarities of the entries of indexed books, and what is missing."""
     if vectors.version is None:
         return RagScores(degraded=vectors.degraded)
     similarities: dict[tuple[str, str], Sequence[float]] = {}
     causes = {*vectors.degraded}
     causes.update(cause for each in vectors.by_query.values() for cause in each.degraded)
     stored = {book.key: book.row for book in _indexed(books) if book.row is not None}
-    rows = [stored[key] for key in asked if key in stored]
+    rows = [stored[key] for key in queries if key in stored]
     ready, _ = find_ready(tx, tenant_id, rows, vectors.version)
-    for key, queries in asked.items():
+    for key, texts in queries.items():
         row = stored.get(key)
         index = None if row is None else ready.get((row.book_id, row.revision))
-        if row is None:  # it is stored nowhere as it is
+        if row is None:  # given or changed in the request
             causes.add(f"{INDEX_NOT_READY}:{key}")
         elif index is None:
             causes.add(not_ready(row.book_id, row.revision))
         else:
-            for query in queries:
+            for query in texts:
                 vector = vectors.by_query.get(query, QueryVector()).vector
                 if vector is not None:
                     scores = tx.similarities(index, vector)

@@ -1,7 +1,7 @@
 """The book routes of SillyTavern_replica over the books of a tenant (docs/rules/replica.md §6.4).
 
-They name books by their names: of several with one name the one that was changed last is meant.
-What they change becomes a revision of its own, as everywhere.
+They name books by name; of several books with one name, the one changed last is meant. Each change
+becomes a revision, as everywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from lorewell.app.books import delete_book, get_revision, insert, publish
 from lorewell.app.documents import load_model, prepare
-from lorewell.app.imports import UploadedFile
+from lorewell.app.imports import UploadedFile, check_holds_book
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow
 from lorewell.app.services import Services
@@ -22,7 +22,6 @@ from lorewell.engine.replica.values import as_uid
 from lorewell.engine.steps import Steps
 from lorewell.errors import (
     BookNotFoundError,
-    ImportInvalidError,
     NameTakenError,
     NotFoundError,
     RevisionConflictError,
@@ -39,13 +38,13 @@ Result = TypeVar("Result")
 
 MAX_LISTED: Final = 1_000
 _ATTEMPTS: Final = 20
-_VERSION: Final = 1  # of that program's files
+_VERSION: Final = 1  # of the file format
 _DESCRIPTION: Final = b'{"description":'
-_MOST_BYTES: Final = 130_000  # of a description as JSON
+_MAX_DESCRIPTION_BYTES: Final = 130_000  # of a description in JSON
 
 
 class _Opened(NamedTuple):
-    """A book by its name: its head and the content of its newest revision."""
+    """A book: its head and the content of its newest revision."""
 
     head: HeadRow
     content: bytes
@@ -63,9 +62,7 @@ async def list_worldbooks(services: Services, tenant_id: str) -> bytes:
             named.setdefault(head.name, head)
         return [_summary_of(tx, head) for head in named.values()]
 
-    async with services.computing.long_turn(tenant_id) as turn:
-        summaries = await services.store.read(load)
-        return await turn.run(lambda: _written(summaries))
+    return await services.read_and_compute(tenant_id, load, _to_json)
 
 
 async def get_worldbook(services: Services, tenant_id: str, name: str) -> bytes:
@@ -77,44 +74,45 @@ async def get_worldbook(services: Services, tenant_id: str, name: str) -> bytes:
     return await _read(services, tenant_id, name, _document)
 
 
-async def create_worldbook(services: Services, tenant_id: str, asked: NewReplicaBook) -> bytes:
+async def create_worldbook(services: Services, tenant_id: str, request: NewReplicaBook) -> bytes:
     """Store a new book and return it.
 
     Raises:
-        NameTakenError: there is a book of this name.
-        ValidationFailedError: an entry breaks a limit of the contract.
-        InvalidDependencyError: what an entry requires is not there.
+        NameTakenError: a book of this name exists.
+        ValidationFailedError: an entry is invalid.
+        InvalidDependencyError: a `requires` of an entry can't be met.
     """
 
     def make() -> BookCreate:
-        document = {**dict(asked), "entries": _with_times(services, asked.entries)}
+        document = {**dict(request), "entries": _with_times(services, request.entries)}
         return take_book(document, services.new_id)
 
     book = await services.computing.run(tenant_id, make)
     head = await _add(services, tenant_id, book)
-    return await services.computing.finish(tenant_id, lambda: _written(_document(head, book)))
+    return await services.computing.finish(tenant_id, lambda: _to_json(_document(head, book)))
 
 
 async def change_worldbook(
-    services: Services, tenant_id: str, name: str, asked: ReplicaBookChange
+    services: Services, tenant_id: str, name: str, request: ReplicaBookChange
 ) -> bytes:
     """Change a book's description and return the book without its entries.
 
     Raises:
         BookNotFoundError: there is no book of this name.
-        RevisionConflictError: others changed it all the time.
+        RevisionConflictError: concurrent changes kept getting in first.
     """
 
     def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
-        given = asked.description
-        described = book if given is None else book.model_copy(update={"description": given})
-        return described, _written(_summary(head, described.description, len(described.entries)))
+        description = request.description
+        update = {} if description is None else {"description": description}
+        described = book.model_copy(update=update)
+        return described, _to_json(_summary(head, described.description, len(described.entries)))
 
     return await _change(services, tenant_id, name, change)
 
 
 async def delete_worldbook(services: Services, tenant_id: str, name: str) -> bytes:
-    """Mark a book as deleted; all of it is kept.
+    """Mark a book as deleted; its revisions are kept.
 
     Raises:
         BookNotFoundError: there is no book of this name.
@@ -122,11 +120,11 @@ async def delete_worldbook(services: Services, tenant_id: str, name: str) -> byt
     """
     head = await services.store.read(lambda tx: _find(tx, tenant_id, name))
     await delete_book(services, tenant_id, head.book_id, expected_revision=None, force=False)
-    return _written({"id": head.book_id, "name": name})
+    return _to_json({"id": head.book_id, "name": name})
 
 
 async def list_entries(services: Services, tenant_id: str, name: str) -> bytes:
-    """Return the entries of a book, in their order.
+    """Return the entries of a book, in order.
 
     Raises:
         BookNotFoundError: there is no book of this name.
@@ -156,14 +154,14 @@ async def get_entry(services: Services, tenant_id: str, name: str, uid: str) -> 
 async def create_entry(
     services: Services, tenant_id: str, name: str, given: Mapping[str, Any]
 ) -> bytes:
-    """Add an entry at the end of a book and return it; without a uid it gets a new one.
+    """Append an entry to a book and return it; an entry without a uid gets a new one.
 
     Raises:
         BookNotFoundError: there is no book of this name.
-        NameTakenError: the book has an entry of this uid.
-        ValidationFailedError: it breaks a limit of the contract.
-        InvalidDependencyError: what it requires is not there.
-        RevisionConflictError: others changed the book all the time.
+        NameTakenError: the book already has an entry with this uid.
+        ValidationFailedError: the entry is invalid.
+        InvalidDependencyError: its `requires` can't be met.
+        RevisionConflictError: concurrent changes kept getting in first.
     """
     uid = as_uid(given.get("uid")) or services.new_id()
     parse_model(ReplicaEntryName, {"uid": uid})
@@ -172,9 +170,9 @@ async def create_entry(
 
     def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         if any(each.id == uid for each in book.entries):
-            message = f"The book {name!r} has an entry {uid!r} already."
+            message = f"The book {name!r} already has an entry {uid!r}."
             raise NameTakenError(message, name=name, uid=uid)
-        return _with_entries(book, (*book.entries, entry)), _written(_entry(head, entry))
+        return _with_entries(book, (*book.entries, entry)), _to_json(_entry(head, entry))
 
     return await _change(services, tenant_id, name, change)
 
@@ -182,54 +180,54 @@ async def create_entry(
 async def change_entry_of(
     services: Services, tenant_id: str, name: str, uid: str, given: Mapping[str, Any]
 ) -> bytes:
-    """Change the given members of an entry and return it; its uid stays.
+    """Change members of an entry and return it; its uid never changes.
 
     Raises:
         BookNotFoundError, NotFoundError: there is no such book or entry.
-        ValidationFailedError: it breaks a limit of the contract.
-        InvalidDependencyError: what it requires is not there.
-        RevisionConflictError: others changed the book all the time.
+        ValidationFailedError: the entry is invalid.
+        InvalidDependencyError: its `requires` can't be met.
+        RevisionConflictError: concurrent changes kept getting in first.
     """
     now = _seconds(services.clock.now())
-    asked = {name: value for name, value in given.items() if name != "createdAt"}
+    changes = {name: value for name, value in given.items() if name != "createdAt"}
 
     def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         place = _place(book, uid)
         before = book.entries[place]
         made = _entry(head, before)["createdAt"]
-        entry = change_entry(before, {**asked, "createdAt": made, "updatedAt": now})
+        entry = change_entry(before, {**changes, "createdAt": made, "updatedAt": now})
         entries = (*book.entries[:place], entry, *book.entries[place + 1 :])
-        return _with_entries(book, entries), _written(_entry(head, entry))
+        return _with_entries(book, entries), _to_json(_entry(head, entry))
 
     return await _change(services, tenant_id, name, change)
 
 
 async def delete_entry(services: Services, tenant_id: str, name: str, uid: str) -> bytes:
-    """Take an entry out of a book; older revisions keep it.
+    """Remove an entry from a book; older revisions keep it.
 
     Raises:
         BookNotFoundError, NotFoundError: there is no such book or entry.
         InvalidDependencyError: another entry requires it.
-        RevisionConflictError: others changed the book all the time.
+        RevisionConflictError: concurrent changes kept getting in first.
     """
 
     def change(_head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         place = _place(book, uid)
         entries = (*book.entries[:place], *book.entries[place + 1 :])
-        return _with_entries(book, entries), _written({"uid": uid})
+        return _with_entries(book, entries), _to_json({"uid": uid})
 
     return await _change(services, tenant_id, name, change)
 
 
 async def import_into(services: Services, tenant_id: str, name: str, file: UploadedFile) -> bytes:
-    """Make a book of a file, or merge it into the book of this name: its entries win, by uid.
+    """Create a book from a file, or merge it into the book of this name; its entries win, by uid.
 
     Raises:
-        ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: the file can't be
-            read, holds no book, or too much of one.
+        ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError: the file is invalid,
+            too large, or has no book.
         TooExpensiveError: reading it takes too many steps.
-        InvalidDependencyError: what an entry requires is not there.
-        RevisionConflictError: others changed the book all the time.
+        InvalidDependencyError: a `requires` of an entry can't be met.
+        RevisionConflictError: concurrent changes kept getting in first.
     """
 
     def read(steps: Steps) -> ImportedBook:
@@ -237,15 +235,13 @@ async def import_into(services: Services, tenant_id: str, name: str, file: Uploa
 
     async with services.computing.long_turn(tenant_id) as turn:
         found = await turn.run(lambda: turn.read_file(read))
-    if not found.holds_book:
-        message = f"{file.name} is a card that holds no lorebook: there is nothing to store."
-        raise ImportInvalidError(message, file=file.name)
-    coming = found.book.entries
+    check_holds_book(found, file)
+    imported = found.book.entries
 
     def merge(_head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
-        merged = {entry.id: entry for entry in (*book.entries, *coming)}
-        told = _imported(name, book.entries, coming, created=False)
-        return _with_entries(book, tuple(merged.values())), told
+        merged = {entry.id: entry for entry in (*book.entries, *imported)}
+        report = _import_report(name, book.entries, imported, created=False)
+        return _with_entries(book, tuple(merged.values())), report
 
     try:
         return await _change(services, tenant_id, name, merge)
@@ -253,13 +249,13 @@ async def import_into(services: Services, tenant_id: str, name: str, file: Uploa
         made = found.book.model_copy(update={"name": name})
     try:
         await _add(services, tenant_id, made, found.report)
-    except NameTakenError:  # by another import at the same time
+    except NameTakenError:  # by a concurrent import
         return await _change(services, tenant_id, name, merge)
-    return _imported(name, (), coming, created=True)
+    return _import_report(name, (), imported, created=True)
 
 
 async def export_worldbook(services: Services, tenant_id: str, name: str, form: Form) -> bytes:
-    """Return a book as a file of that program, or of SillyTavern.
+    """Return a book as a file of SillyTavern_replica or SillyTavern.
 
     Raises:
         BookNotFoundError: there is no book of this name.
@@ -268,7 +264,7 @@ async def export_worldbook(services: Services, tenant_id: str, name: str, form: 
     def make(head: HeadRow, book: BookCreate) -> dict[str, Any]:
         if form == "sillytavern":
             return export_book(book, "st_world").document
-        # Of the file that it came from, also what nobody knows.
+        # With the unknown members of the imported file.
         members = export_book(book.model_copy(update={"entries": ()}), "replica").document
         return {**members, **_document(head, book)}
 
@@ -291,9 +287,11 @@ def _open(tx: Transaction, tenant_id: str, name: str) -> _Opened:
 async def _read(
     services: Services, tenant_id: str, name: str, show: Callable[[HeadRow, BookCreate], object]
 ) -> bytes:
-    async with services.computing.long_turn(tenant_id) as turn:
-        found = await services.store.read(lambda tx: _open(tx, tenant_id, name))
-        return await turn.run(lambda: _written(show(found.head, load_model(found.content))))
+    return await services.read_and_compute(
+        tenant_id,
+        lambda tx: _open(tx, tenant_id, name),
+        lambda book: _to_json(show(book.head, load_model(book.content))),
+    )
 
 
 async def _change(
@@ -302,11 +300,11 @@ async def _change(
     name: str,
     change: Callable[[HeadRow, BookCreate], tuple[BookCreate, Result]],
 ) -> Result:
-    """Publish what a book becomes; where others publish meanwhile, begin again with theirs.
+    """Publish a changed book, and retry with the new head after a concurrent change.
 
-    `change` takes the head as it will be but for its revision, and runs in a thread.
+    `change` gets the head with its new time but the old revision number, and runs in a thread.
     """
-    async with services.one_by_one.turn("worldbook", tenant_id, name):
+    async with services.locks.lock("worldbook", tenant_id, name):
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await _try_to_change(services, tenant_id, name, change)
@@ -325,8 +323,8 @@ async def _try_to_change(
 
     async with services.computing.long_turn(tenant_id) as turn:
         head, content = await services.store.read(lambda tx: _open(tx, tenant_id, name))
-        coming = replace(head, updated_at=now)
-        book, result = await turn.run(lambda: change(coming, load_model(content)))
+        new_head = replace(head, updated_at=now)
+        book, result = await turn.run(lambda: change(new_head, load_model(content)))
     expected = head.latest_revision
     await publish(services, tenant_id, head.book_id, book, expected_revision=expected, key=None)
     return result
@@ -341,7 +339,7 @@ async def _add(
     def work(tx: Transaction) -> HeadRow:
         tx.hold_name(tenant_id, book.name)
         if tx.find_heads_named(tenant_id, [book.name]):
-            message = f"There is a book {book.name!r} already."
+            message = f"A book {book.name!r} already exists."
             raise NameTakenError(message, name=book.name)
         insert(tx, services, tenant_id, book_id, prepared)
         return tx.find_heads_named(tenant_id, [book.name])[book.name]
@@ -350,7 +348,7 @@ async def _add(
 
 
 def _with_times(services: Services, entries: object) -> object:
-    """Return entries of the internal form as made now; those of SillyTavern's have no times."""
+    """Return entries of the internal form with the current time; SillyTavern's have no times."""
     if not isinstance(entries, list):
         return entries
     now = _seconds(services.clock.now())
@@ -369,30 +367,30 @@ def _with_entries(book: BookCreate, entries: tuple[Entry, ...]) -> BookCreate:
     return parse_model(BookCreate, {**dict(book), "entries": entries})
 
 
-def _imported(
-    name: str, there: tuple[Entry, ...], coming: tuple[Entry, ...], *, created: bool
+def _import_report(
+    name: str, existing: tuple[Entry, ...], imported: tuple[Entry, ...], *, created: bool
 ) -> bytes:
-    known = {entry.id for entry in there}
-    updated = sum(entry.id in known for entry in coming)
-    told = {
+    known = {entry.id for entry in existing}
+    updated = sum(entry.id in known for entry in imported)
+    report = {
         "name": name,
         "created": created,
-        "added": len(coming) - updated,
+        "added": len(imported) - updated,
         "updated": updated,
-        "entryCount": len(there) + len(coming) - updated,
+        "entryCount": len(existing) + len(imported) - updated,
     }
-    return _written(told)
+    return _to_json(report)
 
 
 def _document(head: HeadRow, book: BookCreate) -> dict[str, Any]:
     entries = [_entry(head, each) for each in book.entries]
-    told = _summary(head, book.description, len(entries))
-    del told["entryCount"]
-    return {**told, "entries": entries, "version": _VERSION}
+    summary = _summary(head, book.description, len(entries))
+    del summary["entryCount"]
+    return {**summary, "entries": entries, "version": _VERSION}
 
 
 def _entry(head: HeadRow, entry: Entry) -> dict[str, Any]:
-    """Return an entry as it is shown; one without times has those of its book."""
+    """Return an entry in the internal form; an entry without times gets those of its book."""
     times = {"createdAt": _seconds(head.created_at), "updatedAt": _seconds(head.updated_at)}
     return {**times, **show_entry(entry)}
 
@@ -415,9 +413,9 @@ def _summary_of(tx: Transaction, head: HeadRow) -> dict[str, Any]:
 
 
 def _description_in(content: bytes) -> str:
-    """Return the description of a stored revision, which is its first member, and read no more."""
+    """Return the description of a stored revision, its first member, without parsing the rest."""
     start = len(_DESCRIPTION)
-    text = content[start : start + _MOST_BYTES].decode(errors="ignore")
+    text = content[start : start + _MAX_DESCRIPTION_BYTES].decode(errors="ignore")
     description: str = json.JSONDecoder().raw_decode(text)[0]
     return description
 
@@ -426,6 +424,6 @@ def _seconds(time: datetime) -> int:
     return int(time.timestamp())
 
 
-def _written(value: object) -> bytes:
-    # Not the faster encoder of responses: a whole number may be larger than 64 bits.
+def _to_json(value: object) -> bytes:
+    # Not the faster encoder: integers may exceed 64 bits.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""The books of a turn under the policy `replica`: bound, stored or given, and compiled."""
+"""The books of a turn under the policy `replica`: bound, stored or given, then compiled."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lorewell.app.bindings import find_bound_under
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.books import find_heads
+from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
-from lorewell.app.loaded import find_rows
-from lorewell.app.native.selection import changed
+from lorewell.app.loaded import find_or_read, find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
+from lorewell.app.runtime.cache import BookCache, CacheKey
 from lorewell.app.services import Services
 from lorewell.engine.replica import ReplicaWorld, compile_world
 from lorewell.engine.steps import NO_LIMIT, Steps
@@ -32,14 +33,14 @@ _SOURCES: Final[tuple[Source, ...]] = ("global", "character")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaBook:
-    """A book of a turn, at its place among them.
+    """A book of a turn.
 
     Attributes:
-        key: what the request calls it; of a bound one that it does not name, its id.
+        key: its name in the request; for a bound book that the request does not name, its id.
         row: its revision, if it is stored.
-        changes: what is other in it than in that revision, and where the request says so.
-        world: what it was compiled to before.
-        content: of its revision, where that is still to be compiled.
+        changes: the changes to that revision, with their index in the request.
+        world: its compiled form, if cached.
+        content: the content of its revision, if it is not compiled yet.
     """
 
     key: str
@@ -51,7 +52,7 @@ class ReplicaBook:
 
     @property
     def pin(self) -> BookRef | None:
-        """The revision that it is."""
+        """Its revision; None if it is not stored."""
         row = self.row
         return None if row is None else BookRef(book_id=row.book_id, revision=row.revision)
 
@@ -62,53 +63,52 @@ def find_books(
     request: ReplicaRequest,
     changes: Sequence[ChangedBook] = (),
 ) -> tuple[ReplicaBook, ...]:
-    """Return the books of a turn, each at its first place, with nothing of them loaded yet.
+    """Return the books of a turn, each once at its first place, without loading them.
 
-    First those that are bound to its prompt, then its global ones, then that of the character. What
-    it names is an id, or else the name of a book: of several that of the one changed last. A book
-    without a row is given in the request, or is not there.
+    First the books bound to the prompt, then the global ones, then the character's book. The
+    request names a book by its id or its name; of several books with one name, the one changed last
+    counts. A book without a row is given in the request, or missing.
 
     Raises:
-        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        BindingInvalidError: a binding of the prompt names a missing book or revision.
         PolicyMismatchError: the prompt's books run under another policy.
-        BookNotFoundError, RevisionNotFoundError: a book with changes is not there.
-        ValidationFailedError: a book with changes is none of the turn's.
+        BookNotFoundError, RevisionNotFoundError: a changed book or revision is missing.
+        ValidationFailedError: a changed book does not belong to the turn.
     """
     prompt_id = request.prompt_id
     bound = () if prompt_id is None else find_bound_under(tx, tenant_id, prompt_id, POLICY)
-    asked = _asked(request)
-    wanted = {key: revision for key, (_, revision) in asked.items() if key not in request.books}
+    named = _named_books(request)
+    wanted = {key: revision for key, (_, revision) in named.items() if key not in request.books}
     rows = _find_rows(tx, tenant_id, wanted)
-    called = {row.book_id: key for key, row in reversed(rows.items())}
+    keys = {row.book_id: key for key, row in reversed(rows.items())}
     found = [
-        ReplicaBook(key=called.get(row.book_id, row.book_id), source="global", row=row)
+        ReplicaBook(key=keys.get(row.book_id, row.book_id), source="global", row=row)
         for row in bound
     ]
     found += [
-        ReplicaBook(key=key, source=source, row=rows.get(key)) for key, (source, _) in asked.items()
+        ReplicaBook(key=key, source=source, row=rows.get(key)) for key, (source, _) in named.items()
     ]
-    return _change(tx, tenant_id, _once(found, request), changes)
+    return _with_changes(tx, tenant_id, _unique(found, request), changes)
 
 
-def _asked(request: ReplicaRequest) -> Mapping[str, tuple[Source, int | None]]:
-    """Return what the request calls its books, each once: whom they are for, and the revision."""
+def _named_books(request: ReplicaRequest) -> Mapping[str, tuple[Source, int | None]]:
+    """Return the books that the request names, each once, with their source and revision."""
     data = request.world_book_data
-    asked: dict[str, tuple[Source, int | None]] = {}
+    named: dict[str, tuple[Source, int | None]] = {}
     for ref in data.global_books:
-        asked.setdefault(ref.key, ("global", ref.revision))
+        named.setdefault(ref.key, ("global", ref.revision))
     if data.character_book_id:
-        asked.setdefault(data.character_book_id, ("character", None))
-    return asked
+        named.setdefault(data.character_book_id, ("character", None))
+    return named
 
 
 def _find_rows(
     tx: Transaction, tenant_id: str, wanted: Mapping[str, int | None]
 ) -> dict[str, RevisionRow]:
-    """Return the revisions that are there, by what their books are called; None is the newest."""
+    """Return the existing revisions by the names of their books; None is the latest."""
     keys = list(wanted)
-    by_id = tx.find_heads(tenant_id, [lower_uuid(key) for key in keys])
+    by_id = find_heads(tx, tenant_id, [lower_uuid(key) for key in keys])
     heads = {key: head for key in keys if (head := by_id.get(lower_uuid(key))) is not None}
-    heads = {key: head for key, head in heads.items() if head.deleted_at is None}
     by_name = tx.find_heads_named(tenant_id, [key for key in keys if key not in heads])
     found = ((key, heads.get(key) or by_name.get(key)) for key in keys)
     rows = (
@@ -119,8 +119,8 @@ def _find_rows(
     return {key: row for key, row in rows if row is not None}
 
 
-def _once(found: Sequence[ReplicaBook], request: ReplicaRequest) -> list[ReplicaBook]:
-    """Return each book at its first place; one that is given wins over the stored one."""
+def _unique(found: Sequence[ReplicaBook], request: ReplicaRequest) -> list[ReplicaBook]:
+    """Return each book once at its first place; given books replace stored ones."""
     books: dict[str, ReplicaBook] = {}
     for each in found:
         book = replace(each, row=None) if each.key in request.books else each
@@ -129,10 +129,10 @@ def _once(found: Sequence[ReplicaBook], request: ReplicaRequest) -> list[Replica
     return list(books.values())
 
 
-def _change(
+def _with_changes(
     tx: Transaction, tenant_id: str, books: Sequence[ReplicaBook], changes: Sequence[ChangedBook]
 ) -> tuple[ReplicaBook, ...]:
-    """Return the books with what is changed in them."""
+    """Return the books with their changes."""
     made = {book.row.book_id: book for book in books if book.row is not None}
     faults = []
     for number, item in enumerate(changes):
@@ -140,7 +140,7 @@ def _change(
         refs = [BookRef(book_id=item.book_id, revision=item.revision)]
         (row,) = find_rows(tx, tenant_id, refs)
         if book is None or book.changes is not None:
-            detail = "is none of the turn's books" if book is None else "is changed twice"
+            detail = "is not a book of this turn" if book is None else "is changed twice"
             faults.append(Fault(pointer("changed", number, "book_id"), detail))
             continue
         used = book.row if item.revision is None else row
@@ -153,7 +153,7 @@ def _change(
 def load_books(
     tx: Transaction, cache: BookCache, books: Sequence[ReplicaBook]
 ) -> tuple[ReplicaBook, ...]:
-    """Return the books with what is needed to compile those that are stored."""
+    """Return the books, the stored ones with their compiled form or content."""
     return tuple(_load(tx, cache, book) for book in books)
 
 
@@ -161,15 +161,15 @@ def _load(tx: Transaction, cache: BookCache, book: ReplicaBook) -> ReplicaBook:
     row = book.row
     if row is None:
         return book
-    world = cache.find(_stored_key(book.key, row)) if book.changes is None else None
-    content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
+    key = _stored_key(book.key, row) if book.changes is None else None
+    world, content = find_or_read(tx, cache, key, row)
     return replace(book, world=world, content=content)
 
 
 async def compile_stored(
     services: Services, turn: ComputeTurn, books: Sequence[ReplicaBook]
 ) -> tuple[ReplicaBook, ...]:
-    """Return the books with those compiled that are as they are stored."""
+    """Return the books with the unchanged stored ones compiled."""
     return tuple(
         [
             replace(book, world=await _compiled(services, turn, book, book.row), content=None)
@@ -192,12 +192,12 @@ async def _compiled(
 def compile_books(
     cache: BookCache, turn: ComputeTurn, books: Sequence[ReplicaBook], request: ReplicaRequest
 ) -> tuple[ReplicaBook, ...]:
-    """Return the books compiled, without those that are not there; the stored ones are already.
+    """Return the books compiled, without missing ones; unchanged stored ones are compiled already.
 
-    Books with changes are compiled for one request alone.
+    Changed books are compiled for this request only.
 
     Raises:
-        ValidationFailedError: a change does not fit to its book.
+        ValidationFailedError: a change does not fit its book.
     """
     made = (replace(book, world=_world(cache, turn, book, request), content=None) for book in books)
     return tuple(book for book in made if book.world is not None)
@@ -212,13 +212,13 @@ def _world(
         return _compile(book, turn.new_steps(NO_LIMIT))
     if book.key not in request.books:
         return None
-    # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
+    # Hosts send the same book turn after turn. The order of its members matters, so it is hashed.
     document = request.books[book.key]
     written = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     key = CacheKey(ReplicaWorld, (book.key, hashlib.sha256(written.encode()).digest()))
     world = cache.find(key)
     if world is None:
-        # Not from the budget of the turn: what that costs depends on nothing that is cached.
+        # A budget of its own: the cost of a turn must not depend on the cache.
         world = compile_world(document, book_id=book.key, steps=turn.new_steps())
         cache.hold(key, world)
     return world
@@ -232,14 +232,14 @@ def _compile(book: ReplicaBook, steps: Steps) -> ReplicaWorld:
     stored = load_model(book.content or b"", watch=steps.watch)
     if book.changes is not None:
         number, item = book.changes
-        stored = changed(stored, item, "changed", number)
+        stored = apply_changes(stored, item, "changed", number)
     return compile_world(replica_document(stored), book_id=book.key, steps=steps)
 
 
-def as_asked(request: ReplicaRequest, books: Sequence[ReplicaBook]) -> ReplicaRequest:
-    """Return the request with these books in place of those that it names, gives, or is bound to.
+def with_books(request: ReplicaRequest, books: Sequence[ReplicaBook]) -> ReplicaRequest:
+    """Return the request with these books in place of those it names, gives or is bound to.
 
-    The policy then looks for all of them among the compiled ones.
+    The policy then takes all of them from the compiled books.
     """
     names = {source: [book.key for book in books if book.source == source] for source in _SOURCES}
     data = request.world_book_data.model_copy(

@@ -1,4 +1,4 @@
-"""Turns under the policy `sillytavern`: one, a preview of one, and those of a whole chat."""
+"""Turns under the policy `sillytavern`: a turn, a preview, and the replay of a chat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 from lorewell.app.computing.pool import ComputeTurn
-from lorewell.app.ledgers import ledger_path
+from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import NamedBook, of_activation
 from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
@@ -18,9 +18,9 @@ from lorewell.app.sillytavern.conversations import (
     StartingState,
     find_beginning,
     hash_beginnings,
-    keep,
+    keep_state,
 )
-from lorewell.app.sillytavern.vectorized import VectorMatches, embed_chat, find_near, force
+from lorewell.app.sillytavern.vectorized import VectorMatches, embed_chat, find_near, with_forced
 from lorewell.app.sillytavern.worlds import (
     LoadedWorld,
     attach_worlds,
@@ -29,7 +29,7 @@ from lorewell.app.sillytavern.worlds import (
     make_library,
 )
 from lorewell.engine.sillytavern.activate import activate
-from lorewell.errors import NotFoundError, TooExpensiveError
+from lorewell.errors import TooExpensiveError
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -42,23 +42,24 @@ from lorewell.model.activated import ReplayedTurn
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 
-# What one answer of a replay holds at most; the first turn is always in it.
+# Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
-MAX_FOUND = 100_000  # active entries and timed effects, of all turns together
-_RESERVED_RATIO = 0.4  # of its time: for one more turn, and for the answer
+MAX_REPLAY_ITEMS = 100_000  # active entries and timed effects of all turns
+_RESERVED_RATIO = 0.4  # of the remaining time, for one more turn and the answer
 
 
 @dataclass(frozen=True, slots=True)
 class KeptActivation:
-    """A turn with the revisions and the timed state that it got: it will always give the same."""
+    """A turn with fixed revisions and timed state, which gives the same answer every time."""
 
     kind: ClassVar[str] = "activation"
+    noun: ClassVar[str] = "activation"
 
     request: ActivateRequest
 
     @property
     def chars(self) -> int:
-        """About how many characters it holds."""
+        """Its approximate size in characters."""
         return sum(len(line.content) for line in self.request.chat)
 
     def to_members(self) -> dict[str, Any]:
@@ -77,99 +78,102 @@ async def activate_turn(
     request: ActivateRequest,
     occasion: Occasion | None = None,
 ) -> SillyTavernResponse:
-    """Return what SillyTavern does with these books in this turn.
+    """Run one turn under SillyTavern's rules.
 
-    A turn of a conversation keeps its timed state, and who watches the prompt of the occasion is
-    told of it, unless it is a dry run.
+    Unless it is a dry run, a turn of a conversation stores its timed state, and subscribers to the
+    prompt of the occasion get a live event.
 
     Raises:
-        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        BindingInvalidError: a binding of the prompt names a missing book or revision.
         PolicyMismatchError: the prompt's books run under another policy.
-        BookNotFoundError, RevisionNotFoundError: a book is not there.
-        SnapshotTooLargeError: the books hold too much together.
-        ValidationFailedError: the draws given are used up before the scan ends.
+        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
+        SnapshotTooLargeError: the books are too large in total.
+        ValidationFailedError: the given draws run out before the scan ends.
     """
-    done = await _activate_and_keep(services, tenant_id, request)
-    _tell(services, tenant_id, done, None, occasion)
-    return done.response
+    finished = await _activate_and_keep(services, tenant_id, request)
+    _publish(services, tenant_id, finished, occasion)
+    return finished.response
 
 
 async def activate_kept(
     services: Services, tenant_id: str, request: ActivateRequest, occasion: Occasion
-) -> tuple[SillyTavernResponse, str | None]:
-    """Do as `activate_turn`, and keep the turn for a while so that its ledger can be opened.
+) -> tuple[SillyTavernResponse, LedgerRef | None]:
+    """Run a turn as `activate_turn` does, and keep it for a while so that its ledger can be opened.
 
-    Beside the answer it returns what the turn is kept as; None if nothing is kept here.
+    Returns:
+        The answer, and where its ledger can be opened; None if turns are not kept.
 
     Raises:
         LorewellError: as `activate_turn`.
     """
-    done = await _activate_and_keep(services, tenant_id, request)
-    kept_as = None
+    finished = await _activate_and_keep(services, tenant_id, request)
+    ledger = None
     if services.keeper.is_on:
-        pinned = done.turn.model_copy(update={"conversation_id": None})
-        kept_as = await services.computing.finish(
+        pinned = finished.turn.model_copy(update={"conversation_id": None})
+        kept_id = await services.computing.finish(
             tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
         )
-        services.keeper.keep(tenant_id, kept_as, KeptActivation(pinned))
-    _tell(services, tenant_id, done, kept_as, occasion)
-    return done.response, kept_as
+        services.keeper.keep(tenant_id, kept_id, KeptActivation(pinned))
+        ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
+    _publish(services, tenant_id, finished, occasion, ledger)
+    return finished.response, ledger
 
 
-def _tell(
-    services: Services, tenant_id: str, done: _Done, kept_as: str | None, occasion: Occasion | None
+def _publish(
+    services: Services,
+    tenant_id: str,
+    finished: _FinishedTurn,
+    occasion: Occasion | None,
+    ledger: LedgerRef | None = None,
 ) -> None:
-    if services.live is None or occasion is None or done.turn.dry_run:
-        return
-    ledger = ledger_path("sillytavern", tenant_id, kept_as)
-    make = partial(of_activation, done.response, done.books, ledger)
-    services.live.publish(tenant_id, occasion, make)
+    if not finished.turn.dry_run:
+        make = partial(of_activation, finished.response, finished.books)
+        services.publish_live(tenant_id, occasion, make, ledger)
 
 
 async def open_activation(
     services: Services, tenant_id: str, activation_id: str
 ) -> SillyTavernResponse:
-    """Return a turn that was made a while ago, with its whole ledger, computed now.
+    """Return an earlier turn with its full ledger, computed now.
 
     Raises:
-        NotFoundError: it was never made, or is no longer kept.
+        NotFoundError: there was no such turn, or it is no longer kept.
         BookNotFoundError: a book was deleted since.
     """
-    kept = await services.keeper.find(tenant_id, activation_id, KeptActivation)
-    if kept is None:
-        message = f"There is no activation {activation_id}, or it is no longer kept."
-        raise NotFoundError(message)
+    kept = await services.keeper.get(tenant_id, activation_id, KeptActivation)
     request = kept.request.model_copy(update={"explain": "full"})
     return (await _activate(services, tenant_id, request, [])).response
 
 
-class _Done(NamedTuple):
-    """A turn with the timed state that it began with, its answer, and the books it looked at."""
+class _FinishedTurn(NamedTuple):
+    """A turn with its starting timed state, its answer, and the books it used."""
 
     turn: ActivateRequest
     response: SillyTavernResponse
     books: Sequence[NamedBook]
 
 
-async def _activate_and_keep(services: Services, tenant_id: str, request: ActivateRequest) -> _Done:
+async def _activate_and_keep(
+    services: Services, tenant_id: str, request: ActivateRequest
+) -> _FinishedTurn:
     hashes = await hash_beginnings(services, tenant_id, request)
-    done = await _activate(services, tenant_id, request, hashes)
+    finished = await _activate(services, tenant_id, request, hashes)
     if request.conversation_id is not None and not request.dry_run:
-        state = done.response.timed_state
-        await keep(services, (tenant_id, request.conversation_id), hashes, state)
-    return done
+        state = finished.response.timed_state
+        await keep_state(services, (tenant_id, request.conversation_id), hashes, state)
+    return finished
 
 
 async def preview_turn(
     services: Services, tenant_id: str, request: ActivatePreview
 ) -> SillyTavernResponse:
-    """Return what a turn would give with books that are changed or not stored at all.
+    """Run a turn as `activate_turn` does, with books that may be changed or not stored.
 
-    The same code and the same bytes as `activate_turn`; nothing is kept.
+    It gives the same bytes for the same books, and stores nothing.
 
     Raises:
         LorewellError: as `activate_turn`.
-        ValidationFailedError: a change does not fit to its book.
+        ValidationFailedError: a change does not fit its book.
     """
     hashes = await hash_beginnings(services, tenant_id, request)
     return (await _activate(services, tenant_id, request, hashes)).response
@@ -177,7 +181,7 @@ async def preview_turn(
 
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
-) -> _Done:
+) -> _FinishedTurn:
     query = await embed_chat(services, tenant_id, request)
 
     def load(
@@ -192,39 +196,39 @@ async def _activate(
         loaded: Sequence[LoadedWorld],
         beginning: StartingState | None,
         near: VectorMatches | None,
-    ) -> _Done:
-        begun = scene = request if beginning is None else beginning.of(request)
+    ) -> _FinishedTurn:
+        started = scan_request = request if beginning is None else beginning.of(request)
         attached = attach_worlds(services, turn, loaded)
         used = None
         if near is not None and request.vectors is not None:
             used = near.entries([each.world for each in attached], request.vectors)
-            scene = force(scene, used)
+            scan_request = with_forced(scan_request, used)
         library = make_library(services, loaded, attached)
         response = replace(
-            activate(library, scene, counter=services.counter, steps=turn.steps),
+            activate(library, scan_request, counter=services.counter, steps=turn.steps),
             snapshot=snapshot_of(each.row for each in loaded),
-            conversation=None if beginning is None else beginning.told,
+            conversation=None if beginning is None else beginning.report,
             vectors=used,
         )
         books = [
-            NamedBook(each.world, None if of.row is None else of.row.book_id)
-            for each, of in zip(attached, loaded, strict=True)
+            NamedBook(each.world, None if book.row is None else book.row.book_id)
+            for each, book in zip(attached, loaded, strict=True)
         ]
-        return _Done(begun, response, books)
+        return _FinishedTurn(started, response, books)
 
     computing = services.computing
-    # A preview may bring whole books, which take longer than a turn has.
-    bound = computing.long_turn if isinstance(request, ActivatePreview) else computing.turn
-    async with bound(tenant_id) as turn:
+    # A preview may contain whole books, which may take longer than a turn.
+    make_turn = computing.long_turn if isinstance(request, ActivatePreview) else computing.turn
+    async with make_turn(tenant_id) as turn:
         loaded, beginning, near = await services.store.read(load)
         loaded = await compile_stored(services, turn, loaded)
         return await turn.run(lambda: answer(turn, loaded, beginning, near))
 
 
 async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest) -> ReplayResponse:
-    """Return what SillyTavern would have done in each turn of a chat; nothing is kept.
+    """Run SillyTavern's rules for each turn of a chat, without storing anything.
 
-    A long replay is cut off; the answer says where the rest begins.
+    A long replay is cut off; the answer names the turn where the rest begins.
 
     Raises:
         LorewellError: as `activate_turn`.
@@ -250,13 +254,13 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
 
 
 def _bounded(turn: ComputeTurn, turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
-    """Yield turns until they are enough for one answer, or take most of what it may cost."""
+    """Yield turns until the answer is full or most of its time or steps are used."""
     number, found, reserved_s = 0, 0, turn.seconds_left() * _RESERVED_RATIO
     try:
         for number, each in enumerate(turns, 1):
             yield each
             found += len(each.activated) + sum(map(len, each.timed_state.values()))
-            if number == MAX_TURNS or found > MAX_FOUND or turn.seconds_left() < reserved_s:
+            if number == MAX_TURNS or found > MAX_REPLAY_ITEMS or turn.seconds_left() < reserved_s:
                 return
     except TooExpensiveError:
         if not number:

@@ -1,10 +1,9 @@
-"""Conversations: timed state that is kept from turn to turn.
+"""Conversations: timed state stored from turn to turn.
 
-The state after a turn is kept under the hash of all messages that the turn saw. The next turn
-begins with the state of the longest chat that its own goes on from. So a swipe, which sees the same
-messages again, begins as the first time; a chat that was edited or branches off begins with what
-was true before that place. Nothing has to be locked, and a turn that is asked twice changes
-nothing.
+The state after a turn is stored under the hash of all messages of that turn. The next turn starts
+with the state of the longest stored chat that its own chat continues. So a swipe, which has the
+same messages again, starts as the first attempt did, and an edited or branched chat starts with the
+state before the change. No locks are needed, and repeating a turn changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.app.pages import PageRequest, cursor_of, parse_cursor
+from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.app.services import Services
@@ -40,10 +39,10 @@ TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartingState:
-    """The timed state that a turn of a conversation begins with, and what the answer says of it."""
+    """The timed state that a turn of a conversation starts with, and its report in the answer."""
 
     timed_state: dict[str, Any]
-    told: Continued
+    report: Continued
 
     def of(self, request: ActivateRequest) -> ActivateRequest:
         """Return the request with this state."""
@@ -53,10 +52,12 @@ class StartingState:
 async def hash_beginnings(
     services: Services, tenant_id: str, request: ActivateRequest
 ) -> list[str]:
-    """Return the hash of the first 0, 1, 2, … messages of a conversation's chat, at last of all."""
+    """Return the hashes of the first 0, 1, 2, …, all messages of a conversation's chat."""
     if request.conversation_id is None:
         return []
-    if sum(len(line.content) for line in request.chat) < _SHORT_CHARS:  # done before a thread is
+    if (
+        sum(len(line.content) for line in request.chat) < _SHORT_CHARS
+    ):  # faster than the hop to a thread
         return _hash_beginnings(request.chat)
     return await services.computing.run(tenant_id, lambda: _hash_beginnings(request.chat))
 
@@ -73,16 +74,16 @@ def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
 def find_beginning(
     tx: Transaction, tenant_id: str, request: ActivateRequest, hashes: Sequence[str]
 ) -> StartingState | None:
-    """Return what a turn of a conversation begins with; None if it is of none.
+    """Return the starting state of a turn; None if it belongs to no conversation.
 
-    What the request says goes before what is kept.
+    A state in the request takes precedence over stored ones.
     """
     name = request.conversation_id
     if name is None:
         return None
     if "timed_state" in request.model_fields_set:
-        told = Continued(conversation_id=name, state="given")
-        return StartingState(timed_state=request.timed_state, told=told)
+        report = Continued(conversation_id=name, state="given")
+        return StartingState(timed_state=request.timed_state, report=report)
     before = {
         mark.message_count: mark
         for mark in tx.list_marks(tenant_id, name)
@@ -90,17 +91,17 @@ def find_beginning(
         and hashes[mark.message_count] == mark.messages_hash
     }
     if not before:
-        return StartingState(timed_state={}, told=Continued(conversation_id=name, state="none"))
+        return StartingState(timed_state={}, report=Continued(conversation_id=name, state="none"))
     longest = max(before)
     state = tx.get_state(tenant_id, name, before[longest].messages_hash)
-    told = Continued(conversation_id=name, state="kept", kept_after=longest)
-    return StartingState(timed_state=json.loads(state), told=told)
+    report = Continued(conversation_id=name, state="kept", kept_after=longest)
+    return StartingState(timed_state=json.loads(state), report=report)
 
 
-async def keep(
+async def keep_state(
     services: Services, name: tuple[str, str], hashes: Sequence[str], state: TimedState
 ) -> None:
-    """Keep the state after a turn; of a conversation's states the newest ones stay."""
+    """Store the state after a turn, and drop all but the newest states of the conversation."""
     mark = StateMark(
         messages_hash=hashes[-1], message_count=len(hashes) - 1, kept_at=services.clock.now()
     )
@@ -108,7 +109,7 @@ async def keep(
     def write() -> bytes:
         return json.dumps(state).encode()
 
-    is_small = sum(map(len, state.values())) < _FEW_EFFECTS  # written before a thread is found
+    is_small = sum(map(len, state.values())) < _FEW_EFFECTS  # faster than the hop to a thread
     body = write() if is_small else await services.computing.finish(name[0], write)
     most = services.max_conversation_states
     await services.store.write(lambda tx: tx.keep_state(*name, mark, body, most=most))
@@ -120,7 +121,7 @@ async def list_conversations(
     """Return a page of conversations, last used first.
 
     Raises:
-        ValidationFailedError: the cursor is none of ours.
+        ValidationFailedError: the cursor is invalid.
     """
     after = None
     if page.cursor is not None:
@@ -129,21 +130,22 @@ async def list_conversations(
     rows = await services.store.read(
         lambda tx: tx.list_conversations(tenant_id, limit=page.limit + 1, after=after)
     )
-    shown = rows[: page.limit]
-    more = len(rows) > page.limit
+    shown, next_cursor = cut_page(
+        rows, page, lambda row: cursor_of(row.updated_at, row.conversation_id)
+    )
     return ConversationPage(
         conversations=tuple(ConversationInfo(**_info(row)) for row in shown),
-        next_cursor=cursor_of(shown[-1].updated_at, shown[-1].conversation_id) if more else None,
+        next_cursor=next_cursor,
     )
 
 
 async def get_conversation(
     services: Services, tenant_id: str, conversation_id: str
 ) -> Conversation:
-    """Return a conversation with all states that are kept of it, newest first.
+    """Return a conversation with all its stored states, newest first.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: there is no such conversation.
     """
 
     def load(tx: Transaction) -> tuple[ConversationRow, Sequence[tuple[StateMark, bytes]]]:
@@ -173,10 +175,10 @@ def _conversation(row: ConversationRow, states: Sequence[tuple[StateMark, bytes]
 
 
 async def delete_conversation(services: Services, tenant_id: str, conversation_id: str) -> None:
-    """Forget a conversation and all that is kept of it.
+    """Delete a conversation with all its states.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: there is no such conversation.
     """
     if not await services.store.write(
         lambda tx: tx.delete_conversation(tenant_id, conversation_id)

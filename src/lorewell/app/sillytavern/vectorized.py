@@ -1,4 +1,4 @@
-"""Vector search for the policy `sillytavern`: what of its books is near to the chat (§13)."""
+"""Vector search for the policy `sillytavern`: the entries most similar to the chat (§13)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lorewell.app.ports import Transaction
+from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.worlds import LoadedWorld, find_worlds
-from lorewell.app.vectors.indexing import embedding_version
-from lorewell.app.vectors.queries import QueryVector
 from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
     find_ready,
     not_ready,
+    query_source,
     vector_of,
 )
 from lorewell.engine.sillytavern.vectorized import find_entries, may_be_found, query_of
@@ -26,7 +26,7 @@ from lorewell.model.activate import AttachedBook, ForcedEntry
 from lorewell.model.activated import VectorsUsed
 from lorewell.model.conversation import VectorSearch
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float64
     from numpy.typing import NDArray
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:  # who has no vectors loads no numpy for them
 async def embed_chat(
     services: Services, tenant_id: str, request: ActivateRequest
 ) -> QueryVector | None:
-    """Return the vector of what was said last; None if the request asks for no search.
+    """Return the vector of the last messages; None if the request has no vector search.
 
-    Where no book has an index, or nothing was said, there is no vector and no cause:
-    `VectorMatches` knows which books lack one.
+    Without any index, or for an empty query, there is neither a vector nor a cause: `VectorMatches`
+    lists the books without an index.
 
     Raises:
         LorewellError: the books can't be found, as `find_worlds`.
@@ -45,9 +45,10 @@ async def embed_chat(
     search = request.vectors
     if search is None:
         return None
-    if services.embedder is None or services.queries is None:
+    source = query_source(services)
+    if source is None:
         return QueryVector(degraded=(VECTOR_DISABLED,))
-    version = embedding_version(services.embedder)
+    queries, version = source
 
     def look(tx: Transaction) -> bool:
         found = find_worlds(tx, tenant_id, request.prompt_id, request.books)
@@ -57,17 +58,17 @@ async def embed_chat(
     text = query_of(request.chat, search)
     if not text or not await services.store.read(look):
         return QueryVector(None, version)
-    return await vector_of(services.queries, text, version)
+    return await vector_of(queries, text, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorMatches:
-    """What vectors say of the books of a turn.
+    """The vector search results for the books of a turn.
 
     Attributes:
-        similarities: by the number of a book, how near its entries are; none without a vector.
-        missing: by the number of a book, what is said of it if it has no index.
-        query: the vector, or why there is none.
+        similarities: entry similarities by the index of the book; empty without a vector.
+        missing: by the index of a book without an index, the cause to report.
+        query: the vector, or the causes why there is none.
     """
 
     similarities: Mapping[int, NDArray[float64]]
@@ -75,11 +76,11 @@ class VectorMatches:
     query: QueryVector
 
     def entries(self, worlds: Sequence[SillyTavernWorld], search: VectorSearch) -> VectorsUsed:
-        """Return what is found in the compiled books."""
+        """Return the entries found in the compiled books."""
         causes = {
             cause
             for number, cause in self.missing.items()
-            if any(may_be_found(lore, search) for lore in worlds[number].entries)
+            if any(may_be_found(entry, search) for entry in worlds[number].entries)
         }
         return VectorsUsed(
             entries=find_entries(worlds, self.similarities, search),
@@ -91,7 +92,7 @@ class VectorMatches:
 def find_near(
     tx: Transaction, tenant_id: str, loaded: Sequence[LoadedWorld], query: QueryVector
 ) -> VectorMatches:
-    """Return how near the entries of all books with an index are to what was said."""
+    """Return the similarity of the entries of all indexed books to the last messages."""
     version = query.embedding_version
     if version is None:
         return VectorMatches(similarities={}, missing={}, query=query)
@@ -106,7 +107,7 @@ def find_near(
     for number, each in enumerate(loaded):
         row = stored.get(number)
         index = None if row is None else ready.get((row.book_id, row.revision))
-        if row is None:  # it is stored nowhere as it is
+        if row is None:  # given or changed in the request
             missing[number] = f"{INDEX_NOT_READY}:{each.item.name}"
         elif index is None:
             missing[number] = not_ready(row.book_id, row.revision)
@@ -116,7 +117,7 @@ def find_near(
     return VectorMatches(similarities=similarities, missing=missing, query=query)
 
 
-def force(request: ActivateRequest, used: VectorsUsed) -> ActivateRequest:
-    """Return the request with what vectors found; what it forces itself goes before that."""
+def with_forced(request: ActivateRequest, used: VectorsUsed) -> ActivateRequest:
+    """Return the request with the found entries forced; its own forced entries take precedence."""
     found = (ForcedEntry(ref=entry.id) for entry in used.entries)
     return request.model_copy(update={"forced": (*found, *request.forced)})

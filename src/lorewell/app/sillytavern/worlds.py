@@ -1,4 +1,4 @@
-"""The books of a turn under the policy `sillytavern`: bound, named or given, and compiled."""
+"""The books of a turn under the policy `sillytavern`: bound, named or given, then compiled."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lorewell.app.bindings import find_bound_under
-from lorewell.app.cache import BookCache, CacheKey
+from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.documents import load_model
-from lorewell.app.loaded import check_size, find_rows
-from lorewell.app.native.selection import changed
+from lorewell.app.loaded import check_size, find_or_read, find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
+from lorewell.app.runtime.cache import BookCache, CacheKey
 from lorewell.app.services import Services
 from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.world import (
@@ -35,14 +35,14 @@ POLICY: Final = "sillytavern"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedWorld:
-    """A book of a turn, as far as the database knows it.
+    """A book of a turn, with its data from the database and the cache.
 
     Attributes:
-        item: how it was named or given; of a bound one, how it would have been named.
-        index: its place in the request; -1 for a bound one.
+        item: its item in the request; for a bound book, the equivalent item.
+        index: its index in the request; -1 for a bound book.
         row: its revision, if it is stored.
-        world: what it was compiled to before.
-        content: of its revision, where that is still to be compiled.
+        world: its compiled form, if cached.
+        content: the content of its revision, if it is not compiled yet.
     """
 
     item: Item
@@ -55,12 +55,12 @@ class LoadedWorld:
 def find_worlds(
     tx: Transaction, tenant_id: str, prompt_id: str | None, items: Sequence[Item]
 ) -> list[LoadedWorld]:
-    """Return the books of a prompt, then those that are named, with nothing of them loaded yet.
+    """Return the books of the prompt, then those of the request, without loading them.
 
     Raises:
-        BindingInvalidError: a binding of the prompt names a book or revision that is gone.
+        BindingInvalidError: a binding of the prompt names a missing book or revision.
         PolicyMismatchError: the prompt's books run under another policy.
-        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
+        BookNotFoundError, RevisionNotFoundError: a stored book or revision is missing.
     """
     refs = [
         BookRef(book_id=item.book_id, revision=item.revision)
@@ -80,7 +80,7 @@ def find_worlds(
 def load_worlds(
     tx: Transaction, cache: BookCache, tenant_id: str, prompt_id: str | None, items: Sequence[Item]
 ) -> list[LoadedWorld]:
-    """Return the books as `find_worlds` does, with what is needed to compile them.
+    """Return the books as `find_worlds` does, with their compiled form or content.
 
     Raises:
         LorewellError: as `find_worlds`.
@@ -105,15 +105,15 @@ def _load(tx: Transaction, cache: BookCache, found: LoadedWorld) -> LoadedWorld:
     item, row = found.item, found.row
     if row is None or isinstance(item, AttachedNative):
         return found
-    world = cache.find(_stored_key(item, row)) if isinstance(item, AttachedBook) else None
-    content = None if world is not None else tx.get_content(row.tenant_id, row.content_hash)
+    key = _stored_key(item, row) if isinstance(item, AttachedBook) else None
+    world, content = find_or_read(tx, cache, key, row)
     return replace(found, world=world, content=content)
 
 
 async def compile_stored(
     services: Services, turn: ComputeTurn, loaded: Sequence[LoadedWorld]
 ) -> list[LoadedWorld]:
-    """Return the books with those compiled that are as they are stored."""
+    """Return the books with the unchanged stored ones compiled."""
     return [
         replace(each, world=await _compiled(services, turn, each), content=None)
         if each.row is not None and isinstance(each.item, AttachedBook)
@@ -133,12 +133,12 @@ async def _compiled(services: Services, turn: ComputeTurn, loaded: LoadedWorld) 
 def attach_worlds(
     services: Services, turn: ComputeTurn, loaded: Sequence[LoadedWorld]
 ) -> list[Attached]:
-    """Return the books compiled, in their order; the stored ones are compiled already.
+    """Return the books compiled, in order; the unchanged stored ones are compiled already.
 
-    Books in our own format that are given or changed are compiled for one request alone.
+    Given or changed books in Lorewell's own format are compiled for this request only.
 
     Raises:
-        ValidationFailedError: a change does not fit to its book.
+        ValidationFailedError: a change does not fit its book.
     """
     return [Attached(each.item.source, _world(services.cache, turn, each)) for each in loaded]
 
@@ -146,10 +146,10 @@ def attach_worlds(
 def make_library(
     services: Services, loaded: Sequence[LoadedWorld], attached: Sequence[Attached]
 ) -> Library:
-    """Return the books ready to be scanned, in an order that is worked out once.
+    """Return the books as a library to scan; its order of entries is cached.
 
     Raises:
-        SnapshotTooLargeError: the books hold too much together.
+        SnapshotTooLargeError: the books are too large in total.
     """
     keys = [_key(each) for each in loaded]
     if None in keys:
@@ -168,20 +168,20 @@ def _library(services: Services, attached: Sequence[Attached]) -> Library:
     check_size(
         services.limits,
         entries=sum(len(world.entries) for world in worlds),
-        chars=sum(len(lore.content) for world in worlds for lore in world.entries),
+        chars=sum(len(entry.content) for world in worlds for entry in world.entries),
     )
     return Library(attached)
 
 
 def _key(loaded: LoadedWorld) -> CacheKey[SillyTavernWorld] | None:
-    """Return what the compiled form is held under; None if it is made for one request alone."""
+    """Return the cache key of the compiled form; None if it is for one request only."""
     item, row = loaded.item, loaded.row
     if not isinstance(item, AttachedBook):
         return None
     if row is not None:
         return _stored_key(item, row)
-    # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
-    # Entry by entry: to write a large book at once keeps all other threads waiting.
+    # Hosts send the same book turn after turn. The order of its members matters, so it is hashed.
+    # Entry by entry: encoding a large book at once would block all other threads.
     digest = hashlib.sha256()
     for each in (item.entries or {}).items():
         digest.update(json.dumps(each, ensure_ascii=False, separators=(",", ":")).encode())
@@ -198,7 +198,7 @@ def _world(cache: BookCache, turn: ComputeTurn, loaded: LoadedWorld) -> SillyTav
     key = _key(loaded)
     world = None if key is None else cache.find(key)
     if world is None:
-        # Not from the budget of the turn: what that costs depends on nothing that is cached.
+        # A budget of its own: the cost of a turn must not depend on the cache.
         is_given = isinstance(loaded.item, AttachedBook) and loaded.item.entries is not None
         world = _compile(loaded, turn.new_steps(None if is_given else NO_LIMIT))
         if key is not None:
@@ -214,5 +214,5 @@ def _compile(loaded: LoadedWorld, steps: Steps) -> SillyTavernWorld:
         return compile_world(item.name or "", world_entries(item.entries), steps=steps)
     book = load_model(loaded.content or b"", watch=steps.watch)
     if isinstance(item, AttachedChanges):
-        book = changed(book, item, "books", loaded.index)
+        book = apply_changes(book, item, "books", loaded.index)
     return compile_native(book, name=item.name, steps=steps)

@@ -1,4 +1,4 @@
-"""Vector indexes of revisions: their builds, and how far they are (docs/rules/native.md §10)."""
+"""Vector indexes of revisions: builds and their progress (docs/rules/native.md §10)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.documents import load_model
-from lorewell.app.pages import PageRequest, bad_cursor
+from lorewell.app.pages import PageRequest, cut_page, parse_number
 from lorewell.app.ports import Embedder, Transaction
 from lorewell.app.rows import Chunk, IndexRow, RevisionRow
 from lorewell.app.services import Services
@@ -29,30 +29,30 @@ from lorewell.errors import (
 from lorewell.model.index import IndexBuilt, IndexPage, IndexState
 from lorewell.retrieval.chunks import CHUNKER, chunks_of
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float32
     from numpy.typing import NDArray
 
 OnProgress = Callable[[int, int], None]
-"""Told how many chunks have their vectors, and of how many."""
+"""Called with the number of embedded chunks, and of all chunks."""
 
-# Vectors that no chunk names may be those of a build that goes on after a failure.
-_KEEP_UNNAMED = timedelta(days=1)
-_ABANDONED = "The build stopped without a word; build it again."
-_STOPPED = "The service was stopped while it built."
-_INSIDE = "Something went wrong inside; the log has it."
+# Vectors that no chunk uses may belong to a failed build that will be continued.
+_KEEP_UNUSED = timedelta(days=1)
+_ABANDONED = "The build stopped without an error. Build the index again."
+_STOPPED = "The service was stopped during the build."
+_INTERNAL = "Internal error; see the log."
 
 
 def embedding_version(embedder: Embedder) -> str:
-    """Return what names the vectors of an index: the model, its dimension and the chunks."""
+    """Return the version of an index's vectors: the model, its dimensions and the chunker."""
     return f"{embedder.version}+{CHUNKER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBuild:
-    """A build that nobody else runs, or an index that was ready before (`reused`).
+    """A claimed build of an index, or an index that was ready before (`reused`).
 
-    What was claimed must be run, or it counts as running until its lease ends.
+    Run a claimed build; otherwise it counts as running until its lease ends.
     """
 
     services: Services
@@ -64,42 +64,42 @@ class IndexBuild:
 
     @property
     def state(self) -> IndexBuilt:
-        """How far it was when it was claimed."""
+        """Its progress when it was claimed."""
         return _built(self.services, self.row, reused=self.reused)
 
     async def run(self, on_progress: OnProgress | None = None) -> IndexBuilt:
-        """Make the index; nobody sees it before it is whole.
+        """Build the index, which becomes visible when it is complete.
 
         Raises:
-            EmbeddingUnavailableError: the vectors could not be had; the index says `failed` and
-                why.
-            IndexBusyError: its lease ended meanwhile, and somebody else took over.
+            EmbeddingUnavailableError: embedding failed; the index has the status `failed` and the
+                error.
+            IndexBusyError: the lease ended, and another build took over.
         """
         if self.reused:
             return self.state
         return _built(self.services, await _run(self, on_progress), reused=False)
 
     def start(self, on_progress: OnProgress | None = None) -> asyncio.Task[IndexBuilt]:
-        """Make the index beside what goes on; `index_state` tells how far it is."""
+        """Build the index in the background; `index_state` returns its progress."""
         return self.services.jobs.start(self.run(on_progress))
 
 
 async def claim_index(
     services: Services, tenant_id: str, book_id: str, revision: int, *, force: bool = False
 ) -> IndexBuild:
-    """Return the build of a revision's index, begun; with `force` also of one that is ready.
+    """Claim the build of a revision's index; `force` rebuilds an index that is ready.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
-        VectorDisabledError: there are no vectors here.
-        IndexBusyError: somebody else builds it.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
+        VectorDisabledError: the service has no embedder.
+        IndexBusyError: another build is running.
     """
     now, build_id = services.clock.now(), services.new_id()
 
     def claim(tx: Transaction) -> IndexBuild:
         found = get_revision(tx, get_head(tx, tenant_id, book_id), revision)
         embedder = embedder_of(services)
-        mine = IndexRow(
+        wanted = IndexRow(
             tenant_id=tenant_id,
             book_id=found.book_id,
             revision=found.revision,
@@ -109,7 +109,7 @@ async def claim_index(
             lease_until=now + services.index_lease,
             updated_at=now,
         )
-        row, reused = _take(tx, services, mine, force=force)
+        row, reused = _claim(tx, services, wanted, force=force)
         return IndexBuild(
             services=services,
             embedder=embedder,
@@ -125,10 +125,10 @@ async def claim_index(
 async def index_state(
     services: Services, tenant_id: str, book_id: str, revision: int | None
 ) -> IndexState:
-    """Return how far the index of a revision is, of the latest one for None.
+    """Return the state of a revision's index (None: the latest revision).
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: it is not there.
+        BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
     """
 
     def load(tx: Transaction) -> tuple[RevisionRow, IndexRow | None]:
@@ -142,11 +142,11 @@ async def index_state(
 async def list_indexes(
     services: Services, tenant_id: str, page: PageRequest, *, stale: bool
 ) -> IndexPage:
-    """Return the indexes of the revisions in use; with `stale` those that can't be used alone.
+    """Return the indexes of the revisions in use; with `stale` only those that need a build.
 
     Raises:
-        ValidationFailedError: the cursor is none of this list.
-        VectorDisabledError: what can be used is asked for, and there are no vectors here.
+        ValidationFailedError: the cursor is invalid.
+        VectorDisabledError: `stale` is given, and the service has no embedder.
     """
     version = embedding_version(embedder_of(services)) if stale else None
     after = None if page.cursor is None else _parse_cursor(page.cursor)
@@ -155,18 +155,15 @@ async def list_indexes(
             tenant_id, limit=page.limit + 1, after=after, not_ready_for=version
         )
     )
-    shown = found[: page.limit]
+    shown, next_cursor = cut_page(found, page, lambda each: "{}:{}".format(*each))
     return IndexPage(
-        indexes=tuple(_state(services, *each) for each in shown),
-        next_cursor="{}:{}".format(*shown[-1]) if len(found) > page.limit else None,
+        indexes=tuple(_state(services, *each) for each in shown), next_cursor=next_cursor
     )
 
 
 def _parse_cursor(cursor: str) -> tuple[str, int]:
     book_id, _, revision = cursor.rpartition(":")
-    if not (revision.isascii() and revision.isdigit() and len(revision) < len(str(2**31))):
-        raise bad_cursor()
-    return book_id, int(revision)
+    return book_id, parse_number(revision)
 
 
 def _state(services: Services, book_id: str, revision: int, row: IndexRow | None) -> IndexState:
@@ -197,7 +194,7 @@ def _state(services: Services, book_id: str, revision: int, row: IndexRow | None
 
 
 def is_usable(services: Services, row: IndexRow) -> bool:
-    """Return whether a search can use the index: it has vectors, and they are of our kind."""
+    """Return whether a search can use the index: it is ready for the current embedder."""
     embedder = services.embedder
     return embedder is not None and row.ready_version == embedding_version(embedder)
 
@@ -213,33 +210,37 @@ def _is_running(services: Services, row: IndexRow) -> bool:
 
 
 def embedder_of(services: Services) -> Embedder:
-    """Return what makes vectors.
+    """Return the embedder.
 
     Raises:
-        VectorDisabledError: there are none here.
+        VectorDisabledError: the service has none.
     """
     if services.embedder is None:
-        raise VectorDisabledError("This service has no vectors; LOREWELL_EMBEDDER turns them on.")
+        raise VectorDisabledError(
+            "This service has no vectors. Set LOREWELL_EMBEDDER to turn them on."
+        )
     return services.embedder
 
 
-def _take(
-    tx: Transaction, services: Services, mine: IndexRow, *, force: bool
+def _claim(
+    tx: Transaction, services: Services, claimed: IndexRow, *, force: bool
 ) -> tuple[IndexRow, bool]:
-    """Return my build, or what is ready and True."""
-    if tx.add_index(mine):
-        return mine, False
-    found = tx.find_index(mine.tenant_id, mine.book_id, mine.revision, lock=True)
+    """Return the claimed build and False, or the ready index and True."""
+    if tx.add_index(claimed):
+        return claimed, False
+    found = tx.find_index(claimed.tenant_id, claimed.book_id, claimed.revision, lock=True)
     if found is not None and _is_running(services, found):
-        message = f"The index of revision {mine.revision} of {mine.book_id} is being built."
-        raise IndexBusyError(message, book_id=mine.book_id, revision=mine.revision)
+        message = f"The index of revision {claimed.revision} of {claimed.book_id} is being built."
+        raise IndexBusyError(message, book_id=claimed.book_id, revision=claimed.revision)
     if found is not None:
         if not force and found.status == "ready" and is_usable(services, found):
             return found, True
-        # What can be searched stays so until the new build is whole, or if it fails.
-        mine = replace(mine, ready_version=found.ready_version, ready_build_id=found.ready_build_id)
-    tx.put_index(mine)
-    return mine, False
+        # The ready vectors stay searchable until the new build is complete.
+        claimed = replace(
+            claimed, ready_version=found.ready_version, ready_build_id=found.ready_build_id
+        )
+    tx.put_index(claimed)
+    return claimed, False
 
 
 async def _run(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
@@ -254,12 +255,12 @@ async def _run(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
         await asyncio.shield(_fail(build, _STOPPED))
         raise
     except Exception:
-        await _fail(build, _INSIDE)
+        await _fail(build, _INTERNAL)
         raise
 
 
 async def _fail(build: IndexBuild, error: str) -> None:
-    """Write down why the build failed, if it still is the one that runs."""
+    """Record the error of the build, if it is still the current one."""
     row, services = build.row, build.services
 
     def work(tx: Transaction) -> None:
@@ -269,7 +270,7 @@ async def _fail(build: IndexBuild, error: str) -> None:
             failed = replace(found, status="failed", error=error, lease_until=None, updated_at=now)
             tx.put_index(failed)
 
-    with suppress(StorageUnavailableError):  # then it is dead when its lease ends
+    with suppress(StorageUnavailableError):  # then the lease ends it
         await services.store.write(work)
 
 
@@ -285,24 +286,24 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
         known = await services.store.read(
             lambda tx: tx.known_texts(row.tenant_id, row.embedding_version, list(texts))
         )
-    work = _Work(build, row, Counter(chunk.text_hash for chunk in chunks), on_progress)
-    work.done = sum(work.chunks_by_text[name] for name in known)
+    progress = _Progress(build, row, Counter(chunk.text_hash for chunk in chunks), on_progress)
+    progress.done = sum(progress.chunks_by_text[name] for name in known)
     missing = [name for name in texts if name not in known]
-    await work.begin()
+    await progress.begin()
     while True:
-        await work.embed([(name, texts[name]) for name in missing])
+        await progress.embed([(name, texts[name]) for name in missing])
         finished, missing = await services.store.write(
-            lambda tx: _finish(tx, work, chunks, set(texts))
+            lambda tx: _finish(tx, progress, chunks, set(texts))
         )
         if not missing:
             break
     if build.force and services.queries is not None:
-        services.queries.forget()  # whoever forces a build may have changed the model
+        services.queries.forget()  # a forced build suggests that the model has changed
     return finished
 
 
 def _cut(content: bytes) -> tuple[list[Chunk], dict[str, str]]:
-    """Return the chunks of a revision, and the texts to be embedded by their hashes."""
+    """Return the chunks of a revision, and their texts by hash."""
     chunks: list[Chunk] = []
     texts: dict[str, str] = {}
     for place, entry in enumerate(load_model(content).entries):
@@ -316,11 +317,11 @@ def _cut(content: bytes) -> tuple[list[Chunk], dict[str, str]]:
 
 
 @dataclass(slots=True)
-class _Work:
-    """The texts of one build on their way to vectors.
+class _Progress:
+    """The progress of one build.
 
-    What is made by force is held back until it is whole: the vectors that it replaces are searched
-    meanwhile.
+    A forced build holds its vectors back until it is complete, because the vectors that it replaces
+    are still searched.
     """
 
     build: IndexBuild
@@ -332,19 +333,19 @@ class _Work:
     _batches: Iterator[Sequence[tuple[str, str]]] = field(default=iter(()))
 
     async def begin(self) -> None:
-        """Say how many chunks there are, and how many have their vectors from before."""
+        """Record the number of chunks, and of those that already have vectors."""
         now = self.build.services.clock.now()
         await self.build.services.store.write(partial(self._advance, done=self.done, now=now))
 
     async def embed(self, texts: Sequence[tuple[str, str]]) -> None:
-        """Embed texts, given with their hashes, and keep what comes batch by batch."""
-        self._tell()
+        """Embed texts, given with their hashes, and store the vectors batch by batch."""
+        self._report()
         self._batches = _batched(texts, self.build.embedder.batch_size)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self.build.embedder.concurrency):
                     group.create_task(self._embed_batches())
-        except BaseExceptionGroup as failures:  # the first one ended all the others
+        except BaseExceptionGroup as failures:  # the first failure cancelled the others
             raise failures.exceptions[0] from None
 
     async def _embed_batches(self) -> None:
@@ -358,7 +359,7 @@ class _Work:
             services = self.build.services
             keep = partial(self._keep, vectors=named, done=self.done, now=services.clock.now())
             await services.store.write(keep)
-            self._tell()
+            self._report()
 
     def _keep(
         self, tx: Transaction, *, vectors: Mapping[str, NDArray[float32]], done: int, now: datetime
@@ -372,23 +373,23 @@ class _Work:
         if not tx.advance_index(self.row, done=done, lease_until=lease, updated_at=now):
             raise _taken_over(self.row)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.on_progress is not None:
             self.on_progress(self.done, self.row.chunk_count)
 
 
 def _finish(
-    tx: Transaction, work: _Work, chunks: Sequence[Chunk], texts: set[str]
+    tx: Transaction, progress: _Progress, chunks: Sequence[Chunk], texts: set[str]
 ) -> tuple[IndexRow, list[str]]:
-    """Make the index ready, all in one; or return the texts whose vectors are gone meanwhile."""
-    services, row = work.build.services, work.row
+    """Make the index ready in one step, or return the texts whose vectors were deleted."""
+    services, row = progress.build.services, progress.row
     now = services.clock.now()
     lease = now + services.index_lease
     if not tx.advance_index(row, done=len(chunks), lease_until=lease, updated_at=now):
         raise _taken_over(row)
-    tx.hold_texts(row.tenant_id)  # or another build drops what is known before it has a name
-    if work.held:
-        tx.put_embeddings(row.tenant_id, row.embedding_version, work.held, made_at=now)
+    tx.hold_texts(row.tenant_id)  # or another build deletes these vectors before chunks use them
+    if progress.held:
+        tx.put_embeddings(row.tenant_id, row.embedding_version, progress.held, made_at=now)
     missing = texts - tx.known_texts(row.tenant_id, row.embedding_version, sorted(texts))
     if missing:
         return row, sorted(missing)
@@ -403,7 +404,7 @@ def _finish(
     )
     tx.put_index(ready)
     tx.put_chunks(row.tenant_id, row.book_id, row.revision, row.embedding_version, chunks)
-    tx.drop_embeddings(row.tenant_id, now - _KEEP_UNNAMED)
+    tx.drop_embeddings(row.tenant_id, now - _KEEP_UNUSED)
     return ready, []
 
 

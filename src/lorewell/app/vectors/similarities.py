@@ -1,9 +1,9 @@
-"""What vectors say of the books of a request, or why they say nothing.
+"""Similarities of the entries of a request's books, or the causes why there are none.
 
 Source: docs/rules/native.md §9.2, §9.3.
 
-The query is embedded before any transaction begins, and only where all indexes are ready; what the
-indexes say is read in the transaction that reads the books.
+The query is embedded before the transaction, and only if all indexes are ready. The transaction
+that reads the books also reads the similarities.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from lorewell.app.loaded import find_rows
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ChunkScores, IndexRow, RevisionRow
+from lorewell.app.runtime.query_vectors import QueryVector, QueryVectors
 from lorewell.app.services import Services
 from lorewell.app.vectors.indexing import embedding_version
-from lorewell.app.vectors.queries import QueryVector, QueryVectors
 from lorewell.engine.native import VectorScores
 from lorewell.errors import EmbeddingUnavailableError
 from lorewell.model import BookRef
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float64
     from numpy.typing import NDArray
 
@@ -33,14 +33,15 @@ INDEX_NOT_READY = "index_not_ready"
 async def embed_query(
     services: Services, tenant_id: str, refs: Sequence[BookRef], query: str
 ) -> QueryVector:
-    """Return the vector of a query over books; no error of vectors, but why there are none.
+    """Return the vector of a query over books; failures become causes, not errors.
 
     Raises:
-        BookNotFoundError, RevisionNotFoundError: a stored book is not there.
+        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
     """
-    if services.embedder is None or services.queries is None:
+    source = query_source(services)
+    if source is None:
         return QueryVector(degraded=(VECTOR_DISABLED,))
-    version = embedding_version(services.embedder)
+    queries, version = source
 
     def look(tx: Transaction) -> tuple[str, ...]:
         return find_ready(tx, tenant_id, find_rows(tx, tenant_id, refs), version)[1]
@@ -48,11 +49,18 @@ async def embed_query(
     missing = await services.store.read(look)
     if missing:
         return QueryVector(degraded=missing)
-    return await vector_of(services.queries, query, version)
+    return await vector_of(queries, query, version)
+
+
+def query_source(services: Services) -> tuple[QueryVectors, str] | None:
+    """Return the query vectors and their embedding version; None if vectors are off."""
+    if services.embedder is None or services.queries is None:
+        return None
+    return services.queries, embedding_version(services.embedder)
 
 
 async def vector_of(queries: QueryVectors, text: str, version: str) -> QueryVector:
-    """Return the vector of a text, or that there is none now."""
+    """Return the vector of a text, or the cause why there is none now."""
     try:
         return QueryVector(await queries.get(text), version)
     except EmbeddingUnavailableError:
@@ -62,7 +70,7 @@ async def vector_of(queries: QueryVectors, text: str, version: str) -> QueryVect
 def find_ready(
     tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], version: str
 ) -> tuple[Mapping[tuple[str, int], IndexRow], tuple[str, ...]]:
-    """Return the indexes that are ready for an embedding version, and what to say of the rest."""
+    """Return the indexes that are ready for an embedding version, and causes for the others."""
     names = [(row.book_id, row.revision) for row in revisions]
     found = tx.find_indexes(tenant_id, names)
     ready = {name: row for name, row in found.items() if row.ready_version == version}
@@ -71,22 +79,23 @@ def find_ready(
 
 
 def not_ready(book_id: str, revision: int) -> str:
-    """Return what an answer says of a revision without an index that can be used."""
+    """Return the cause for a revision without a usable index."""
     return f"{INDEX_NOT_READY}:{book_id}:{revision}"
 
 
 def read_near(
     tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], query: QueryVector
 ) -> tuple[QueryVector, list[ChunkScores]]:
-    """Return how near the chunks of each revision are, and the query that this was asked with.
+    """Return the query that was used, and the chunk similarities of each revision.
 
-    Without a vector, or if an index is not ready any more, nothing is near, as the query says.
+    Without a vector, or if an index is no longer ready, there are none, and the query has the
+    causes.
     """
     vector, version = query.vector, query.embedding_version
     if vector is None or version is None:
         return query, []
     ready, missing = find_ready(tx, tenant_id, revisions, version)
-    if missing:  # meanwhile a book was published again
+    if missing:  # a new revision was published in between
         return QueryVector(degraded=missing), []
     return query, [tx.similarities(ready[row.book_id, row.revision], vector) for row in revisions]
 
@@ -94,7 +103,7 @@ def read_near(
 def scores_of(
     tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], query: QueryVector
 ) -> VectorScores:
-    """Return how near all entries of these revisions are to the query."""
+    """Return the similarity of each entry of these revisions to the query."""
     used, near = read_near(tx, tenant_id, revisions, query)
     if used.vector is None:
         return VectorScores(degraded=used.degraded)
@@ -105,8 +114,8 @@ def scores_of(
     return VectorScores(similarities=similarities, embedding_version=used.embedding_version)
 
 
-def without(vectors: VectorScores, missing: Collection[str]) -> VectorScores:
-    """Return the scores, or if books lack an index for them why there are none."""
+def degrade(vectors: VectorScores, missing: Collection[str]) -> VectorScores:
+    """Return the scores; if books lack an index, return the causes instead."""
     if not missing:
         return vectors
     causes = [cause for cause in vectors.degraded if cause.startswith(INDEX_NOT_READY)]

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Header, Request, Response
 
 from lorewell.app.access import Caller, enter
 from lorewell.app.gateway.chat import ChatTurn, enrich, list_prompts
-from lorewell.app.gateway.options import Gateway, UpstreamCall
+from lorewell.app.ports import UpstreamCall
+from lorewell.app.runtime.gateway import Gateway
 from lorewell.errors import (
     BindingInvalidError,
     BookNotFoundError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from lorewell.app.native.selection import count_tokens as count
+from lorewell.app.tokens import count_tokens as count
 from lorewell.http.calls import OK, Reading, answer
 from lorewell.http.openapi import json_body, told
 from lorewell.model import TokenCountRequest, TokenCounts

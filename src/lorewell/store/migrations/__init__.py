@@ -1,4 +1,4 @@
-"""Migrations of the schema, inside of a transaction that the caller has begun and locked."""
+"""Schema migrations, run inside a transaction that the caller has begun and locked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sqlalchemy import Connection
 
 from lorewell.app.ports import Part
 from lorewell.errors import StorageUnavailableError
-from lorewell.store.statements import failing
+from lorewell.store.statements import database_errors
 
 NEWER = "The database was made by a newer version of Lorewell."
 
-# Held around `upgrade`: alembic keeps what it works on in global variables.
+# Held around `upgrade`: alembic keeps its state in global variables.
 turn = Lock()
 
 
@@ -26,11 +26,11 @@ def upgrade(connection: Connection) -> None:
     """Bring the schema up to date.
 
     Raises:
-        StorageUnavailableError: the schema is newer than this program knows.
+        StorageUnavailableError: the schema is newer than this program.
     """
     config = _config()
     config.attributes["connection"] = connection
-    with failing():
+    with database_errors():
         found = _found(connection)
         unknown = found - _known()
         if unknown:
@@ -40,8 +40,8 @@ def upgrade(connection: Connection) -> None:
 
 
 def find_part(connection: Connection) -> Part | None:
-    """Return what is wrong with the schema: it is older or newer than this program knows."""
-    with failing():
+    """Return whether the schema is older or newer than this program; None if it is current."""
+    with database_errors():
         found = _found(connection)
     if found - _known():
         return "newer_schema"

@@ -1,4 +1,4 @@
-"""Run by alembic for each command: on the connection that the command was given."""
+"""Run by alembic for each command, on the connection of that command."""
 
 from alembic import context
 

@@ -1,8 +1,7 @@
-"""Requests kept for a while, so that a ledger can be computed when somebody opens it (§6).
+"""Turns kept for a while, so that their ledgers can be computed on demand (§6).
 
-A selection is a function of its request and of revisions that never change, so its ledger is never
-stored. Requests are written behind the answer, many in one transaction: an answer waits for no
-write of its own.
+A selection is a function of its request and of immutable revisions, so its ledger is not stored.
+Turns are written after the answer, many in one transaction, so no answer waits for its own write.
 """
 
 from __future__ import annotations
@@ -17,25 +16,27 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 from lorewell.app.computing.pool import Computing
 from lorewell.app.ports import Clock, Store, Transaction
 from lorewell.app.rows import KeptRequest
-from lorewell.errors import StorageUnavailableError
+from lorewell.errors import NotFoundError, StorageUnavailableError
 
 MAX_WAITING = 10_000
 MAX_WAITING_CHARS = 32 * 1024 * 1024
-_SECONDS_BETWEEN_WRITES = 2.0  # each write makes the short turns look up their books again
+_SECONDS_BETWEEN_WRITES = 2.0  # each write makes short turns look up their books again
 
 
 class KeptTurn(Protocol):
-    """What a turn is computed from: a request, the revisions that it got, and whatever else counts.
+    """The inputs of a turn: its request, its revisions, and everything else it depends on.
 
     Attributes:
-        kind: names this kind of turn among all that are kept.
+        kind: the name of this kind of turn in the stored JSON.
+        noun: what a message calls such a turn.
     """
 
     kind: ClassVar[str]
+    noun: ClassVar[str]
 
     @property
     def chars(self) -> int:
-        """About how many characters it holds."""
+        """Its approximate size in characters."""
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
@@ -49,7 +50,7 @@ Turn = TypeVar("Turn", bound=KeptTurn)
 
 
 class _Held(NamedTuple):
-    """A turn, and when it expires."""
+    """A turn with its expiry."""
 
     turn: KeptTurn
     expires_at: datetime
@@ -59,22 +60,22 @@ class TurnKeeper:
     """Keeps turns for `keep_s` seconds; 0 keeps none. Belongs to one event loop."""
 
     def __init__(self, store: Store, clock: Clock, computing: Computing, *, keep_s: int) -> None:
-        """Keep into this store; turns that are read again are parsed in the pool."""
+        """Write to `store`; stored turns are parsed in the compute pool."""
         self._store = store
         self._clock = clock
         self._computing = computing
         self._keep = timedelta(seconds=keep_s)
         self._waiting: OrderedDict[tuple[str, str], _Held] = OrderedDict()
-        self._chars = 0  # of the turns that wait
+        self._chars = 0  # of the waiting turns
         self._writing: Mapping[tuple[str, str], _Held] = {}
 
     @property
     def is_on(self) -> bool:
-        """Whether requests are kept at all."""
+        """Whether turns are kept at all."""
         return bool(self._keep)
 
     def keep(self, tenant_id: str, name: str, turn: KeptTurn) -> None:
-        """Take a turn; it is written soon. Of too many, the oldest are let go."""
+        """Queue a turn to be written soon. A full queue drops its oldest turns."""
         replaced = self._waiting.get((tenant_id, name))
         self._waiting[tenant_id, name] = _Held(turn, self._clock.now() + self._keep)
         self._chars += turn.chars - (0 if replaced is None else replaced.turn.chars)
@@ -98,11 +99,23 @@ class TurnKeeper:
 
         return await self._computing.run(tenant_id, parse)
 
-    async def flush(self) -> None:
-        """Write what waits, and forget what has expired.
+    async def get(self, tenant_id: str, name: str, kind: type[Turn]) -> Turn:
+        """Return a turn of this kind that is still kept.
 
         Raises:
-            StorageUnavailableError: it could not be written; it goes on waiting.
+            NotFoundError: there is no such turn, or it expired.
+        """
+        turn = await self.find(tenant_id, name, kind)
+        if turn is None:
+            message = f"There is no {kind.noun} {name}, or it is no longer kept."
+            raise NotFoundError(message)
+        return turn
+
+    async def flush(self) -> None:
+        """Write the queued turns, and delete expired ones.
+
+        Raises:
+            StorageUnavailableError: writing failed; the turns stay queued.
         """
         if not self._waiting:
             return
@@ -127,7 +140,7 @@ class TurnKeeper:
             self._writing = {}
 
     async def run(self) -> None:
-        """Write again and again, until cancelled; what waits then is written last."""
+        """Write periodically until cancelled, and once more at the end."""
         try:
             while True:
                 await asyncio.sleep(_SECONDS_BETWEEN_WRITES)
@@ -139,7 +152,7 @@ class TurnKeeper:
         try:
             await self.flush()
         except StorageUnavailableError:
-            return  # /readyz says so; the requests go on waiting
+            return  # /readyz reports it; the turns stay queued
 
 
 def _kept(tenant_id: str, name: str, held: _Held) -> KeptRequest:

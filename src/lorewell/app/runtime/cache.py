@@ -20,21 +20,21 @@ from lorewell.engine.steps import Steps
 
 Held = TypeVar("Held", CompiledBook, SillyTavernWorld, Library, ReplicaWorld)
 
-# What an entry costs compiled beside its texts, measured: keys, automaton, decision, containers.
+# Measured: a compiled entry without its texts (keys, automaton, decision, containers).
 _BYTES_PER_ENTRY = 8_000
 _BYTES_PER_CHARACTER = 2
-_BYTES_PER_LORE = 6_000
+_BYTES_PER_SILLYTAVERN_ENTRY = 6_000
 _BYTES_PER_REPLICA_ENTRY = 6_000
-_BYTES_PER_PLACE = 300  # of an entry in a library's order, with its verdict
+_BYTES_PER_PLACE = 300  # an entry in the order of a library, with its verdict
 
 
 class CacheKey(NamedTuple, Generic[Held]):
-    """What names something compiled: it never changes, so it is only ever evicted.
+    """The name of a compiled object, which never changes and so never becomes stale.
 
     Attributes:
-        kind: what it is.
-        name: of a book its id, revision and content hash, and what else it was compiled with. The
-            hash alone would not do: the full id stands in every block, so tokens depend on it.
+        kind: its class.
+        name: for a book its id, revision and content hash, and what else it was compiled with. The
+            hash alone is not enough: every block contains the full id, so tokens depend on it.
     """
 
     kind: type[Held]
@@ -43,10 +43,7 @@ class CacheKey(NamedTuple, Generic[Held]):
 
 @dataclass(slots=True)
 class CacheCounts:
-    """How often the cache had a book, had to compile one, and had to let one go.
-
-    `compile_s` is the time that all compiling together took, in seconds.
-    """
+    """Cache hits, misses and evictions; `compile_s` is the total time of compiling in seconds."""
 
     hits: int = 0
     misses: int = 0
@@ -55,10 +52,10 @@ class CacheCounts:
 
 
 class BookCache:
-    """The compiled books asked for last. Threads may look for them; `get` is for the event loop."""
+    """The compiled books used last. `get` must run on the event loop."""
 
     def __init__(self, *, limit_bytes: int) -> None:
-        """Hold at most about `limit_bytes`; 0 holds nothing."""
+        """Hold about `limit_bytes` at most; 0 turns the cache off."""
         self.counts = CacheCounts()
         self._limit = limit_bytes
         self._lock = threading.Lock()
@@ -68,11 +65,11 @@ class BookCache:
 
     @property
     def held_bytes(self) -> int:
-        """About how many bytes the held books take."""
+        """The approximate size of the held books in bytes."""
         return self._bytes
 
     def find(self, key: CacheKey[Held]) -> Held | None:
-        """Return the book if it is held."""
+        """Return the book if the cache holds it."""
         with self._lock:
             held = self._books.get(key)
             if held is None:
@@ -84,12 +81,12 @@ class BookCache:
     async def get(
         self, key: CacheKey[Held], turn: ComputeTurn, compiled: Callable[[Steps], Held]
     ) -> Held:
-        """Return the book, compiled once however many ask for it at the same time.
+        """Return the book; concurrent callers share one compilation.
 
-        A compilation that was begun goes on for the cache when its turn ends.
+        A compilation continues for the cache after its turn ends.
 
         Raises:
-            OverloadedError: it takes longer than a request may wait.
+            OverloadedError: compiling takes longer than a request may wait.
         """
         held = self.find(key)
         if held is not None:
@@ -105,10 +102,10 @@ class BookCache:
 
             task = self._pending[key] = turn.begin(measured)
             task.add_done_callback(partial(self._fill, key))
-        return cast("Held", (await turn.wait_for(task))[0])  # what a key names is of its kind
+        return cast("Held", (await turn.wait_for(task))[0])  # a key names an object of its kind
 
     def hold(self, key: CacheKey[Held], book: Held) -> None:
-        """Hold something that was made since `find` did not find it."""
+        """Add a book that was compiled after `find` missed it."""
         with self._lock:
             self.counts.misses += 1
             if key not in self._books:
@@ -117,7 +114,7 @@ class BookCache:
     def _fill(self, key: Hashable, task: asyncio.Task[tuple[Any, int, float]]) -> None:
         del self._pending[key]
         if task.cancelled() or task.exception() is not None:
-            return  # told to all that wait for the book
+            return  # every waiting caller gets the error
         book, size, seconds = task.result()
         with self._lock:
             self.counts.compile_s += seconds
@@ -135,9 +132,9 @@ class BookCache:
 
 
 def size_of(book: CompiledBook | SillyTavernWorld | Library | ReplicaWorld) -> int:
-    """Return about how many bytes a compiled book takes, with its lexical index.
+    """Return the approximate size of a compiled book in bytes, with its lexical index.
 
-    A library is its order alone: its worlds are held under names of their own.
+    A library counts as its order alone: its worlds have keys of their own.
     """
     match book:
         case CompiledBook():
@@ -146,7 +143,7 @@ def size_of(book: CompiledBook | SillyTavernWorld | Library | ReplicaWorld) -> i
             return book.entry_count * _BYTES_PER_ENTRY + texts * _BYTES_PER_CHARACTER
         case SillyTavernWorld():
             texts = sum(len(entry.content) for entry in book.entries)
-            return len(book.entries) * _BYTES_PER_LORE + texts * _BYTES_PER_CHARACTER
+            return len(book.entries) * _BYTES_PER_SILLYTAVERN_ENTRY + texts * _BYTES_PER_CHARACTER
         case ReplicaWorld():
             texts = book.content_chars * _BYTES_PER_CHARACTER
             return len(book.entries) * _BYTES_PER_REPLICA_ENTRY + texts

@@ -1,4 +1,4 @@
-"""Work that goes on after its request was answered, in this process."""
+"""Background jobs of this process, which outlive the requests that start them."""
 
 from __future__ import annotations
 
@@ -13,42 +13,43 @@ from lorewell.errors import LorewellError
 
 Result = TypeVar("Result")
 
-_SELDOM_SECONDS = 600.0
+_RARELY_SECONDS = 600.0
 
 
 class Jobs:
-    """Tasks that go on until the service stops. Belongs to one event loop."""
+    """The running jobs; they are cancelled when the service stops. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._again: dict[str, float] = {}
+        self._next_start: dict[str, float] = {}
 
     def start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        """Begin a job.
+        """Start a job.
 
-        Our own errors are for who awaits it, if anybody does; others are told the event loop too.
+        A LorewellError only reaches callers that await the task; any other error is also reported
+        to the event loop's exception handler.
         """
         context = copy_context()
         context.run(caller_leaves.set, None)
         task = asyncio.get_running_loop().create_task(work, context=context)
-        self._tasks.add(task)  # a task that nobody holds may vanish
+        self._tasks.add(task)  # the event loop holds tasks by weak references only
         task.add_done_callback(self._ended)
         return task
 
-    def seldom(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Begin a job unless one of that name was begun in the last minutes."""
+    def start_rarely(self, name: str, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Start a job unless a job of that name was started in the last 10 minutes."""
         now = time.monotonic()
-        if now >= self._again.get(name, now):
-            self._again[name] = now + _SELDOM_SECONDS
+        if now >= self._next_start.get(name, now):
+            self._next_start[name] = now + _RARELY_SECONDS
             self.start(work())
 
     async def wait(self, seconds: float) -> None:
-        """Return when all jobs have ended, or after so many seconds; at once if there is none."""
+        """Wait until all jobs have ended, at most for `seconds`."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
 
     async def stop(self) -> None:
-        """End all jobs; each of them tidies up first."""
+        """Cancel all jobs and wait until each has cleaned up."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

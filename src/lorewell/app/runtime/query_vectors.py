@@ -1,4 +1,4 @@
-"""Vectors of what is looked for: remembered, and not waited for again and again when none come."""
+"""Vectors of queries: cached, with a pause after failures of the embedder."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from lorewell.app.ports import Embedder
 from lorewell.errors import EmbeddingUnavailableError
 
-if TYPE_CHECKING:  # who has no vectors loads no numpy for them
+if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float32
     from numpy.typing import NDArray
 
-_MOST = 256
+_MAX_QUERIES = 256
 _PAUSE_SECONDS = 5.0
 
 
 class QueryVector(NamedTuple):
-    """The vector of a query and what made it, or why there is none.
+    """The vector of a query, or the causes why there is none.
 
     Attributes:
         vector: of length 1.
-        embedding_version: of the indexes that it can be compared with.
-        degraded: causes as an answer lists them; with any of them there is no vector.
+        embedding_version: of the indexes that the vector can be compared with.
+        degraded: causes, as in the answer's `degraded`; with any, there is no vector.
     """
 
     vector: NDArray[float32] | None = None
@@ -51,16 +51,16 @@ class QueryVector(NamedTuple):
 
 
 class QueryVectors:
-    """The vectors of the last queries: retries, previews and searches ask for the same again.
+    """The vectors of recent queries, since retries, previews and searches repeat them.
 
-    After a failure nobody asks the embedder for a few seconds: a turn that waits for a server that
-    is down would wait for all of its deadline, every time. Belongs to one event loop.
+    After a failure, the embedder is not called for a few seconds. Otherwise every turn would wait
+    for its whole deadline while the server is down. Belongs to one event loop.
     """
 
     def __init__(
         self, embedder: Embedder, *, seconds: Callable[[], float] = time.monotonic
     ) -> None:
-        """Ask this embedder; `seconds` tells the time that has passed since whenever."""
+        """Use this embedder; `seconds` is a monotonic clock."""
         self._embedder = embedder
         self._seconds = seconds
         self._held: OrderedDict[str, NDArray[float32]] = OrderedDict()
@@ -71,7 +71,7 @@ class QueryVectors:
         """Return the vector of a text, of length 1.
 
         Raises:
-            EmbeddingUnavailableError: it can't be had now.
+            EmbeddingUnavailableError: the embedder failed now or a few seconds ago.
         """
         held = self._held.get(text)
         if held is not None:
@@ -86,10 +86,10 @@ class QueryVectors:
             raise
         self._failed = None
         self._held[text] = vector
-        if len(self._held) > _MOST:
+        if len(self._held) > _MAX_QUERIES:
             self._held.popitem(last=False)
         return vector
 
     def forget(self) -> None:
-        """Ask anew for every query from now on."""
+        """Drop all vectors, so that each query is embedded again."""
         self._held.clear()

@@ -1,4 +1,4 @@
-"""Which prompt of a tenant has books, and which: what was found last."""
+"""A cache of the books that prompts use."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from lorewell.app.ports import Store, Transaction
 from lorewell.model import BookRef, Policy
 
-_MOST: Final = 500
+_MAX_PROMPTS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPrompt:
-    """A prompt that has books: their policy, and the revisions that it uses now, in order."""
+    """A prompt with books: their policy, and the revisions in use, in order."""
 
     prompt_id: str
     policy: Policy
@@ -23,23 +23,23 @@ class BoundPrompt:
 
 
 class BoundPromptCache:
-    """What was found last; on a database that tells, nobody looks again until one writes."""
+    """The bound prompts looked up last, valid while the store's mark does not change."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self._known: OrderedDict[Hashable, tuple[Hashable, BoundPrompt | None]] = OrderedDict()
 
     async def find(
         self, store: Store, name: Hashable, look: Callable[[Transaction], BoundPrompt | None]
     ) -> BoundPrompt | None:
-        """Return what `look` finds for a name, or found since the last write."""
-        mark = store.mark()  # before looking: whatever is written meanwhile makes it stale
+        """Return the cached result of `look` for a name; run it if the store has changed."""
+        mark = store.mark()  # before reading: a write in between must make the result stale
         known = self._known.get(name)
         if known is not None and mark is not None and known[0] == mark:
             return known[1]
         found = await store.read(look)
         self._known[name] = (mark, found)
         self._known.move_to_end(name)
-        if len(self._known) > _MOST:
+        if len(self._known) > _MAX_PROMPTS:
             self._known.popitem(last=False)
         return found

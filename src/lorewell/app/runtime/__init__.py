@@ -1,0 +1,1 @@
+"""What one process keeps between requests: caches, queues, locks and background jobs."""
