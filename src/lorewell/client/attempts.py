@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Generic
 
@@ -11,6 +10,7 @@ import httpx
 from lorewell.client.calls import REQUEST_ID, Answer, ClientCall
 from lorewell.client.problems import rebuild, unreachable, with_request_id
 from lorewell.errors import LorewellError
+from lorewell.outbound import Backoff, retry_after_s
 
 # Nothing of the request can have arrived.
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -45,6 +45,9 @@ class Attempts(Generic[Answer]):
         self._retry = retry
         self._address = address
         self._made = 0
+        self._backoff = Backoff(
+            first_s=retry.first_pause_s, longest_s=retry.longest_pause_s, jitter=True
+        )
 
     def answered(self, response: httpx.Response) -> Answer:
         """Return the answer in a response that is a success.
@@ -67,7 +70,7 @@ class Attempts(Generic[Answer]):
         """
         if response.status_code not in _BUSY or not self._call.may_repeat or self._is_last():
             raise rebuild(response)
-        return self._pause(_asked_pause(response))
+        return self._backoff.pause_s(self._made, retry_after_s(response.headers))
 
     def failed(self, error: httpx.RequestError) -> float:
         """Return the seconds to wait after an exchange that broke off.
@@ -79,16 +82,11 @@ class Attempts(Generic[Answer]):
         may_repeat = is_unsent or (self._call.may_repeat and isinstance(error, _BROKEN))
         if not may_repeat or self._is_last():
             raise self._unreachable(error, is_unsent=is_unsent) from error
-        return self._pause(0.0)
+        return self._backoff.pause_s(self._made)
 
     def _is_last(self) -> bool:
         self._made += 1
         return self._made >= self._retry.attempts
-
-    def _pause(self, asked_s: float) -> float:
-        planned = self._retry.first_pause_s * 2.0 ** (self._made - 1)
-        shortened = planned * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
-        return min(max(shortened, asked_s), self._retry.longest_pause_s)
 
     def _unreachable(self, error: httpx.RequestError, *, is_unsent: bool) -> LorewellError:
         why = str(error) or type(error).__name__
@@ -101,9 +99,3 @@ class Attempts(Generic[Answer]):
             if self._call.idempotency_key is not None:  # with it the caller can ask again
                 details["idempotency_key"] = self._call.idempotency_key
         return unreachable(message, details)
-
-
-def _asked_pause(response: httpx.Response) -> float:
-    """Return the seconds that the service asks to wait; 0 where it does not say."""
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0

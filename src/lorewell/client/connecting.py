@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 import httpx
 
 from lorewell.client.attempts import Attempts, Retry
-from lorewell.client.calls import Answer, ClientCall, Session, bad_parameter, header_value
+from lorewell.client.calls import DEFAULT_URL, Answer, ClientCall, Session, header_value
+from lorewell.outbound import parse_base_url
 
 DEFAULT_TIMEOUT_S = 30.0
 STREAM_TIMEOUT_S = 45.0  # three times as long as the service is ever quiet
@@ -42,15 +42,17 @@ class Connection:
             ValidationFailedError: the address or the key can't be used.
         """
         patience = retry or Retry()
-        url = _parse_url(base_url)
-        bearer = {}
+        base = parse_base_url(base_url, parameter="base_url", example=DEFAULT_URL)
+        headers = {"Accept": "application/json"}
         if api_key is not None:
-            bearer["Authorization"] = f"Bearer {header_value('api_key', api_key)}"
+            headers["Authorization"] = f"Bearer {header_value('api_key', api_key)}"
+        elif base.basic is not None:
+            headers["Authorization"] = base.basic
         return cls(
-            url=url,
-            address=str(url.copy_with(username=None, password=None)).rstrip("/"),
-            headers={"Accept": "application/json", **bearer},
-            trust_env=not _is_loopback(url.host),  # no proxy can reach what is on this machine
+            url=base.url,
+            address=str(base.url).rstrip("/"),
+            headers=headers,
+            trust_env=base.trust_env,
             session=Session(tenant_id=tenant_id, makes_keys=patience.attempts > 1),
             retry=patience,
         )
@@ -80,21 +82,3 @@ def request_of(client: httpx.Client | httpx.AsyncClient, call: ClientCall[Answer
         files=list(call.files) or None,
         timeout=timeout,
     )
-
-
-def _parse_url(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, ValueError):
-        url = httpx.URL()
-    if url.scheme not in ("http", "https") or not url.host:
-        # Outside of the handler, and without the text: it may hold a password.
-        raise bad_parameter("base_url", "must be like http://127.0.0.1:8876")
-    return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from lorewell.embedders.options import EmbedderOptions
 from lorewell.embedders.vectors import read_vectors
-from lorewell.errors import EmbeddingUnavailableError, Fault, ValidationFailedError
+from lorewell.errors import EmbeddingUnavailableError
+from lorewell.outbound import Backoff, may_pass, parse_base_url, retry_after_s
 
-_LONGEST_PAUSE_S = 30.0
-# Beside all that fail with 5xx: a request that came too late, clashed, or came too early.
-_MAY_PASS = frozenset({408, 409, 429})
-_SERVER_ERROR = 500
+_URL_SETTING = "LOREWELL_EMBEDDING_URL"
+_KEY_SETTING = "LOREWELL_EMBEDDING_API_KEY"
+_EXAMPLE_URL = "http://127.0.0.1:8080/v1"
 # A number in JSON takes some 20 bytes; the rest leaves room for blanks and for what else is told.
 _NUMBER_BYTES = 32
 _SLACK_BYTES = 64 * 1024
@@ -67,17 +67,15 @@ class OpenAiEmbedder:
         self.batch_size = options.batch_size
         self.concurrency = options.concurrency
         self._options = options
-        url = _parse(options.url)
-        path = url.path.rstrip("/") + "/embeddings"
-        # httpx logs URLs, so the password must not stay in it.
-        self._url = url.copy_with(path=path, userinfo=b"", fragment=None)
+        base = parse_base_url(options.url, parameter=_URL_SETTING, example=_EXAMPLE_URL)
+        self._url = base.join("/embeddings")
+        self._trust_env = base.trust_env
+        self._backoff = Backoff(first_s=options.first_pause_s)
         # Unpacked, an answer could be a thousand times as large as what was read of it.
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        self._auth: httpx.Auth | None = None
-        if options.api_key:
-            self._headers["Authorization"] = f"Bearer {options.api_key}"
-        elif url.userinfo:
-            self._auth = httpx.BasicAuth(url.username, url.password)
+        authorization = base.authorization(options.api_key, parameter=_KEY_SETTING)
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
         self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
     async def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -129,7 +127,9 @@ class OpenAiEmbedder:
                 del self._links[ended]
             # No time-outs of its own: they are counted anew for each piece of an answer.
             forever = httpx.Timeout(None)
-            http = httpx.AsyncClient(headers=self._headers, auth=self._auth, timeout=forever)
+            http = httpx.AsyncClient(
+                headers=self._headers, timeout=forever, trust_env=self._trust_env
+            )
             limit = self.concurrency
             link = _Link(http, asyncio.Semaphore(limit), asyncio.Semaphore(limit))
             self._links[loop] = link
@@ -150,15 +150,11 @@ class OpenAiEmbedder:
             if isinstance(answer, bytes):
                 return await self._read(answer, len(texts))
             made += 1
-            pause_s = self._pause_s(made, answer)
+            pause_s = self._backoff.pause_s(made, answer.asked_pause_s)
             would_begin = asyncio.get_running_loop().time() + pause_s
             if not answer.may_pass or made >= attempts or would_begin >= until:
                 raise _unavailable(answer)
             await asyncio.sleep(pause_s)
-
-    def _pause_s(self, made: int, failure: _Failure) -> float:
-        planned = self._options.first_pause_s * 2.0 ** min(made - 1, 16)
-        return min(max(planned, failure.asked_pause_s), _LONGEST_PAUSE_S)
 
     def _body(self, texts: Sequence[str]) -> bytes:
         body: dict[str, object] = {
@@ -189,8 +185,8 @@ class OpenAiEmbedder:
         async with self._link().http.stream("POST", self._url, content=body) as response:
             status = response.status_code
             if not response.is_success:
-                may_pass = status in _MAY_PASS or status >= _SERVER_ERROR
-                return _Failure(f"answered {status}", may_pass, _asked_pause_s(response))
+                asked_s = retry_after_s(response.headers)
+                return _Failure(f"answered {status}", may_pass(status), asked_s)
             async for piece in response.aiter_raw():
                 received += piece
                 if len(received) > most_bytes:
@@ -213,22 +209,6 @@ def _version(options: EmbedderOptions) -> str:
     if options.query_prefix or options.text_prefix:
         version += f"/{hashlib.sha256(prefixes).hexdigest()[:8]}"
     return version
-
-
-def _parse(url: str) -> httpx.URL:
-    try:
-        return httpx.URL(url)
-    except httpx.InvalidURL:
-        pass
-    # Outside of the handler: that error may quote a password.
-    fault = Fault("", "must be a URL such as http://127.0.0.1:8080/v1")
-    raise ValidationFailedError.at(fault._replace(parameter="LOREWELL_EMBEDDING_URL"))
-
-
-def _asked_pause_s(response: httpx.Response) -> float:
-    """Return the seconds that the server asks to wait; 0 where it does not say."""
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _no_answer(timeout_s: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,6 +20,7 @@ from lorewell.errors import (
 from lorewell.http.gateway_headers import ASKED, SHOWN, STAINLESS
 from lorewell.http.parameters import NAMES
 from lorewell.http.problems import answer_error
+from lorewell.outbound import is_loopback
 
 ANY = "*"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -127,27 +127,6 @@ def host_name(host: str) -> str | None:
     """
     found = _HOST.fullmatch(host)
     return found and (found["address"] or found["name"])
-
-
-def is_loopback(name: str) -> bool:
-    """Return whether a host name or address always means this machine.
-
-    >>> is_loopback("127.1.2.3"), is_loopback("::1"), is_loopback("::ffff:127.0.0.1")
-    (True, True, True)
-    >>> is_loopback("0.0.0.0"), is_loopback("::"), is_loopback("::1%eth0")
-    (False, False, False)
-    """
-    if name == "localhost":
-        return True
-    try:
-        address = ip_address(name)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address):
-        if address.scope_id is not None:
-            return False
-        address = address.ipv4_mapped or address
-    return address.is_loopback
 
 
 def _check_headers(scope: Scope, headers: Headers) -> None:

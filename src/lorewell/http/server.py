@@ -19,11 +19,11 @@ from lorewell.bootstrap import build_services, check_database
 from lorewell.errors import Fault, LorewellError, UnavailableError, ValidationFailedError
 from lorewell.http import logs
 from lorewell.http.app import create_app
-from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
 from lorewell.http.protocol import options
 from lorewell.http.shutdown import ANSWERS_RATIO, ending, run_workers, seconds_of_process
 from lorewell.model.plain import plain
+from lorewell.outbound import is_loopback
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"

@@ -14,16 +14,15 @@ from typing import Any, Final, NamedTuple, TypeVar
 import httpx
 
 from lorewell.errors import (
-    Fault,
     LorewellError,
     UpstreamError,
     UpstreamInvalidError,
     UpstreamRefusedError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
-    ValidationFailedError,
 )
 from lorewell.model.parse import parse_json
+from lorewell.outbound import Backoff, may_pass, parse_base_url, retry_after_s
 from lorewell.turn import PreparedTurn
 from lorewell.upstreams.events import EventReader
 from lorewell.upstreams.options import Attempt, UpstreamOptions
@@ -33,13 +32,9 @@ Result = TypeVar("Result")
 
 log = logging.getLogger("lorewell.upstreams")
 
-_LONGEST_PAUSE_S: Final = 30.0
-# Beside all that fail with 5xx: a request that came too late, clashed, or came too early.
-_MAY_PASS = frozenset({408, 409, 429})
 _OK: Final = 200
-_SERVER_ERROR: Final = 500
 _MAX_ERROR_BYTES: Final = 64 * 1024
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_EXAMPLE_URL: Final = "http://127.0.0.1:11434/v1"
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DONE: Final = b"[DONE]"
 
@@ -70,23 +65,19 @@ class OpenAiChat:
         """
         self.model = options.model
         self._options = options
-        url = _parse(options.url)
-        path = url.path.rstrip("/") + "/chat/completions"
-        # httpx logs URLs, so the password must not stay in it.
-        self._url = url.copy_with(path=path, userinfo=b"", fragment=None)
+        base = parse_base_url(options.url, parameter="url", example=_EXAMPLE_URL)
+        self._url = base.join("/chat/completions")
+        self._backoff = Backoff(first_s=options.first_pause_s)
         # Unpacked, an answer could be a thousand times as large as what was read of it.
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        auth: httpx.Auth | None = None
-        if options.api_key:
-            headers["Authorization"] = f"Bearer {_checked_key(options.api_key)}"
-        elif url.userinfo:
-            auth = httpx.BasicAuth(url.username, url.password)
+        authorization = base.authorization(options.api_key, parameter="api_key")
+        if authorization is not None:
+            headers["Authorization"] = authorization
         # No time-outs of its own: they are counted anew for each piece of an answer.
         self._http = httpx.AsyncClient(
             headers=headers,
-            auth=auth,
             timeout=httpx.Timeout(None),
-            trust_env=url.host not in _LOOPBACK,  # no proxy can reach what is on this machine
+            trust_env=base.trust_env,
         )
 
     async def __call__(self, prepared: PreparedTurn) -> ChatReply:
@@ -182,7 +173,7 @@ class OpenAiChat:
             self._tell(number, begin, failed)
             if not failed.may_pass or number > self._options.retries:
                 raise failed.error
-            await asyncio.sleep(self._pause_s(number, failed))
+            await asyncio.sleep(self._backoff.pause_s(number, failed.pause_s))
 
     def _tell(self, number: int, begin: float, failed: _Failed | None = None) -> None:
         if self._options.on_attempt is None:
@@ -197,10 +188,6 @@ class OpenAiChat:
             self._options.on_attempt(attempt)
         except Exception:
             log.exception("on_attempt failed")
-
-    def _pause_s(self, made: int, failed: _Failed) -> float:
-        planned = self._options.first_pause_s * 2.0 ** min(made - 1, 16)
-        return min(max(planned, failed.pause_s), _LONGEST_PAUSE_S)
 
     async def _timed(self, work: Awaitable[Result]) -> Result:
         timeout_s = self._options.timeout_s
@@ -247,9 +234,9 @@ class OpenAiChat:
     async def _refused(self, response: httpx.Response) -> _Failed:
         status = response.status_code
         why = f"answered {status}"
-        if status in _MAY_PASS or status >= _SERVER_ERROR:
+        if may_pass(status):
             failed = _unavailable(why, status=status)
-            return failed._replace(pause_s=_asked_pause_s(response))
+            return failed._replace(pause_s=retry_after_s(response.headers))
         error = UpstreamRefusedError(f"The model server {why}.", status=status)
         word = await self._error_word(response)
         if word is not None:
@@ -297,28 +284,3 @@ def _delta(event: bytes) -> ChatDelta:
             message = "The model server broke off with an error."
             raise UpstreamUnavailableError(message) from None
         raise
-
-
-def _parse(url: str) -> httpx.URL:
-    try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError):
-        parsed = httpx.URL()
-    if parsed.scheme in ("http", "https") and parsed.host:
-        return parsed
-    # Outside of the handler, and without the text: it may hold a password.
-    fault = Fault("", "must be a URL such as http://127.0.0.1:11434/v1", parameter="url")
-    raise ValidationFailedError.at(fault)
-
-
-def _checked_key(key: str) -> str:
-    if key.isascii() and key.isprintable() and " " not in key:
-        return key
-    fault = Fault("", "must be printable ASCII characters", parameter="api_key")
-    raise ValidationFailedError.at(fault)
-
-
-def _asked_pause_s(response: httpx.Response) -> float:
-    """Return the seconds that the server asks to wait; 0 where it does not say."""
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0

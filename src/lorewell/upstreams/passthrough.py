@@ -10,15 +10,14 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 
 from lorewell.app.gateway.options import Header, UpstreamAnswer, UpstreamCall
-from lorewell.errors import (
-    Fault,
-    UpstreamTimeoutError,
-    UpstreamUnavailableError,
-    ValidationFailedError,
-)
+from lorewell.errors import UpstreamTimeoutError, UpstreamUnavailableError
+from lorewell.outbound import parse_base_url
 
 _CONNECT_S = 10.0
 _KEPT_CONNECTIONS = 100
+_URL_SETTING = "LOREWELL_GATEWAY_UPSTREAM_URL"
+_KEY_SETTING = "LOREWELL_GATEWAY_UPSTREAM_API_KEY"
+_EXAMPLE_URL = "http://127.0.0.1:8080/v1"
 
 
 class Passthrough:
@@ -36,16 +35,8 @@ class Passthrough:
         Raises:
             ValidationFailedError: the URL can't be read.
         """
-        parsed = _parse(url)
-        # httpx logs URLs, so the password must not stay in it.
-        self._url = parsed.copy_with(userinfo=b"", fragment=None)
-        self._own: bytes | None = None
-        if api_key:
-            self._own = f"Bearer {api_key}".encode()
-        elif parsed.userinfo:
-            basic = httpx.BasicAuth(parsed.username, parsed.password)
-            request = next(basic.auth_flow(httpx.Request("GET", self._url)))
-            self._own = request.headers["Authorization"].encode()
+        self._base = parse_base_url(url, parameter=_URL_SETTING, example=_EXAMPLE_URL)
+        self._own_authorization = self._base.authorization(api_key, parameter=_KEY_SETTING)
         self._timeout_s = timeout_s
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
@@ -53,10 +44,12 @@ class Passthrough:
     async def exchange(self, call: UpstreamCall) -> AsyncIterator[UpstreamAnswer]:
         """Send a call and give its answer as soon as that begins."""
         headers = list(call.headers)
-        authorization = self._own if call.authorization is None else call.authorization.encode()
+        authorization = call.authorization
+        if authorization is None:
+            authorization = self._own_authorization
         if authorization is not None:
-            headers.append((b"authorization", authorization))
-        url = self._url.copy_with(path=self._url.path.rstrip("/") + call.path)
+            headers.append((b"authorization", authorization.encode()))
+        url = self._base.join(call.path)
         content = call.body or None
         request = self._client().build_request(call.method, url, headers=headers, content=content)
         for name in _ADDED:  # by httpx, of itself
@@ -99,6 +92,7 @@ class Passthrough:
                     self._timeout_s, connect=min(_CONNECT_S, self._timeout_s), pool=None
                 ),
                 # A stream holds its connection, so a bound would make the next one wait for it.
+                trust_env=self._base.trust_env,
                 limits=httpx.Limits(
                     max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS
                 ),
@@ -140,15 +134,3 @@ class _Told:
 
 def _lower(headers: list[tuple[bytes, bytes]]) -> list[Header]:
     return [(name.lower(), value) for name, value in headers]
-
-
-def _parse(url: str) -> httpx.URL:
-    try:
-        return httpx.URL(url)
-    except httpx.InvalidURL:
-        pass
-    # Outside of the handler: that error may quote a password.
-    fault = Fault(
-        "", "must be a URL such as http://127.0.0.1:8080/v1", "LOREWELL_GATEWAY_UPSTREAM_URL"
-    )
-    raise ValidationFailedError.at(fault)
