@@ -15,6 +15,7 @@ from fastapi.exceptions import (
     WebSocketRequestValidationError,
 )
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
 from lorewell.app.services import Services
@@ -30,7 +31,8 @@ from lorewell.errors import (
 from lorewell.http import openapi
 from lorewell.http.calls import AppState, answer_json
 from lorewell.http.direct import Direct
-from lorewell.http.guard import Guard
+from lorewell.http.gateway_headers import ASKED, SHOWN, STAINLESS
+from lorewell.http.guard import Guard, open_origins
 from lorewell.http.held import held_of
 from lorewell.http.metrics import Metrics
 from lorewell.http.observe import Observe, log_failure
@@ -117,6 +119,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
             endpoint=context.select_for_turn,
             failed=_answer_error,
         )
+    _add_cors(app, settings)
     app.add_middleware(
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )
@@ -135,6 +138,28 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     app.add_exception_handler(WebSocketRequestValidationError, _refuse_bad_parameters)
     _tell_openapi(app)
     return app
+
+
+def _add_cors(app: FastAPI, settings: Settings) -> None:
+    """Let pages of the configured origins read answers.
+
+    This middleware goes inside of the guard, so a preflight for another host gets no answer that
+    names an origin. Answers differ by origin from then on, and each says so in `Vary`.
+    """
+    origins = open_origins(settings.cors_origins)
+    if not origins:  # a preflight is like any other method that a route does not have
+        return
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=("GET", "POST", "PUT", "DELETE"),
+        allow_headers=(
+            *("Authorization", "Content-Type", "Idempotency-Key", "X-Request-ID"),
+            *ASKED,
+            *STAINLESS,
+        ),
+        expose_headers=SHOWN,
+    )
 
 
 def _version() -> str:
@@ -210,9 +235,13 @@ class _Unrouted:
         return _respond(request, ValidationFailedError("The request can't be understood."))
 
     def _methods(self, request: Request) -> list[str]:
-        # The router names those of the first route of the path; a path has one route a method.
+        # The router gives only the first route of the path, and each route has one method.
         route = request.scope.get("route")
-        operations = self._app.openapi()["paths"].get(getattr(route, "path_format", "").rstrip("/"))
-        if operations is None:
-            return sorted(getattr(route, "methods", None) or {"GET"})
-        return sorted(method.upper() for method in operations)
+        path = getattr(route, "path_format", "").rstrip("/")
+        methods = {
+            method
+            for each, declared in openapi.api_routes(self._app)
+            if each == path
+            for method in declared.methods or ()
+        }
+        return sorted(methods or getattr(route, "methods", None) or {"GET"})

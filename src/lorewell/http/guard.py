@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lorewell.errors import (
     Fault,
@@ -17,7 +16,6 @@ from lorewell.errors import (
     MisdirectedRequestError,
     ValidationFailedError,
 )
-from lorewell.http.gateway_headers import ASKED, SHOWN, STAINLESS
 from lorewell.http.parameters import NAMES
 from lorewell.http.problems import answer_error
 from lorewell.outbound import is_loopback
@@ -25,7 +23,6 @@ from lorewell.outbound import is_loopback
 ANY = "*"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ONCE = ("authorization", "content-type", "idempotency-key")
-_PREFLIGHT_S = 600
 # RFC 3986 §3.2.2, without a user, a zone, an escape, or anything after the bracket but a port.
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f]*:[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?"
@@ -45,7 +42,7 @@ class Guard:
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in cors_origins)
+        self._origins = open_origins(cors_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -60,10 +57,7 @@ class Guard:
             # To a socket that is not open yet too: its client gets a status and a body.
             await answer_error(error, scope)(scope, receive, send)
             return
-        if len(origins) == 1 and self._is_open_to(origins[0]):
-            await self._answer_origin(origins[0], scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        await self._app(scope, receive, send)
 
     def _check(self, scope: Scope, headers: Headers, origins: Sequence[str]) -> None:
         _check_headers(scope, headers)
@@ -73,7 +67,9 @@ class Guard:
             raise MisdirectedRequestError(message)
         is_safe = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         host = hosts[0].lower()
-        if origins and not is_safe and not (len(origins) == 1 and self._is_known(origins[0], host)):
+        is_known = len(origins) == 1 and self._is_known(origins[0], host)
+        # Several origins are refused in any case: the CORS middleware would look at the first.
+        if len(origins) > 1 or (origins and not is_safe and not is_known):
             message = "Pages of this origin may not use the service; see LOREWELL_CORS_ORIGINS."
             raise ForbiddenError(message)
         _check_query(scope["query_string"])
@@ -85,36 +81,17 @@ class Guard:
         return is_loopback(name) or not {host, name, ANY}.isdisjoint(self._hosts)
 
     def _is_known(self, origin: str, host: str) -> bool:
-        return origin.lower() in [scheme + host for scheme in _SCHEMES] or self._is_open_to(origin)
+        own = [scheme + host for scheme in _SCHEMES]
+        return origin.lower() in own or origin.lower() in self._origins
 
-    def _is_open_to(self, origin: str) -> bool:
-        return origin.lower() in self._origins
 
-    async def _answer_origin(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_open(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Access-Control-Allow-Origin"] = origin
-                headers["Access-Control-Expose-Headers"] = ", ".join(SHOWN)
-                headers.add_vary_header("Origin")
-            await send(message)
+def open_origins(cors_origins: Iterable[str]) -> frozenset[str]:
+    """Return the origins of a setting as browsers write them; no origin stands for any.
 
-        asked = Headers(scope=scope).get("access-control-request-method")
-        if scope["type"] == "http" and scope["method"] == "OPTIONS" and asked:
-            answer = Response(
-                status_code=204,
-                headers={
-                    "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
-                    "Access-Control-Allow-Headers": (
-                        "Authorization, Content-Type, Idempotency-Key, X-Request-ID, "
-                        + ", ".join((*ASKED, *STAINLESS))
-                    ),
-                    "Access-Control-Max-Age": str(_PREFLIGHT_S),
-                },
-            )
-            await answer(scope, receive, send_open)
-        else:
-            await self._app(scope, receive, send_open)
+    >>> open_origins(["https://App.example/", "*"])
+    frozenset({'https://app.example'})
+    """
+    return frozenset(origin.lower().rstrip("/") for origin in cors_origins) - {ANY}
 
 
 def host_name(host: str) -> str | None:

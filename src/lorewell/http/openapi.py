@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
@@ -32,110 +33,16 @@ from lorewell.errors import (
 from lorewell.http import events, multipart, problems
 from lorewell.http.limits import limit_of
 from lorewell.http.problems import completion_status_of, status_of
-from lorewell.model import (
-    ActivatePreview,
-    ActivateRequest,
-    ApiKey,
-    AssembleRequest,
-    AssembleResponse,
-    BindingSet,
-    BindingsPut,
-    BookCreate,
-    BookDiff,
-    BookHead,
-    BookPage,
-    ConditionTrial,
-    ConditionTried,
-    Conversation,
-    ConversationPage,
-    CreatedKey,
-    CreateResult,
-    Facts,
-    ImportBatch,
-    ImportPreview,
-    KeyList,
-    KeyRequest,
-    PreviewRequest,
-    Published,
-    PublishRequest,
-    ReplayRequest,
-    ReplayResponse,
-    ReplicaPreview,
-    ReplicaRequest,
-    ReplicaResponse,
-    ResolvedBindings,
-    RestoreRequest,
-    RevisionPage,
-    SearchRequest,
-    SearchResponse,
-    SelectRequest,
-    SelectResponse,
-    SillyTavernResponse,
-    StoredBook,
-    TenantList,
-    TokenCountRequest,
-    TokenCounts,
-)
+from lorewell.model import Facts
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
-from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 
 Document = dict[str, Any]
+Mode = Literal["validation", "serialization"]
 Link = tuple[str, Mapping[str, str]]
 """An operation that an answer leads to, and its parameters as runtime expressions."""
 
 _PREFIX = "#/components/schemas/"
-TAKEN: tuple[type, ...] = (
-    ActivatePreview,
-    ActivateRequest,
-    AssembleRequest,
-    BindingsPut,
-    BookCreate,
-    ConditionTrial,
-    ImportBatch,
-    IndexRequest,
-    KeyRequest,
-    PreviewRequest,
-    PublishRequest,
-    ReplayRequest,
-    ReplicaPreview,
-    ReplicaRequest,
-    RestoreRequest,
-    SearchRequest,
-    SelectRequest,
-    TokenCountRequest,
-)
-_GIVEN: tuple[type, ...] = (
-    ApiKey,
-    AssembleResponse,
-    BindingSet,
-    BookDiff,
-    BookHead,
-    BookPage,
-    problems.CompletionError,
-    ConditionTried,
-    Conversation,
-    ConversationPage,
-    CreateResult,
-    CreatedKey,
-    ImportPreview,
-    IndexBuilt,
-    IndexPage,
-    IndexState,
-    KeyList,
-    problems.Problem,
-    Published,
-    ReplayResponse,
-    ReplicaResponse,
-    ResolvedBindings,
-    RevisionPage,
-    SearchResponse,
-    SelectResponse,
-    SillyTavernResponse,
-    StoredBook,
-    TenantList,
-    TokenCounts,
-)
 # Named tuples are written as objects, those here with their nulls.
 _WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
 _TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
@@ -149,16 +56,43 @@ def _named(name: str) -> str:
     return name.replace("-Input", "").replace("-Output", "Out")
 
 
-def _make_schemas() -> tuple[Mapping[type, str], Document]:
-    """Return the name of each model's schema, and all schemas."""
-    wanted: list[tuple[type, Literal["validation", "serialization"], TypeAdapter[Any]]] = [
-        *((model, "validation", TypeAdapter(model)) for model in TAKEN),
-        *((model, "serialization", TypeAdapter(model)) for model in _GIVEN),
+class SchemaRef(dict[str, str]):
+    """A reference to the schema of a model, as a route declares it.
+
+    What the schema is called depends on all routes of the application: `document` replaces the
+    name that stands here.
+    """
+
+    def __init__(self, model: type, mode: Mode) -> None:
+        super().__init__({"$ref": f"{_PREFIX}{model.__name__}-{mode}"})
+        self.model, self.mode = model, mode
+
+
+def api_routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
+    """Yield the documented routes of an application, each with the template of its path."""
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
+        if isinstance(route, APIRoute) and context.include_in_schema:
+            yield str(context.path_format), route
+
+
+def _declared(part: object) -> Iterator[SchemaRef]:
+    """Yield the references in a part of a route's declaration."""
+    if isinstance(part, SchemaRef):
+        yield part
+    elif isinstance(part, Mapping):
+        for member in part.values():
+            yield from _declared(member)
+
+
+def _make_schemas(refs: Iterable[SchemaRef]) -> tuple[Mapping[str, str], Document]:
+    """Return the final target of each reference, and all schemas."""
+    models = {(ref.model, ref.mode): ref["$ref"] for ref in refs}
+    wanted: list[tuple[type, Mode, TypeAdapter[Any]]] = [
+        (model, mode, TypeAdapter(model)) for model, mode in models
     ]
-    refs, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")
-    names = {
-        model: _named(schema["$ref"].removeprefix(_PREFIX)) for (model, _), schema in refs.items()
-    }
+    found, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")
+    targets = {models[key]: _named(schema["$ref"]) for key, schema in found.items()}
     schemas = {
         _named(name): {**_cleaned(schema), "title": _named(name)}  # generators go by titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
@@ -166,7 +100,7 @@ def _make_schemas() -> tuple[Mapping[type, str], Document]:
     for kind in _TUPLES:
         name, nulls = kind.__name__, kind in _WITH_NULLS
         schemas[name] = _as_object(schemas[name], kind._fields, nulls=nulls)
-    return names, schemas
+    return targets, schemas
 
 
 def _cleaned(schema: Any) -> Any:  # noqa: ANN401  JSON
@@ -208,23 +142,16 @@ def _not_null(schema: Document) -> Document:
     return kinds[0] if _may_be_null(schema) and len(kinds) == 1 else schema
 
 
-_NAMES, SCHEMAS = _make_schemas()
-
-
-def _ref(model: type) -> Document:
-    return {"$ref": _PREFIX + _NAMES[model]}
-
-
 def json_body(model: type, example: object) -> Document:
     """Return a JSON body of a model."""
-    content = {"schema": _ref(model), "example": example}
+    content = {"schema": SchemaRef(model, "validation"), "example": example}
     return {"required": True, "content": {"application/json": content}}
 
 
 def json_or_events(model: type) -> Document:
     """Return the content of an answer that is a model, or events if the request accepts them."""
     return {
-        "application/json": {"schema": _ref(model)},
+        "application/json": {"schema": SchemaRef(model, "serialization")},
         events.MEDIA_TYPE: {"schema": {"type": "string"}},
     }
 
@@ -306,7 +233,7 @@ def _success(given: type | Document | None) -> Document:
     if isinstance(given, dict):
         success["content"] = given
     elif given is not None:
-        success["content"] = {"application/json": {"schema": _ref(given)}}
+        success["content"] = {"application/json": {"schema": SchemaRef(given, "serialization")}}
     return success
 
 
@@ -324,7 +251,7 @@ def _failures(
         failure: Document = {
             "description": "\n".join(lines),
             "headers": dict(_REQUEST_ID),
-            "content": {media_type: {"schema": _ref(kind)}},
+            "content": {media_type: {"schema": SchemaRef(kind, "serialization")}},
         }
         if status == status_of(UnauthenticatedError):
             failure["headers"]["WWW-Authenticate"] = {
@@ -335,7 +262,13 @@ def _failures(
 
 
 def document(app: FastAPI) -> Document:
-    """Return the whole document."""
+    """Return the whole document, derived from the routes of an application."""
+    refs = [
+        ref
+        for _, route in api_routes(app)
+        for ref in _declared({"gives": route.responses, "takes": route.openapi_extra})
+    ]
+    targets, schemas = _make_schemas(refs)
     made = get_openapi(
         title="Lorewell",
         version=app.version,
@@ -344,6 +277,7 @@ def document(app: FastAPI) -> Document:
         routes=app.routes,
         tags=app.openapi_tags,
     )
+    made["paths"] = _retargeted(made["paths"], targets)
     for path, operations in made["paths"].items():
         for operation in operations.values():
             if "requestBody" in operation:
@@ -352,7 +286,7 @@ def document(app: FastAPI) -> Document:
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
     made["components"] = {
-        "schemas": SCHEMAS,
+        "schemas": schemas,
         "headers": {
             "RequestId": {
                 "description": "The request's own `X-Request-ID`, or one made for it.",
@@ -364,6 +298,18 @@ def document(app: FastAPI) -> Document:
     }
     made["security"] = [{_BEARER: []}, {}]
     return made
+
+
+def _retargeted(part: Any, targets: Mapping[str, str]) -> Any:  # noqa: ANN401  JSON
+    """Return a part of the document whose references lead to the schemas' final names."""
+    if isinstance(part, list):
+        return [_retargeted(item, targets) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: targets.get(member, member) if name == "$ref" else _retargeted(member, targets)
+        for name, member in part.items()
+    }
 
 
 def _without_null(schema: Document) -> Document:

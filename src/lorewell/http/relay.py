@@ -15,7 +15,7 @@ from lorewell.app.gateway.options import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
 from lorewell.http.gateway_headers import passed_back
 from lorewell.http.observe import BrokenOff
-from lorewell.http.sockets import until_closed
+from lorewell.http.sockets import until_closed, until_gone
 
 Check = Callable[[], Awaitable[object]]
 
@@ -50,7 +50,7 @@ class Relay(Response):
             ClientDisconnect: nobody waits for it any more.
         """
         relayed = asyncio.create_task(self._relay(scope, send))
-        gone = asyncio.create_task(_wait_until_gone(receive))
+        gone = asyncio.create_task(until_gone(receive))
         checking = asyncio.create_task(until_closed(self._check))
         tasks = {relayed, gone, checking}
         try:
@@ -85,8 +85,3 @@ class Relay(Response):
             if self._has_begun:
                 raise BrokenOff from None
             raise
-
-
-async def _wait_until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 from fastapi import WebSocket
+from starlette.types import Receive
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from lorewell.app.access import AccessNeed, authorise
@@ -91,6 +92,12 @@ async def until_closed(check: Callable[[], Awaitable[object]]) -> None:
         await asyncio.sleep(RECHECK_S)
         with suppress(UnavailableError):  # it says nothing of the key
             await check()
+
+
+async def until_gone(receive: Receive) -> None:
+    """Wait until the client of an answer has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class Socket:

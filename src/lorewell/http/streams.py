@@ -14,7 +14,7 @@ from lorewell.errors import LorewellError
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
 from lorewell.http.observe import BrokenOff
 from lorewell.http.protocol import STOPPING
-from lorewell.http.sockets import until_closed
+from lorewell.http.sockets import until_closed, until_gone
 
 Feed = AbstractAsyncContextManager[Subscription]
 Place = AbstractContextManager[None]
@@ -53,7 +53,7 @@ class LiveStream(Response):
                 ends = {
                     telling,
                     checking,
-                    asyncio.create_task(_wait_until_gone(receive)),
+                    asyncio.create_task(until_gone(receive)),
                     asyncio.create_task(stopping.wait()),
                 }
                 try:
@@ -103,8 +103,3 @@ async def _next(subscription: Subscription) -> Sequence[bytes]:
         b"".join(event(each.type, each.text, each.id) for each in piece)
         for piece in in_pieces(frames)
     ]
-
-
-async def _wait_until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
