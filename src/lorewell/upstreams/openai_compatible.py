@@ -1,4 +1,4 @@
-"""Replies from any server that speaks OpenAI's protocol: `POST {url}/chat/completions`."""
+"""Replies of any server that speaks OpenAI's protocol: `POST {url}/chat/completions`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DONE: Final = b"[DONE]"
 
 
-class _Failed(NamedTuple):
+class _FailedAttempt(NamedTuple):
     """An attempt that failed.
 
     Attributes:
+        why: the end of a sentence that begins "The model server …".
         may_pass: whether another attempt may succeed.
-        pause_s: how long the server asks to wait.
+        pause_s: the seconds that the server asks to wait.
     """
 
     error: UpstreamError
@@ -55,25 +56,25 @@ class _Failed(NamedTuple):
 
 
 class OpenAiChat:
-    """A model at a server. Its key, its password and what was said are in no error and no log."""
+    """A model at a server. No error and no log holds its key, its password or a message."""
 
     def __init__(self, options: UpstreamOptions) -> None:
-        """Connect to nothing yet.
+        """Create a model without connecting.
 
         Raises:
-            ValidationFailedError: the URL or the key can't be used.
+            ValidationFailedError: the URL or the key is invalid.
         """
         self.model = options.model
         self._options = options
         base = parse_base_url(options.url, parameter="url", example=_EXAMPLE_URL)
         self._url = base.join("/chat/completions")
         self._backoff = Backoff(first_s=options.first_pause_s)
-        # Unpacked, an answer could be a thousand times as large as what was read of it.
+        # A compressed answer could become a thousand times as large as what was counted.
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         authorization = base.authorization(options.api_key, parameter="api_key")
         if authorization is not None:
             headers["Authorization"] = authorization
-        # No time-outs of its own: they are counted anew for each piece of an answer.
+        # httpx's timeouts start again with each piece of an answer; `_timed` has one of its own.
         self._http = httpx.AsyncClient(
             headers=headers,
             timeout=httpx.Timeout(None),
@@ -81,18 +82,18 @@ class OpenAiChat:
         )
 
     async def __call__(self, prepared: PreparedTurn) -> ChatReply:
-        """Return the reply to a turn, so that `Turn.run` can ask this model."""
+        """Return the reply to a turn, so that `Turn.run` can call this model."""
         return await self.complete(prepared.messages, tools=prepared.tools)
 
     async def complete(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
     ) -> ChatReply:
-        """Return the reply to the messages, which go out as they are.
+        """Return the reply to the messages, which are sent unchanged.
 
         Raises:
-            UpstreamUnavailableError: the last attempt failed, or the time is over.
-            UpstreamRefusedError: the server refuses the request.
-            UpstreamInvalidError: the reply can't be understood, or is too large.
+            UpstreamUnavailableError: the last attempt failed, or it timed out.
+            UpstreamRefusedError: the server refused the request.
+            UpstreamInvalidError: the reply is invalid or too large.
         """
         body = self._body(messages, tools)
 
@@ -100,12 +101,12 @@ class OpenAiChat:
             async with aclosing(self._pieces(body)) as pieces:
                 return read_reply(b"".join([piece async for piece in pieces]))
 
-        return await self._insist(lambda: self._timed(whole()))
+        return await self._with_retries(lambda: self._timed(whole()))
 
     async def stream(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
     ) -> AsyncGenerator[ChatDelta]:
-        """Yield the reply in pieces, as they come. Nothing is tried again once one has come.
+        """Yield the reply in pieces, as they come. There is no retry after the first piece.
 
         Raises:
             UpstreamError: as `complete`; also in the middle of a reply.
@@ -119,7 +120,7 @@ class OpenAiChat:
             opened.append(events)
             return event
 
-        event = await self._insist(first)
+        event = await self._with_retries(first)
         is_whole = False
         async with aclosing(opened[-1]) as events:
             while event is not None and event != _DONE:
@@ -130,11 +131,11 @@ class OpenAiChat:
                     event = await self._timed(anext(events, None))
                 except _AttemptError as failed:
                     raise failed.failed.error from failed
-        if event is None and not is_whole:  # not every server sends the mark of the end
-            raise UpstreamUnavailableError("The model server broke off.")
+        if event is None and not is_whole:  # not every server sends the end mark
+            raise UpstreamUnavailableError("The model server closed the connection early.")
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._http.aclose()
 
     def _body(
@@ -155,8 +156,8 @@ class OpenAiChat:
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         return text.encode(errors="replace")
 
-    async def _insist(self, ask: Callable[[], Awaitable[Result]]) -> Result:
-        """Return what is asked for, after as many attempts as it may take."""
+    async def _with_retries(self, ask: Callable[[], Awaitable[Result]]) -> Result:
+        """Return the result of `ask`, after as many attempts as the options allow."""
         number = 0
         while True:
             number += 1
@@ -166,16 +167,16 @@ class OpenAiChat:
             except _AttemptError as error:
                 failed = error.failed
             except UpstreamInvalidError as error:
-                failed = _Failed(error, "replied nothing that can be used", may_pass=False)
+                failed = _FailedAttempt(error, "returned an unusable reply", may_pass=False)
             else:
-                self._tell(number, begin)
+                self._report(number, begin)
                 return result
-            self._tell(number, begin, failed)
+            self._report(number, begin, failed)
             if not failed.may_pass or number > self._options.retries:
                 raise failed.error
             await asyncio.sleep(self._backoff.pause_s(number, failed.pause_s))
 
-    def _tell(self, number: int, begin: float, failed: _Failed | None = None) -> None:
+    def _report(self, number: int, begin: float, failed: _FailedAttempt | None = None) -> None:
         if self._options.on_attempt is None:
             return
         attempt = Attempt(
@@ -195,10 +196,10 @@ class OpenAiChat:
             async with asyncio.timeout(timeout_s):
                 return await work
         except TimeoutError:
-            # It may be at work on the reply, and asking again would cost as much once more.
+            # The server may still be at work, and another attempt would cost as much again.
             why = f"did not answer within {timeout_s:g} s"
             error = UpstreamTimeoutError(f"The model server {why}.")
-            raise _AttemptError(_Failed(error, why, may_pass=False)) from None
+            raise _AttemptError(_FailedAttempt(error, why, may_pass=False)) from None
 
     async def _events(self, body: bytes) -> AsyncGenerator[bytes]:
         reader = EventReader()
@@ -211,8 +212,8 @@ class OpenAiChat:
         """Yield the bytes of a successful answer.
 
         Raises:
-            _AttemptError: it is none, or it broke off.
-            UpstreamInvalidError: it is too large.
+            _AttemptError: the server answered an error, or nothing, or broke off.
+            UpstreamInvalidError: the answer is too large.
         """
         received = 0
         try:
@@ -227,24 +228,24 @@ class OpenAiChat:
                         raise UpstreamInvalidError(message)
                     yield piece
         except httpx.ConnectError:
-            raise _AttemptError(_unavailable("can't be reached")) from None
-        except httpx.RequestError:  # its text and its request hold what was said
-            raise _AttemptError(_unavailable("broke off")) from None
+            raise _AttemptError(_unavailable("is unreachable")) from None
+        except httpx.RequestError:  # its text and its request hold messages
+            raise _AttemptError(_unavailable("closed the connection early")) from None
 
-    async def _refused(self, response: httpx.Response) -> _Failed:
+    async def _refused(self, response: httpx.Response) -> _FailedAttempt:
         status = response.status_code
         why = f"answered {status}"
         if may_pass(status):
             failed = _unavailable(why, status=status)
             return failed._replace(pause_s=retry_after_s(response.headers))
         error = UpstreamRefusedError(f"The model server {why}.", status=status)
-        word = await self._error_word(response)
+        word = await self._error_code(response)
         if word is not None:
             error.details["reason"] = word
-        return _Failed(error, why, may_pass=False, status=status)
+        return _FailedAttempt(error, why, may_pass=False, status=status)
 
-    async def _error_word(self, response: httpx.Response) -> str | None:
-        """Return the server's word for what is wrong; its sentences may quote keys and texts."""
+    async def _error_code(self, response: httpx.Response) -> str | None:
+        """Return the server's error code, if it is one word; sentences may quote keys and texts."""
         received = bytearray()
         async for piece in response.aiter_raw():
             received += piece
@@ -261,26 +262,26 @@ class OpenAiChat:
 
 
 class _AttemptError(Exception):
-    """An attempt failed, and perhaps another one does not."""
+    """An attempt failed; `failed` says whether another one may succeed."""
 
-    def __init__(self, failed: _Failed) -> None:
+    def __init__(self, failed: _FailedAttempt) -> None:
         super().__init__(failed.why)
         self.failed = failed
 
 
-def _unavailable(why: str, *, may_pass: bool = True, status: int | None = None) -> _Failed:
+def _unavailable(why: str, *, may_pass: bool = True, status: int | None = None) -> _FailedAttempt:
     error = UpstreamUnavailableError(f"The model server {why}.")
     if status is not None:
         error.details["status"] = status
-    return _Failed(error, why, may_pass=may_pass, status=status)
+    return _FailedAttempt(error, why, may_pass=may_pass, status=status)
 
 
 def _delta(event: bytes) -> ChatDelta:
     try:
         return read_delta(event)
     except UpstreamInvalidError:
-        # Some servers tell of an error in the middle of a stream that began well.
+        # Some servers send an error in the middle of a stream.
         if b'"error"' in event:
-            message = "The model server broke off with an error."
+            message = "The model server stopped with an error."
             raise UpstreamUnavailableError(message) from None
         raise
