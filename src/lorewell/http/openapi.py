@@ -175,7 +175,7 @@ def file_body(field: str, most: int) -> Document:
     return {"required": True, "content": {multipart.MEDIA_TYPE: {"schema": schema}}}
 
 
-def told(
+def documented(
     *fails: type[LorewellError],
     gives: Mapping[int, type | Document | None],
     takes: Document | None = None,
