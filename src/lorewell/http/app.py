@@ -64,7 +64,7 @@ from lorewell.http.sockets import SocketSlots, refuse
 from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
-# Routes are tried in this order, so what is asked most stands first.
+# Routes are matched in this order: the most used come first.
 _MODULES = (
     *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
     *(gateway, conversations, conditions, index, live, admin, health),
@@ -85,7 +85,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
                 yield
         finally:
             if traces is not None:
-                await asyncio.to_thread(traces.shutdown)  # sends what waits
+                await asyncio.to_thread(traces.shutdown)  # sends the remaining spans
 
     app = FastAPI(
         title="Lorewell",
@@ -94,7 +94,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         description="Decides which entries of a book belong in a prompt, where, and why.",
         openapi_tags=[{"name": m.TAG, "description": m.__doc__ or ""} for m in modules],
         generate_unique_id_function=lambda route: route.name,
-        openapi_url=None,  # see _tell_openapi; there are no pages of documentation either
+        openapi_url=None,  # see _serve_openapi; there are no documentation pages either
         redirect_slashes=False,
         lifespan=lifespan,
         telemetry=telemetry(traces),
@@ -111,8 +111,8 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         app.include_router(demo.router)
     if settings.live:
         app.include_router(live_page.router)
-    # Each one added goes around those before it.
-    if traces is None:  # a trace tells of the usual way
+    # Each middleware wraps those added before it.
+    if traces is None:  # traces must show the usual path
         app.add_middleware(
             Direct,
             path=context.SELECT_PATH,
@@ -133,21 +133,21 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         live=live_counts,
     )
     app.add_exception_handler(LorewellError, _answer_error)
-    app.add_exception_handler(HTTPException, _Unrouted(app).answer)
+    app.add_exception_handler(HTTPException, _RoutingErrors(app).answer)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
     app.add_exception_handler(WebSocketRequestValidationError, _refuse_bad_parameters)
-    _tell_openapi(app)
+    _serve_openapi(app)
     return app
 
 
 def _add_cors(app: FastAPI, settings: Settings) -> None:
     """Let pages of the configured origins read answers.
 
-    This middleware goes inside of the guard, so a preflight for another host gets no answer that
-    names an origin. Answers differ by origin from then on, and each says so in `Vary`.
+    The middleware is inside the guard, which refuses foreign hosts first, also for preflights.
+    Starlette adds `Vary: Origin` to every answer.
     """
     origins = open_origins(settings.cors_origins)
-    if not origins:  # a preflight is like any other method that a route does not have
+    if not origins:  # a preflight is then a method that no route has
         return
     app.add_middleware(
         CORSMiddleware,
@@ -169,7 +169,7 @@ def _version() -> str:
         return "0"
 
 
-def _tell_openapi(app: FastAPI) -> None:
+def _serve_openapi(app: FastAPI) -> None:
     def once() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = openapi.document(app)
@@ -181,7 +181,7 @@ def _tell_openapi(app: FastAPI) -> None:
     def document() -> bytes:
         return bytes(JSONResponse(once()).body)
 
-    # FastAPI's own route would write the document anew for each request, which takes milliseconds.
+    # FastAPI's own route would encode the document for each request, which takes milliseconds.
     @app.get("/openapi.json", include_in_schema=False)
     async def show_openapi() -> Response:
         return answer_json(document())
@@ -217,8 +217,8 @@ def _bad_parameters(error: Exception) -> ValidationFailedError:
     return ValidationFailedError.at(*faults)
 
 
-class _Unrouted:
-    """Answers what the router itself has to say."""
+class _RoutingErrors:
+    """Turns the router's errors into problems."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -228,14 +228,14 @@ class _Unrouted:
         status = cast("HTTPException", error).status_code
         if status == _METHOD_NOT_ALLOWED:
             allowed = ", ".join(self._methods(request))
-            message = f"This route answers to {allowed} only."
+            message = f"This route allows only {allowed}."
             return _respond(request, MethodNotAllowedError(message), {"Allow": allowed})
         if status == status_of(NotFoundError):
             return _respond(request, NotFoundError("There is no such route."))
-        return _respond(request, ValidationFailedError("The request can't be understood."))
+        return _respond(request, ValidationFailedError("The request is invalid."))
 
     def _methods(self, request: Request) -> list[str]:
-        # The router gives only the first route of the path, and each route has one method.
+        # The router names only the first route of a path, and each route has one method.
         route = request.scope.get("route")
         path = getattr(route, "path_format", "").rstrip("/")
         methods = {

@@ -1,4 +1,4 @@
-"""The short way for the one route that is asked all the time."""
+"""A shortcut for the most frequent route."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TENANT_ALONE = re.compile(b"tenant_id=" + TENANT_PATTERN.removeprefix("^").enco
 
 
 class Direct:
-    """ASGI middleware, the innermost: answers one path if its query holds the tenant alone.
+    """The innermost ASGI middleware: answers one path if its query holds only the tenant.
 
-    To find a route among all, and to resolve its parameters, takes as long as a small selection.
-    With anything else in the query the request goes the usual way, to the same endpoint.
+    Matching a route and resolving its parameters takes as long as a small selection. With anything
+    else in the query the request takes the usual path, to the same endpoint.
     """
 
     def __init__(

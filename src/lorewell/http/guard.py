@@ -1,4 +1,4 @@
-"""Who may ask at all: an open loopback port is not private, since any web page can reach it."""
+"""Checks of hosts and origins: any web page can reach an open loopback port."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SCHEMES = ("http://", "https://")
 
 
 class Guard:
-    """ASGI middleware: hosts that we answer for, origins that may change something, clean text.
+    """ASGI middleware that refuses foreign hosts, changes by foreign origins, and invalid text.
 
-    A page of another origin that has our address under a name of its own (DNS rebinding) sends its
-    own name as the host; a form on any page sends its origin.
+    A page that points a name of its own at our address (DNS rebinding) sends that name as the
+    host. A form on any page sends its origin.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Guard:
         try:
             self._check(scope, headers, origins)
         except LorewellError as error:
-            # To a socket that is not open yet too: its client gets a status and a body.
+            # Also for a socket before it is open: its client gets a status and a body.
             await answer_error(error, scope)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -63,12 +63,12 @@ class Guard:
         _check_headers(scope, headers)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
-            message = "This service does not answer for this host; see LOREWELL_ALLOWED_HOSTS."
+            message = "This service does not serve this host; see LOREWELL_ALLOWED_HOSTS."
             raise MisdirectedRequestError(message)
         is_safe = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         host = hosts[0].lower()
         is_known = len(origins) == 1 and self._is_known(origins[0], host)
-        # Several origins are refused in any case: the CORS middleware would look at the first.
+        # Several origins are always refused: the CORS middleware would check only the first.
         if len(origins) > 1 or (origins and not is_safe and not is_known):
             message = "Pages of this origin may not use the service; see LOREWELL_CORS_ORIGINS."
             raise ForbiddenError(message)
@@ -109,29 +109,29 @@ def host_name(host: str) -> str | None:
 def _check_headers(scope: Scope, headers: Headers) -> None:
     for name, value in scope["headers"]:
         if b"\x00" in value:
-            raise _bad(name.decode("latin-1"), "text must not hold U+0000")
+            raise _fault(name.decode("latin-1"), "text must not hold U+0000")
     for header in _ONCE:
         if len(headers.getlist(header)) > 1:
-            raise _bad(header, "is given more than once")
+            raise _fault(header, "must not be repeated")
 
 
 def _check_query(query: bytes) -> None:
-    """Raise a fault for text that no database takes, and for a parameter that is given twice.
+    """Raise an error for text that no database stores, and for a repeated parameter.
 
-    Twice is refused since who stands before us may have looked at the other one.
+    A repeated one is refused since a proxy in front may have checked the other value.
     """
     seen = set()
     for pair in query.split(b"&"):
         name, _, value = (_decoded(part) for part in pair.partition(b"="))
         shown = name.decode(errors="replace")
         if b"\x00" in name + value:
-            raise _bad(shown, "text must not hold U+0000")
+            raise _fault(shown, "text must not hold U+0000")
         try:
             (name + value).decode()
         except UnicodeDecodeError as error:
-            raise _bad(shown, "text must be UTF-8") from error
+            raise _fault(shown, "text must be UTF-8") from error
         if shown in seen and shown in NAMES:
-            raise _bad(shown, "is given more than once")
+            raise _fault(shown, "must not be repeated")
         seen.add(shown)
 
 
@@ -139,6 +139,6 @@ def _decoded(part: bytes) -> bytes:
     return unquote_to_bytes(part) if b"%" in part else part
 
 
-def _bad(parameter: str, detail: str) -> ValidationFailedError:
+def _fault(parameter: str, detail: str) -> ValidationFailedError:
     fault = Fault("", detail, parameter=parameter)
     return ValidationFailedError.at(fault)

@@ -1,4 +1,4 @@
-"""How large the body of each route may be: what it has a use for, and no more than that."""
+"""The largest body of each route: only as large as the route can use."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _WHOLE: Final = "max_body_bytes"
 
 
 class BodyLimit(NamedTuple):
-    """The size of a body at most.
+    """The largest size of a body.
 
     Attributes:
-        setting: sets it, unless `most_bytes` does.
-        most_bytes: where the contract itself bounds what is in the body, so that no setting could
-            make a larger one valid.
+        setting: the setting of the limit, unless `most_bytes` is lower.
+        most_bytes: the limit of the contract, if it bounds everything in the body; no setting can
+            make a larger body valid.
     """
 
     setting: str = _WHOLE
     most_bytes: int | None = None
 
     def bytes_in(self, settings: Settings) -> int:
-        """Return the limit; none is above that of all bodies."""
-        whole = settings.max_body_bytes
-        own = whole if self.setting == _WHOLE else settings.max_turn_bytes
-        return min(whole, own, self.most_bytes or whole)
+        """Return the limit, at most that of all bodies."""
+        all_bodies = settings.max_body_bytes
+        own = all_bodies if self.setting == _WHOLE else settings.max_turn_bytes
+        return min(all_bodies, own, self.most_bytes or all_bodies)
 
     def check(self, size: int, settings: Settings) -> None:
         """Raise BodyTooLargeError if a body of this size is too large."""
@@ -48,7 +48,7 @@ class BodyLimit(NamedTuple):
         )
 
     def describe(self) -> str:
-        """Return the limit in words, for the documentation of a route."""
+        """Return the limit as a sentence, for the documentation of a route."""
         if self.most_bytes is not None:
             return f"At most {self.most_bytes} bytes."
         default = Settings.model_fields[self.setting].default
@@ -58,7 +58,9 @@ class BodyLimit(NamedTuple):
 _BOOKS: Final = BodyLimit()
 _TURN: Final = BodyLimit("max_turn_bytes")
 _SMALL: Final = BodyLimit(most_bytes=256 * _KIB)
-_TRIAL: Final = BodyLimit(most_bytes=4_096 * _KIB)  # a state of 256 KiB, every sign escaped
+_TRIAL: Final = BodyLimit(
+    most_bytes=4_096 * _KIB
+)  # a state of 256 KiB with every character escaped
 _REPLICA: Final = BodyLimit(most_bytes=MAX_REPLICA_BYTES)
 
 LIMITS: Final[Mapping[str, BodyLimit]] = {
@@ -80,7 +82,7 @@ LIMITS: Final[Mapping[str, BodyLimit]] = {
     "/v1/imports": _BOOKS,
     "/v1/imports/preview": _BOOKS,
     "/v1/imports/files": _BOOKS,
-    "/gateway/v1/chat/completions": _BOOKS,  # pictures stand in its messages
+    "/gateway/v1/chat/completions": _BOOKS,  # messages may hold pictures
     "/v1/conditions/try": _TRIAL,
     "/v1/admin/keys": _SMALL,
     "/api/worldbooks": _BOOKS,

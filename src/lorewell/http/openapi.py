@@ -1,7 +1,7 @@
-"""The OpenAPI document: bodies are parsed by hand, so what they look like is told here.
+"""The OpenAPI document. FastAPI does not see the bodies, so routes declare them with `documented`.
 
-Schemas are those of the contract. A model that comes in and goes out in different forms (defaults
-may be left out on the way in, and are always there on the way out) has two: `Entry`, `EntryOut`.
+The schemas are those of the contract. A model with different input and output forms has two,
+`Entry` and `EntryOut`: defaults may be missing in the input and are always in the output.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Sup
 Document = dict[str, Any]
 Mode = Literal["validation", "serialization"]
 Link = tuple[str, Mapping[str, str]]
-"""An operation that an answer leads to, and its parameters as runtime expressions."""
+"""An operation and its parameters as runtime expressions, for a link of an answer."""
 
 _PREFIX = "#/components/schemas/"
-# Named tuples are written as objects, those here with their nulls.
+# Named tuples are encoded as objects; these include their null members.
 _WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
 _TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
 _BODY = (BodyTooLargeError, RequestTimeoutError, UnsupportedMediaTypeError)
 _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 _BEARER = "bearer"
-_BOUNDS = {"ge": "minimum", "le": "maximum"}  # pydantic leaves those of a union as they are
+_BOUNDS = {"ge": "minimum", "le": "maximum"}  # pydantic does not translate those of a union
 
 
 def _named(name: str) -> str:
@@ -57,10 +57,10 @@ def _named(name: str) -> str:
 
 
 class SchemaRef(dict[str, str]):
-    """A reference to the schema of a model, as a route declares it.
+    """A reference to the schema of a model, in the declaration of a route.
 
-    What the schema is called depends on all routes of the application: `document` replaces the
-    name that stands here.
+    The final name of the schema depends on all routes of the application: `document` replaces the
+    placeholder.
     """
 
     def __init__(self, model: type, mode: Mode) -> None:
@@ -69,7 +69,7 @@ class SchemaRef(dict[str, str]):
 
 
 def api_routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
-    """Yield the documented routes of an application, each with the template of its path."""
+    """Yield the documented routes of an application with the templates of their paths."""
     for context in iter_route_contexts(app.routes):
         route = context.original_route
         if isinstance(route, APIRoute) and context.include_in_schema:
@@ -94,7 +94,7 @@ def _make_schemas(refs: Iterable[SchemaRef]) -> tuple[Mapping[str, str], Documen
     found, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")
     targets = {models[key]: _named(schema["$ref"]) for key, schema in found.items()}
     schemas = {
-        _named(name): {**_cleaned(schema), "title": _named(name)}  # generators go by titles
+        _named(name): {**_cleaned(schema), "title": _named(name)}  # client generators use titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
     }
     for kind in _TUPLES:
@@ -104,7 +104,7 @@ def _make_schemas(refs: Iterable[SchemaRef]) -> tuple[Mapping[str, str], Documen
 
 
 def _cleaned(schema: Any) -> Any:  # noqa: ANN401  JSON
-    """Return the schema as it is true to what is accepted, with the names of this document."""
+    """Return a schema of pydantic, corrected to what is accepted and with final names."""
     if isinstance(schema, list):
         return [_cleaned(item) for item in schema]
     if not isinstance(schema, dict):
@@ -114,15 +114,15 @@ def _cleaned(schema: Any) -> Any:  # noqa: ANN401  JSON
         if ours in cleaned:
             cleaned[theirs] = cleaned.pop(ours)
     if cleaned.get("default") == "" and cleaned.get("minLength"):
-        del cleaned["default"]  # "not given" is no value that can be given
+        del cleaned["default"]  # "" stands for "not given" and can't be sent
     if "oneOf" in cleaned:
-        # A book that is only named fits the form of one with changes too.
+        # A book reference without changes matches the schema of one with changes too.
         cleaned["anyOf"] = cleaned.pop("oneOf")
     return cleaned
 
 
 def _as_object(schema: Document, names: Sequence[str], *, nulls: bool) -> Document:
-    """Return the schema of a named tuple, which is written as an object, with or without nulls."""
+    """Return the schema of a named tuple, encoded as an object with or without null members."""
     properties = dict(zip(names, schema["prefixItems"], strict=True))
     required = list(names)
     if not nulls:
@@ -137,13 +137,13 @@ def _may_be_null(schema: Document) -> bool:
 
 
 def _not_null(schema: Document) -> Document:
-    """Return the schema without null, if it is one of a value that may be null."""
+    """Return the schema without null, if it allows null."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     return kinds[0] if _may_be_null(schema) and len(kinds) == 1 else schema
 
 
 def json_body(model: type, example: object) -> Document:
-    """Return a JSON body of a model."""
+    """Return the declaration of a JSON body."""
     content = {"schema": SchemaRef(model, "validation"), "example": example}
     return {"required": True, "content": {"application/json": content}}
 
@@ -157,13 +157,13 @@ def json_or_events(model: type) -> Document:
 
 
 def any_body(description: str) -> Document:
-    """Return a JSON body that another server's documentation describes."""
+    """Return the declaration of a JSON body without a schema of its own."""
     content = {"schema": {"type": "object", "description": description}}
     return {"required": True, "content": {"application/json": content}}
 
 
 def file_body(field: str, most: int) -> Document:
-    """Return a form that holds up to so many files in one field."""
+    """Return the declaration of a form with up to `most` files in one field."""
     file = {"type": "string", "format": "binary"}
     several = {"type": "array", "items": file, "minItems": 1, "maxItems": most}
     schema = {
@@ -183,15 +183,15 @@ def documented(
     is_open: bool = False,
     is_gateway: bool = False,
 ) -> dict[str, Any]:
-    """Return what a route tells FastAPI of itself beside its path.
+    """Return FastAPI's arguments for a route, besides its path.
 
     Args:
-        fails: the errors that it may answer beside those that every route may.
-        gives: the statuses of success, the usual one first, each with its model or its content.
-        takes: its body.
+        fails: the errors of the route, besides those of every route.
+        gives: the success statuses, the usual one first, each with its model or content.
+        takes: the declaration of the body.
         leads_to: links from the usual answer to other operations, by name.
-        is_open: whether it never asks for a key, and looks up nothing.
-        is_gateway: whether it passes on what another server answers, and errors look as there.
+        is_open: whether the route needs no key and no database.
+        is_gateway: whether the route relays another server's answers, with errors in its form.
     """
     errors: list[type[LorewellError]] = [MisdirectedRequestError, ValidationFailedError]
     if not is_open:
@@ -215,7 +215,7 @@ def documented(
     failures = dict(_failures([*errors, *fails, LorewellError], is_gateway=is_gateway))
     if is_gateway:
         responses["default"] = {
-            "description": "Whatever the model server answered, unchanged.",
+            "description": "The model server's answer, unchanged.",
             "headers": _REQUEST_ID,
             "content": {"application/json": {"schema": {}}},
         }
@@ -229,7 +229,7 @@ def documented(
 
 
 def _success(given: type | Document | None) -> Document:
-    success: Document = {"description": "Done.", "headers": _REQUEST_ID}
+    success: Document = {"description": "Success.", "headers": _REQUEST_ID}
     if isinstance(given, dict):
         success["content"] = given
     elif given is not None:
@@ -262,7 +262,7 @@ def _failures(
 
 
 def document(app: FastAPI) -> Document:
-    """Return the whole document, derived from the routes of an application."""
+    """Return the OpenAPI document of an application, derived from its routes."""
     refs = [
         ref
         for _, route in api_routes(app)
@@ -281,15 +281,15 @@ def document(app: FastAPI) -> Document:
     for path, operations in made["paths"].items():
         for operation in operations.values():
             if "requestBody" in operation:
-                told_limit = {"description": limit_of(path).describe()}
-                operation["requestBody"] = {**told_limit, **operation["requestBody"]}
+                limit = {"description": limit_of(path).describe()}
+                operation["requestBody"] = {**limit, **operation["requestBody"]}
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
     made["components"] = {
         "schemas": schemas,
         "headers": {
             "RequestId": {
-                "description": "The request's own `X-Request-ID`, or one made for it.",
+                "description": "The `X-Request-ID` of the request, or a generated one.",
                 "required": True,
                 "schema": {"type": "string", "minLength": 1, "maxLength": 100},
             }
@@ -313,7 +313,7 @@ def _retargeted(part: Any, targets: Mapping[str, str]) -> Any:  # noqa: ANN401  
 
 
 def _without_null(schema: Document) -> Document:
-    """Return the schema of a parameter: it may be left out, but there is no way to say null."""
+    """Return the schema of a parameter without null: it may be left out, but can't be null."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     if len(kinds) != 1:
         return schema

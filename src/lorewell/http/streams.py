@@ -1,4 +1,4 @@
-"""The live channel as an answer of HTTP: server-sent events, as long as the client is there."""
+"""The live channel over HTTP: server-sent events, as long as the client is connected."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Check = Callable[[], Awaitable[object]]
 
 
 class LiveStream(Response):
-    """Sends the frames of a subscription until the client goes or the service stops."""
+    """Sends the frames of a subscription until the client leaves or the service stops."""
 
     media_type = MEDIA_TYPE
 
     def __init__(self, feed: Feed, place: Place, check: Check, *, send_s: float) -> None:
-        """Take a subscription that has not begun yet.
+        """Create a stream; the subscription has not begun yet.
 
         Args:
             feed: the subscription.
-            place: its place among sockets and streams.
-            check: raises once the client's key is closed, which ends the stream.
-            send_s: how long a client has to take its frames.
+            place: its slot among sockets and streams.
+            check: raises once the client's key is revoked, which ends the stream.
+            send_s: seconds that a client has to read a frame.
         """
         super().__init__()
         self._feed, self._place, self._check, self._send_s = feed, place, check, send_s
@@ -42,37 +42,37 @@ class LiveStream(Response):
         """Answer a request.
 
         Raises:
-            LorewellError: there is no place or no subscription, and nothing was sent.
-            BrokenOff: the client did not take what it was sent.
+            LorewellError: there is no slot or no subscription, and nothing was sent.
+            BrokenOff: the stream has ended.
         """
         stopping = scope["state"][STOPPING] = asyncio.Event()
         with self._place:
             async with self._feed as subscription:
-                telling = asyncio.create_task(self._tell(subscription, send))
+                sending = asyncio.create_task(self._send_frames(subscription, send))
                 checking = asyncio.create_task(until_closed(self._check))
                 ends = {
-                    telling,
+                    sending,
                     checking,
                     asyncio.create_task(until_gone(receive)),
                     asyncio.create_task(stopping.wait()),
                 }
                 try:
                     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                    if telling.done():
-                        telling.result()
+                    if sending.done():
+                        sending.result()
                 finally:
                     for task in ends:
                         task.cancel()
                     await asyncio.gather(*ends, return_exceptions=True)
-                await self._say_why(checking, send)
-        raise BrokenOff  # an answer without an end has to end its connection
+                await self._send_revocation(checking, send)
+        raise BrokenOff  # an endless answer can only end with its connection
 
-    async def _say_why(self, checking: asyncio.Task[None], send: Send) -> None:
-        """Tell the client if its key was closed."""
+    async def _send_revocation(self, checking: asyncio.Task[None], send: Send) -> None:
+        """Send the reason if the client's key was revoked."""
         if not checking.cancelled() and isinstance(error := checking.exception(), LorewellError):
             await self._end(error.code, send)
 
-    async def _tell(self, subscription: Subscription, send: Send) -> None:
+    async def _send_frames(self, subscription: Subscription, send: Send) -> None:
         headers = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:

@@ -35,7 +35,7 @@ async def _talk(socket: Socket) -> None:
         except LorewellError as error:
             if status_of(error) >= INTERNAL_ERROR:
                 socket.log(error)
-            await socket.tell(error)
+            await socket.send_error(error)
 
 
 async def _read(socket: Socket, text: str) -> ReplicaChat:
