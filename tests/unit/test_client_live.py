@@ -133,7 +133,7 @@ def watch(request: pytest.FixtureRequest) -> Watch:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lorewell.client.attempts.Attempts._pause", lambda *_: 0.0)
+    monkeypatch.setattr("lorewell.outbound.Backoff.pause_s", lambda *_: 0.0)
 
 
 def refused(error: LorewellError) -> httpx.Response:

@@ -89,8 +89,8 @@ class Metrics:
             "lorewell_compile_seconds", "Time spent compiling books.", registry=registry
         )
         self._live = {
-            name: Counter(f"lorewell_live_{name}", told, registry=registry)
-            for name, told in (
+            name: Counter(f"lorewell_live_{name}", help_text, registry=registry)
+            for name, help_text in (
                 ("published", "Live events written."),
                 ("lost", "Live events lost because they came faster than they could be written."),
                 ("told", "Frames sent to subscribers."),
@@ -110,9 +110,9 @@ class Metrics:
         )
         self._computing = {
             name: Gauge(
-                f"lorewell_compute_{name}", told, registry=registry, multiprocess_mode="livesum"
+                f"lorewell_compute_{name}", text, registry=registry, multiprocess_mode="livesum"
             )
-            for name, told in (
+            for name, text in (
                 ("running", "Requests that are computing."),
                 ("waiting", "Requests that wait to compute."),
             )

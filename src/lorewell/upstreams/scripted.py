@@ -62,9 +62,9 @@ def _reply(messages: Sequence[Mapping[str, Any]]) -> str:
     texts = [(role_of(message), spoken_text(message)) for message in messages]
     titles = [html.unescape(title) for _, text in texts for title in _TITLE.findall(text)]
     known = [title for title in dict.fromkeys(titles) if title][:_MAX_TITLES]
-    said = next((text for role, text in reversed(texts) if role == "user"), "")
-    quoted = _LORE.sub("", said).strip()[:_MAX_QUOTED_CHARS]
-    if _CHINESE.search(said):
+    user_text = next((text for role, text in reversed(texts) if role == "user"), "")
+    quoted = _LORE.sub("", user_text).strip()[:_MAX_QUOTED_CHARS]
+    if _CHINESE.search(user_text):
         seen = f"我想到：{'、'.join(known)}。" if known else ""
         return f"你说：“{quoted}”{seen}"
     seen = f" I recall: {', '.join(known)}." if known else ""
