@@ -27,14 +27,14 @@ from lorewell.model.parse import parse_json
 NO_PROBLEM = "no_problem_body"
 
 
-def _tree(kind: type[LorewellError]) -> Iterator[type[LorewellError]]:
+def _with_subclasses(kind: type[LorewellError]) -> Iterator[type[LorewellError]]:
     yield kind
     for below in kind.__subclasses__():
-        yield from _tree(below)
+        yield from _with_subclasses(below)
 
 
 CLASSES: Mapping[str, type[LorewellError]] = {
-    kind.code: kind for kind in _tree(LorewellError) if "code" in vars(kind)
+    kind.code: kind for kind in _with_subclasses(LorewellError) if "code" in vars(kind)
 }
 # For codes of a newer service, and for answers of a proxy in between.
 _BASES: Mapping[int, type[LorewellError]] = {
@@ -65,7 +65,7 @@ def rebuild(response: httpx.Response) -> LorewellError:
     problem = _problem(response)
     code, detail = problem.get("code"), problem.get("detail")
     request_id = problem.get("request_id") or response.headers.get(REQUEST_ID)
-    error = _make(
+    error = _make_error(
         str(code) if code else None,
         response.status_code,
         str(detail or f"The service answered with status {response.status_code}."),
@@ -93,7 +93,7 @@ def unreachable(message: str, details: Mapping[str, object]) -> LorewellError:
     return error
 
 
-def _make(
+def _make_error(
     code: str | None, status: int, message: str, *, faults: tuple[Fault, ...]
 ) -> LorewellError:
     # Base classes have the code `internal_error` too; the status is more specific there.

@@ -31,7 +31,7 @@ from lorewell.errors import (
 from lorewell.http import openapi
 from lorewell.http.calls import AppState, answer_json
 from lorewell.http.direct import Direct
-from lorewell.http.gateway_headers import ASKED, SHOWN, STAINLESS
+from lorewell.http.gateway_headers import REQUEST_HEADERS, RESPONSE_HEADERS, STAINLESS
 from lorewell.http.guard import Guard, open_origins
 from lorewell.http.held import held_of
 from lorewell.http.metrics import Metrics
@@ -155,10 +155,10 @@ def _add_cors(app: FastAPI, settings: Settings) -> None:
         allow_methods=("GET", "POST", "PUT", "DELETE"),
         allow_headers=(
             *("Authorization", "Content-Type", "Idempotency-Key", "X-Request-ID"),
-            *ASKED,
+            *REQUEST_HEADERS,
             *STAINLESS,
         ),
-        expose_headers=SHOWN,
+        expose_headers=RESPONSE_HEADERS,
     )
 
 

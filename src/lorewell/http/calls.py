@@ -33,7 +33,9 @@ from lorewell.settings import Settings
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
 
-Written = SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
+LargeAnswer = (
+    SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
+)
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204
@@ -173,9 +175,9 @@ async def answer_selection(call: Call, response: SelectResponse) -> Response:
     chars = sum(len(block.content) for block in response.blocks)
     if len(response.decisions) < _SMALL_LEDGER and chars < _SMALL_CHARS:
         return answer_json(response.to_json())
-    return await answer_written(call, response)
+    return await answer_encoded(call, response)
 
 
-async def answer_written(call: Call, response: Written) -> Response:
+async def answer_encoded(call: Call, response: LargeAnswer) -> Response:
     """Return an answer, encoded without an intermediate model."""
     return answer_json(await call.finish(response.to_json))

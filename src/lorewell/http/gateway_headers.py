@@ -23,8 +23,8 @@ POLICY = "X-Lorewell-Policy"
 LEDGER = "X-Lorewell-Ledger"
 PREFIX = "X-Lorewell-Prefix-Tokens"
 
-ASKED = (PROMPT, CONVERSATION, CHAR, USER, UPSTREAM_AUTHORIZATION)
-SHOWN = ("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, LEDGER, PREFIX)
+REQUEST_HEADERS = (PROMPT, CONVERSATION, CHAR, USER, UPSTREAM_AUTHORIZATION)
+RESPONSE_HEADERS = ("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, LEDGER, PREFIX)
 # OpenAI's own library sends these from a browser.
 STAINLESS = tuple(
     f"X-Stainless-{each}"
@@ -35,7 +35,7 @@ STAINLESS = tuple(
 )
 
 # Other request headers may be meant for this service alone.
-_PASSED_ON = frozenset(
+_FORWARDED = frozenset(
     {
         b"accept",
         b"accept-encoding",
@@ -46,10 +46,10 @@ _PASSED_ON = frozenset(
         b"x-title",
     }
 )
-_PASSED_ON_IF_BEGUN = (b"openai-", b"x-stainless-")
+_FORWARDED_PREFIXES = (b"openai-", b"x-stainless-")
 # The response headers that a chat completions client reads. Others could be meant for a browser or
 # a proxy in front of this service, and would count as this service's own.
-_PASSED_BACK = frozenset(
+_RELAYED = frozenset(
     {
         b"content-encoding",
         b"content-length",
@@ -58,7 +58,7 @@ _PASSED_BACK = frozenset(
         b"x-should-retry",
     }
 )
-_PASSED_BACK_IF_BEGUN = (b"anthropic-ratelimit-", b"openai-", b"ratelimit", b"x-ratelimit-")
+_RELAYED_PREFIXES = (b"anthropic-ratelimit-", b"openai-", b"ratelimit", b"x-ratelimit-")
 _KINDS = frozenset({"application/json", "application/problem+json", "text/event-stream"})
 _UTF_8 = frozenset({"charset=utf-8", 'charset="utf-8"'})
 _OTHER_KIND = b"application/octet-stream"
@@ -96,7 +96,7 @@ def _bad(name: str, detail: str) -> ValidationFailedError:
     return ValidationFailedError.at(Fault("", detail, name))
 
 
-def authorization_of(headers: Headers, gateway: Gateway, *, auth: bool) -> str | None:
+def upstream_authorization(headers: Headers, gateway: Gateway, *, auth: bool) -> str | None:
     """Return the client's authorization for the upstream; None for the gateway's own key.
 
     A key of this service is never passed on.
@@ -109,16 +109,16 @@ def authorization_of(headers: Headers, gateway: Gateway, *, auth: bool) -> str |
     return given
 
 
-def passed_on(headers: Iterable[Header]) -> list[Header]:
+def forwarded_headers(headers: Iterable[Header]) -> list[Header]:
     """Return the headers of a request that go to the upstream."""
     return [
         (name, value)
         for name, value in headers
-        if name in _PASSED_ON or name.startswith(_PASSED_ON_IF_BEGUN)
+        if name in _FORWARDED or name.startswith(_FORWARDED_PREFIXES)
     ]
 
 
-def passed_back(headers: Iterable[Header]) -> list[Header]:
+def relayed_headers(headers: Iterable[Header]) -> list[Header]:
     """Return the headers of an upstream's answer that go to the client.
 
     A body that is neither JSON nor an event stream becomes `application/octet-stream`, which no
@@ -132,7 +132,7 @@ def passed_back(headers: Iterable[Header]) -> list[Header]:
         *(
             (name, value)
             for name, value in given
-            if name in _PASSED_BACK or name.startswith(_PASSED_BACK_IF_BEGUN)
+            if name in _RELAYED or name.startswith(_RELAYED_PREFIXES)
         ),
     ]
 

@@ -16,7 +16,7 @@ from lorewell.errors import (
     MisdirectedRequestError,
     ValidationFailedError,
 )
-from lorewell.http.parameters import NAMES
+from lorewell.http.parameters import QUERY_PARAMETERS
 from lorewell.http.problems import answer_error
 from lorewell.outbound import is_loopback
 
@@ -130,7 +130,7 @@ def _check_query(query: bytes) -> None:
             (name + value).decode()
         except UnicodeDecodeError as error:
             raise _fault(shown, "text must be UTF-8") from error
-        if shown in seen and shown in NAMES:
+        if shown in seen and shown in QUERY_PARAMETERS:
             raise _fault(shown, "must not be repeated")
         seen.add(shown)
 

@@ -62,9 +62,9 @@ class Intake:
         can_begin = self._ahead and self._begun < MAX_AHEAD
         if (self._slices or can_begin) and not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._pass)
+            self._loop.call_soon(self._run_pass)
 
-    def _pass(self) -> None:
+    def _run_pass(self) -> None:
         self._is_due = False
         until = perf_counter() + PASS_S
         for _ in range(len(self._slices)):

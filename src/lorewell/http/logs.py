@@ -29,7 +29,7 @@ def configure(settings: Settings) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.config.dictConfig(_standard(settings, renderer))
+    logging.config.dictConfig(_standard_config(settings, renderer))
 
 
 def _renderer(settings: Settings) -> Processor:
@@ -44,15 +44,15 @@ def _console() -> Processor:
     for column in renderer.columns:
         formatter = column.formatter
         if isinstance(formatter, structlog.dev.KeyValueColumnFormatter):
-            formatter.value_repr = _plainly(formatter.value_repr)
+            formatter.value_repr = _escape_hidden(formatter.value_repr)
     return renderer
 
 
-def _plainly(shown: Callable[[object], str]) -> Callable[[object], str]:
+def _escape_hidden(shown: Callable[[object], str]) -> Callable[[object], str]:
     return lambda value: plain(shown(value))
 
 
-def _standard(settings: Settings, renderer: Processor) -> dict[str, Any]:
+def _standard_config(settings: Settings, renderer: Processor) -> dict[str, Any]:
     """Return the configuration of standard logging, which the server and libraries use."""
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,

@@ -18,7 +18,7 @@ MAX_PAGE = 200
 MAX_EVENT = 2**63 - 1
 
 # The query parameters of all routes: none may be repeated.
-NAMES = frozenset(
+QUERY_PARAMETERS = frozenset(
     {
         "background",
         "cursor",

@@ -33,7 +33,7 @@ SLICE_BYTES = 4_096  # of a body in chunks
 MAX_IGNORED_BYTES = 8 * 1024 * 1024
 HEAD_TIMEOUT_S = 10.0
 STOPPING = "stopping"
-_MOST_LINGERING = 100
+_MAX_LINGERING = 100
 _HEAD_END = b"\n\r\n"
 _UNUSED = b"cookie"  # no route reads it, and parsing a large one is slow
 
@@ -89,7 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._intake.set_free(self, NEW, self.transport.close)
             return
         self._is_over = True
-        lingers = len(self.connections) <= most + _MOST_LINGERING
+        lingers = len(self.connections) <= most + _MAX_LINGERING
         self._bounds.end(_too_many(most), CLOSE_TIMEOUT_S if lingers else 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,14 +120,14 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.abort()
             return
         if not (self._waiting or self._is_answering):
-            data = data[self._take(data) :]
+            data = data[self._parse_slice(data) :]
             if self._is_upgraded:
                 self._bounds.get_protocol().data_received(data)
                 return
         self._waiting += data
-        self._go_on()
+        self._schedule_parsing()
 
-    def _go_on(self) -> None:
+    def _schedule_parsing(self) -> None:
         """Schedule the parsing of waiting input, unless a request has to be answered first."""
         if self._is_over:
             return
@@ -138,32 +138,32 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             self._intake.begin_later(self._begin)
         else:
-            self._intake.take_later(self._take_more)
+            self._intake.take_later(self._parse_waiting)
 
     def _begin(self) -> None:
         before = self.cycle
-        self._take_more()
+        self._parse_waiting()
         if self.cycle is not before and not self._is_over and self._place is None:
             self._place = self._intake.place()
 
-    def _take_more(self) -> None:
+    def _parse_waiting(self) -> None:
         self._is_due = False
         if self._is_over:
             return
         piece = bytes(self._waiting[:MAX_WAITING_BYTES])
-        del self._waiting[: self._take(piece)]
+        del self._waiting[: self._parse_slice(piece)]
         if self._is_upgraded:
             self._bounds.get_protocol().data_received(bytes(self._waiting))
             self._waiting.clear()
         else:
-            self._go_on()
+            self._schedule_parsing()
 
     def _leave_place(self) -> None:
         if self._place is not None:
             self._place.leave()
             self._place = None
 
-    def _take(self, data: bytes) -> int:
+    def _parse_slice(self, data: bytes) -> int:
         """Parse one slice, which begins at most one request; return its number of bytes."""
         if not self._is_in_message:
             blank = len(data) - len(data.lstrip(b"\r\n"))
@@ -175,7 +175,7 @@ class BoundedProtocol(HttpToolsProtocol):
         size = self._next_size(data)
         piece = data if size == len(data) else data[:size]
         if self._is_plain:
-            self._take_plain(piece)
+            self._read_plain_body(piece)
             return size
         is_in_head = self._is_in_head
         try:
@@ -207,7 +207,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
 
-    def _take_plain(self, piece: bytes) -> None:
+    def _read_plain_body(self, piece: bytes) -> None:
         """Read a body that the parser does not see."""
         self.on_body(piece)
         if not self._body_left:
@@ -315,10 +315,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._intake.set_busy(self)
         if not self.url.startswith((b"/", b"*")):
-            self._take_host()
+            self._use_target_host()
         super().on_headers_complete()
 
-    def _take_host(self) -> None:
+    def _use_target_host(self) -> None:
         """Use the host of an absolute target instead of the header (RFC 9112 §3.2.2)."""
         authority = self.url.partition(b"://")[2]
         for end in (b"/", b"?", b"#"):
@@ -353,20 +353,20 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_over:
             self.transport.close()
             return
-        self._go_on()
+        self._schedule_parsing()
         if not self._is_due and self._is_in_head:
             self._intake.set_free(self, IDLE, self.transport.close)
 
     def _expect_head(self) -> None:
         self._stop_timer()
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up)
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_idle)
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _close_idle(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
 

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.gateway.options import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
-from lorewell.http.gateway_headers import passed_back
+from lorewell.http.gateway_headers import relayed_headers
 from lorewell.http.observe import BrokenOff
 from lorewell.http.sockets import until_closed, until_gone
 
@@ -73,7 +73,7 @@ class Relay(Response):
     async def _relay(self, scope: Scope, send: Send) -> None:
         try:
             async with self._upstream.exchange(self._call) as answer:
-                headers = [*passed_back(answer.headers), *self._extra_headers]
+                headers = [*relayed_headers(answer.headers), *self._extra_headers]
                 self._has_begun = True
                 await send(
                     {"type": "http.response.start", "status": answer.status, "headers": headers}

@@ -83,9 +83,9 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             super().data_received(data)
         else:
             self._waiting += data
-            self._go_on()
+            self._schedule_parsing()
 
-    def _go_on(self) -> None:
+    def _schedule_parsing(self) -> None:
         """Schedule the parsing of waiting input, if the application has read earlier messages."""
         if self._lingers:
             return
@@ -93,16 +93,16 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         can_take = self.handshake_complete and not self.read_paused
         if self._waiting and can_take and not self._is_due:
             self._is_due = True
-            self._intake.take_later(self._take_more)
+            self._intake.take_later(self._parse_waiting)
 
-    def _take_more(self) -> None:
+    def _parse_waiting(self) -> None:
         self._is_due = False
         if self._lingers or self.transport.is_closing():
             return
         piece = bytes(self._waiting[:SLICE_BYTES])
         del self._waiting[:SLICE_BYTES]
         super().data_received(piece)
-        self._go_on()
+        self._schedule_parsing()
 
     def handle_events(self) -> None:
         """Handle the frames of a slice, unless there were too many small ones."""
@@ -158,7 +158,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
     async def receive(self) -> Any:  # noqa: ANN401  as its base has it
         """Return the next message."""
         message = await super().receive()
-        self._go_on()
+        self._schedule_parsing()
         return message
 
     async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
@@ -173,7 +173,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             self.writable.set()
             self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
         await super().send(message)
-        self._go_on()
+        self._schedule_parsing()
 
     def shutdown(self) -> None:
         """End the socket because the server stops."""

@@ -122,8 +122,8 @@ async def create_chat_completion(
     call = UpstreamCall(
         method="POST",
         path="/chat/completions",
-        headers=names.passed_on(request.headers.raw),
-        authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
+        headers=names.forwarded_headers(request.headers.raw),
+        authorization=_authorization(request, gateway),
         body=body,
     )
     return Relay(gateway.upstream, call, names.lore_headers(enriched), _checking(request))
@@ -144,8 +144,10 @@ async def list_models(request: Request, _key: _Key = None) -> Response:
         call = UpstreamCall(
             method="GET",
             path="/models",
-            headers=names.passed_on(request.headers.raw),
-            authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
+            headers=names.forwarded_headers(request.headers.raw),
+            authorization=names.upstream_authorization(
+                request.headers, gateway, auth=services.auth
+            ),
         )
         return Relay(gateway.upstream, call, {}, _checking(request))
     prompts = await list_prompts(services, entered.tenant_id)
@@ -166,6 +168,11 @@ async def _enter(request: Request) -> tuple[Gateway, Caller]:
     entered = await enter(services, authorization, "read", usual_tenant=gateway.tenant_id)
     request.scope["state"][TENANT] = entered.tenant_id
     return gateway, entered
+
+
+def _authorization(request: Request, gateway: Gateway) -> str | None:
+    auth = shared(request).services.auth
+    return names.upstream_authorization(request.headers, gateway, auth=auth)
 
 
 def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:

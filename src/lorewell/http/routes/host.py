@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from lorewell.app.assembly import assemble_prompt as assemble
 from lorewell.errors import ContextOverflowError, PlacementFailedError
-from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ASSEMBLE
 from lorewell.http.openapi import documented, json_body
 from lorewell.model import AssembleRequest, AssembleResponse
@@ -33,4 +33,4 @@ async def assemble_prompt(call: Reading) -> Response:
     """
     request = await call.body(AssembleRequest)
     found = await assemble(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)

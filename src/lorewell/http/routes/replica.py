@@ -20,7 +20,7 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
@@ -64,7 +64,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
     occasion = Occasion.of(prompt_id or request.prompt_id, "replica")
     found = await activate(call.services, call.tenant_id, request, occasion)
     call.shared.metrics.activated(found)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.get(
@@ -74,7 +74,7 @@ async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Resp
 async def get_replica_activation(call: Reading, activation_id: ActivationId) -> Response:
     """Return a recent turn with its whole ledger, recomputed."""
     found = await open_replica(call.services, call.tenant_id, activation_id)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.post(
@@ -90,4 +90,4 @@ async def preview_replica(call: Reading) -> Response:
     """Activate books with unsaved changes to some entries; nothing is kept."""
     request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)

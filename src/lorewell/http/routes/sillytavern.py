@@ -21,7 +21,7 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
@@ -77,7 +77,7 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     name = prompt_id or request.prompt_id
     occasion = Occasion.of(name, "activate", request.conversation_id)
     found = await activate_turn(call.services, call.tenant_id, request, occasion)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.get(
@@ -87,7 +87,7 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
 async def get_activation(call: Reading, activation_id: ActivationId) -> Response:
     """Return a recent turn of the gateway with its whole ledger, recomputed."""
     found = await open_activation(call.services, call.tenant_id, activation_id)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.post(
@@ -102,7 +102,7 @@ async def preview_activation(call: Reading) -> Response:
     """Activate books with unsaved changes, or not stored at all; nothing is kept."""
     request = await call.body(ActivatePreview)
     found = await preview_turn(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.post(
@@ -117,4 +117,4 @@ async def replay_chat(call: Reading) -> Response:
     """Run a whole chat turn by turn; return active entries, timed state and budget of each turn."""
     request = await call.body(ReplayRequest)
     found = await replay(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
