@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import httpx
 import pytest
 from hypothesis import given, strategies as st
 
+from lorewell.client import AsyncLorewellClient, LorewellClient
+from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.outbound import (
     LONGEST_PAUSE_S,
@@ -17,6 +20,8 @@ from lorewell.outbound import (
     parse_base_url,
     retry_after_s,
 )
+from lorewell.upstreams import OpenAiChat, UpstreamOptions
+from lorewell.upstreams.passthrough import Passthrough
 
 EXAMPLE = "http://127.0.0.1:1/v1"
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -130,3 +135,34 @@ def test_jitter_takes_half_of_a_pause_at_most() -> None:
     pauses = {backoff.pause_s(2) for _ in range(50)}
     assert len(pauses) > 1
     assert all(1.0 <= pause <= 2.0 for pause in pauses)
+
+
+USERS: dict[str, Callable[[str, str], object]] = {
+    "LOREWELL_GATEWAY_UPSTREAM": lambda url, key: Passthrough(url, api_key=key, timeout_s=1),
+    "LOREWELL_EMBEDDING": lambda url, key: make_embedder(
+        "openai", EmbedderOptions(url=url, api_key=key, model="m", dimensions=2)
+    ),
+    "chat": lambda url, key: OpenAiChat(UpstreamOptions(url=url, api_key=key, model="m")),
+    "client": lambda url, key: LorewellClient(url, api_key=key),
+    "async client": lambda url, key: AsyncLorewellClient(url, api_key=key),
+}
+
+
+@pytest.mark.parametrize("name", USERS)
+@pytest.mark.parametrize("url", ["ftp://ann:hunter3@a", "http://ann:hunter3", "//ann:hunter3@a"])
+def test_all_refuse_the_same_urls(name: str, url: str) -> None:
+    with pytest.raises(ValidationFailedError) as refused:
+        USERS[name](url, "sk-1")
+    (fault,) = refused.value.faults
+    assert fault.detail.startswith("must be a URL such as http://127.0.0.1:")
+    assert fault.parameter in (f"{name}_URL", "url", "base_url")
+    assert "hunter3" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", USERS)
+@pytest.mark.parametrize("key", ["hunter3钥", "hunter3\n"])
+def test_all_refuse_the_same_keys(name: str, key: str) -> None:
+    with pytest.raises(ValidationFailedError) as refused:
+        USERS[name]("http://127.0.0.1:1", key)
+    assert refused.value.faults[0].parameter in (f"{name}_API_KEY", "api_key")
+    assert "hunter3" not in str(refused.value)

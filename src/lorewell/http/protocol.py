@@ -308,7 +308,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Have a head."""
+        """Complete a head."""
         if self._is_over:
             return
         self._is_in_head, self._last = False, b""

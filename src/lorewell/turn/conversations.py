@@ -77,7 +77,7 @@ class MemoryConversations:
         self._records: dict[ConversationKey, ConversationRecord] = {}
 
     async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
-        """Return the prompt of a conversation, which is kept if there is none yet."""
+        """Store the prompt of a new conversation; return the prompt of the conversation."""
         kept = self._records.setdefault(key, record)
         if kept.prompt_id == record.prompt_id:
             self._records[key] = record
@@ -92,7 +92,7 @@ class FileConversations:
         self._folder = Path(folder)
 
     async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
-        """Return the prompt of a conversation, which is kept if there is none yet.
+        """Store the prompt of a new conversation; return the prompt of the conversation.
 
         Raises:
             OSError: the folder can't be used.
