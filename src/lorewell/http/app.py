@@ -115,7 +115,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     if traces is None:  # traces must show the usual path
         app.add_middleware(
             Direct,
-            path=context.SELECT_PATH,
+            route=context.SELECT_ROUTE,
             endpoint=context.select_for_turn,
             failed=_answer_error,
         )

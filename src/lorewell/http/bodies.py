@@ -56,7 +56,7 @@ async def receive_body(
         OverloadedError: the process holds too many bytes of bodies.
         StorageUnavailableError: there is no disk space to spool the body.
     """
-    limit = limit_of(request.scope["route"].path_format)
+    limit = limit_of(request.scope)
     limit.check(declared_bytes(request.headers), settings)
     hold: Hold = request.scope["state"][BODY]
     received, begin = 0, asyncio.get_running_loop().time()

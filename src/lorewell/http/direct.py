@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lorewell.errors import LorewellError
@@ -29,18 +29,17 @@ class Direct:
         self,
         app: ASGIApp,
         *,
-        path: str,
+        route: APIRoute,
         endpoint: Endpoint,
         failed: Callable[[Request, LorewellError], Awaitable[Response]],
     ) -> None:
-        self._app, self._path, self._endpoint, self._failed = app, path, endpoint, failed
-        self._route = SimpleNamespace(path=path, path_format=path)
+        self._app, self._route, self._endpoint, self._failed = app, route, endpoint, failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if (
             scope["type"] != "http"
-            or scope["path"] != self._path
+            or scope["path"] != self._route.path
             or scope["method"] != "POST"
             or not _TENANT_ALONE.fullmatch(scope["query_string"])
         ):

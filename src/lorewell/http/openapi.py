@@ -31,7 +31,7 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.http import events, multipart, problems
-from lorewell.http.limits import limit_of
+from lorewell.http.limits import BOOKS, BodyLimit, RequestBody
 from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import Facts
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
@@ -142,10 +142,10 @@ def _not_null(schema: Document) -> Document:
     return kinds[0] if _may_be_null(schema) and len(kinds) == 1 else schema
 
 
-def json_body(model: type, example: object) -> Document:
+def json_body(model: type, example: object, limit: BodyLimit) -> RequestBody:
     """Return the declaration of a JSON body."""
     content = {"schema": SchemaRef(model, "validation"), "example": example}
-    return {"required": True, "content": {"application/json": content}}
+    return RequestBody({"application/json": content}, limit)
 
 
 def json_or_events(model: type) -> Document:
@@ -156,13 +156,13 @@ def json_or_events(model: type) -> Document:
     }
 
 
-def any_body(description: str) -> Document:
+def any_body(description: str, limit: BodyLimit) -> RequestBody:
     """Return the declaration of a JSON body without a schema of its own."""
     content = {"schema": {"type": "object", "description": description}}
-    return {"required": True, "content": {"application/json": content}}
+    return RequestBody({"application/json": content}, limit)
 
 
-def file_body(field: str, most: int) -> Document:
+def file_body(field: str, most: int) -> RequestBody:
     """Return the declaration of a form with up to `most` files in one field."""
     file = {"type": "string", "format": "binary"}
     several = {"type": "array", "items": file, "minItems": 1, "maxItems": most}
@@ -172,13 +172,13 @@ def file_body(field: str, most: int) -> Document:
         "required": [field],
         "additionalProperties": False,
     }
-    return {"required": True, "content": {multipart.MEDIA_TYPE: {"schema": schema}}}
+    return RequestBody({multipart.MEDIA_TYPE: {"schema": schema}}, BOOKS)
 
 
 def documented(
     *fails: type[LorewellError],
     gives: Mapping[int, type | Document | None],
-    takes: Document | None = None,
+    takes: RequestBody | None = None,
     leads_to: Mapping[str, Link] | None = None,
     is_open: bool = False,
     is_gateway: bool = False,
@@ -278,11 +278,8 @@ def document(app: FastAPI) -> Document:
         tags=app.openapi_tags,
     )
     made["paths"] = _retargeted(made["paths"], targets)
-    for path, operations in made["paths"].items():
+    for operations in made["paths"].values():
         for operation in operations.values():
-            if "requestBody" in operation:
-                limit = {"description": limit_of(path).describe()}
-                operation["requestBody"] = {**limit, **operation["requestBody"]}
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
     made["components"] = {

@@ -19,6 +19,7 @@ from lorewell.http.calls import (
     answer,
     answer_json,
 )
+from lorewell.http.limits import SMALL
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import (
     BookId,
@@ -33,6 +34,8 @@ from lorewell.model import BookPage, CreatedKey, KeyList, KeyRequest, StoredBook
 TAG = "admin"
 
 KeyId = Annotated[str, Path(description="A key's id.")]
+
+_KEY = {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}
 
 router = APIRouter()
 
@@ -84,7 +87,9 @@ async def list_keys(call: Managing) -> Response:
     "/v1/admin/keys",
     **documented(
         gives={CREATED: CreatedKey},
-        takes=json_body(KeyRequest, {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}),
+        takes=json_body(
+            KeyRequest, {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}, SMALL
+        ),
         leads_to={"revocation": ("revoke_key", {"key_id": "$response.body#/id"})},
     ),
 )

@@ -8,6 +8,7 @@ from lorewell.app.bindings import get_bindings as get, put_bindings as put, reso
 from lorewell.errors import BindingInvalidError, BookNotFoundError, RevisionNotFoundError
 from lorewell.http.calls import OK, Reading, Writing, answer
 from lorewell.http.examples import BOOK_ID
+from lorewell.http.limits import SMALL
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import PromptId
 from lorewell.model import BindingSet, BindingsPut, ResolvedBindings
@@ -23,7 +24,7 @@ router = APIRouter()
         BookNotFoundError,
         RevisionNotFoundError,
         gives={OK: BindingSet},
-        takes=json_body(BindingsPut, {"bindings": [{"book_id": BOOK_ID, "revision": 1}]}),
+        takes=json_body(BindingsPut, {"bindings": [{"book_id": BOOK_ID, "revision": 1}]}, SMALL),
     ),
 )
 async def put_bindings(call: Writing, prompt_id: PromptId) -> Response:

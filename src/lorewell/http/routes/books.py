@@ -33,6 +33,7 @@ from lorewell.http.calls import (
     answer_json,
 )
 from lorewell.http.examples import BOOK
+from lorewell.http.limits import BOOKS
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import (
     BookId,
@@ -60,7 +61,7 @@ router = APIRouter()
         InvalidDependencyError,
         IdempotencyConflictError,
         gives={CREATED: CreateResult, OK: CreateResult},
-        takes=json_body(BookCreate, BOOK),
+        takes=json_body(BookCreate, BOOK, BOOKS),
         leads_to={
             "book": ("get_book", FIRST_BOOK),
             "revisions": ("list_revisions", FIRST_BOOK),

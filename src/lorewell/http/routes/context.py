@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
+from fastapi.routing import APIRoute
 
 from lorewell.app.native.selection import open_selection, preview_context, select_context
 from lorewell.errors import (
@@ -21,6 +22,7 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import OK, Reading, answer_selection
 from lorewell.http.examples import PREVIEW, SELECT
+from lorewell.http.limits import BOOKS, TURN
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
@@ -41,15 +43,14 @@ _PROBLEMS = (
 SelectionId = Annotated[str, Path(description="`selection_fingerprint` of an answer.")]
 
 router = APIRouter()
-SELECT_PATH = "/v1/context/select"
 
 
 @router.post(
-    SELECT_PATH,
+    "/v1/context/select",
     **documented(
         *_PROBLEMS,
         gives={OK: SelectResponse},
-        takes=json_body(SelectRequest, SELECT),
+        takes=json_body(SelectRequest, SELECT, TURN),
         leads_to={
             "selection": (
                 "get_selection",
@@ -70,13 +71,17 @@ async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Respo
     )
 
 
+SELECT_ROUTE = next(each for each in router.routes if isinstance(each, APIRoute))
+"""The route of `select_for_turn`."""
+
+
 @router.post(
     "/v1/context/preview",
     **documented(
         *_PROBLEMS,
         InvalidDependencyError,
         gives={OK: SelectResponse},
-        takes=json_body(PreviewRequest, PREVIEW),
+        takes=json_body(PreviewRequest, PREVIEW, BOOKS),
     ),
 )
 async def preview_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:

@@ -13,7 +13,9 @@ from pydantic import Field
 
 from lorewell.app.bindings import get_bindings
 from lorewell.app.turns import TenantLore
-from lorewell.http.calls import Call, answer, answer_json, reading, shared
+from lorewell.http.calls import OK, Call, answer, answer_json, reading, shared
+from lorewell.http.limits import SMALL
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.pages import answer_page
 from lorewell.http.parameters import PromptId
 from lorewell.model.assemble import DraftMessage
@@ -82,7 +84,9 @@ async def show_bindings(call: Visiting, prompt_id: PromptId) -> Response:
     return answer(await get_bindings(call.services, call.tenant_id, prompt_id))
 
 
-@router.post("/demo/api/chat")
+@router.post(
+    "/demo/api/chat", **documented(gives={OK: None}, takes=json_body(DemoInput, {}, SMALL))
+)
 async def chat(call: Visiting) -> Response:
     """Return the scripted model's reply, and the trace of its turn."""
     await call.need("write")  # SillyTavern's rules store timed state of the conversation

@@ -32,6 +32,7 @@ from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
 from lorewell.http.completion_body import Completion
 from lorewell.http.held import TENANT
+from lorewell.http.limits import BOOKS
 from lorewell.http.openapi import any_body, documented
 from lorewell.http.relay import Relay
 
@@ -82,7 +83,7 @@ router = APIRouter()
         PlacementFailedError,
         ContextOverflowError,
         gives={OK: _ANY_ANSWER},
-        takes=any_body("A request of OpenAI's chat completions, with any further members."),
+        takes=any_body("A request of OpenAI's chat completions, with any further members.", BOOKS),
         is_gateway=True,
     ),
 )

@@ -8,6 +8,7 @@ from lorewell.app.assembly import assemble_prompt as assemble
 from lorewell.errors import ContextOverflowError, PlacementFailedError
 from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ASSEMBLE
+from lorewell.http.limits import TURN
 from lorewell.http.openapi import documented, json_body
 from lorewell.model import AssembleRequest, AssembleResponse
 
@@ -22,7 +23,7 @@ router = APIRouter()
         PlacementFailedError,
         ContextOverflowError,
         gives={OK: AssembleResponse},
-        takes=json_body(AssembleRequest, ASSEMBLE),
+        takes=json_body(AssembleRequest, ASSEMBLE, TURN),
     ),
 )
 async def assemble_prompt(call: Reading) -> Response:

@@ -16,6 +16,7 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import CREATED, OK, Reading, Writing, answer, answer_created
 from lorewell.http.examples import BOOK
+from lorewell.http.limits import BOOKS
 from lorewell.http.openapi import documented, file_body, json_body
 from lorewell.http.parameters import IdempotencyKey
 from lorewell.http.routes.books import FIRST_BOOK
@@ -33,7 +34,7 @@ router = APIRouter()
         InvalidDependencyError,
         IdempotencyConflictError,
         gives={CREATED: CreateResult, OK: CreateResult},
-        takes=json_body(ImportBatch, {"books": [BOOK]}),
+        takes=json_body(ImportBatch, {"books": [BOOK]}, BOOKS),
         leads_to={"book": ("get_book", FIRST_BOOK)},
     ),
 )

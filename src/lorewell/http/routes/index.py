@@ -21,6 +21,7 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import ACCEPTED, OK, Call, Reading, Writing, answer
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
+from lorewell.http.limits import SMALL
 from lorewell.http.openapi import documented, json_body, json_or_events
 from lorewell.http.parameters import Background, BookId, Cursor, Limit, Revision, Stale
 from lorewell.http.problems import problem_of
@@ -43,7 +44,7 @@ router = APIRouter()
         IndexBusyError,
         EmbeddingUnavailableError,
         gives={OK: json_or_events(IndexBuilt), ACCEPTED: IndexBuilt},
-        takes=json_body(IndexRequest, {"revision": 1}),
+        takes=json_body(IndexRequest, {"revision": 1}, SMALL),
     ),
 )
 async def build_index(

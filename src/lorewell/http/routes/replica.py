@@ -20,6 +20,7 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
+from lorewell.http import limits
 from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
 from lorewell.http.openapi import documented, json_body
@@ -46,7 +47,7 @@ router = APIRouter()
     **documented(
         *_PROBLEMS,
         gives={OK: ReplicaResponse},
-        takes=json_body(ReplicaRequest, REPLICA),
+        takes=json_body(ReplicaRequest, REPLICA, limits.REPLICA),
         leads_to={
             "ledger": (
                 "get_replica_activation",
@@ -83,7 +84,7 @@ async def get_replica_activation(call: Reading, activation_id: ActivationId) -> 
         *_PROBLEMS,
         *_GONE,
         gives={OK: ReplicaResponse},
-        takes=json_body(ReplicaPreview, REPLICA_PREVIEW),
+        takes=json_body(ReplicaPreview, REPLICA_PREVIEW, limits.REPLICA),
     ),
 )
 async def preview_replica(call: Reading) -> Response:

@@ -20,6 +20,7 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import CREATED, OK, Reading, Writing, answer
 from lorewell.http.examples import BOOK
+from lorewell.http.limits import BOOKS, SMALL
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import (
     BookId,
@@ -62,7 +63,7 @@ async def list_revisions(
         RevisionConflictError,
         IdempotencyConflictError,
         gives={CREATED: Published, OK: Published},
-        takes=json_body(PublishRequest, {**BOOK, "expected_revision": 1}),
+        takes=json_body(PublishRequest, {**BOOK, "expected_revision": 1}, BOOKS),
     ),
 )
 async def publish_revision(
@@ -98,7 +99,7 @@ async def compare_revisions(call: Reading, book_id: BookId, first: From, second:
         RevisionConflictError,
         IdempotencyConflictError,
         gives={CREATED: Published, OK: Published},
-        takes=json_body(RestoreRequest, {"expected_revision": 2}),
+        takes=json_body(RestoreRequest, {"expected_revision": 2}, SMALL),
     ),
 )
 async def restore_revision(

@@ -15,6 +15,7 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import OK, Reading, answer
 from lorewell.http.examples import SEARCH
+from lorewell.http.limits import SMALL
 from lorewell.http.openapi import documented, json_body
 from lorewell.model import SearchRequest, SearchResponse
 
@@ -33,7 +34,7 @@ router = APIRouter()
         EmbeddingUnavailableError,
         SnapshotTooLargeError,
         gives={OK: SearchResponse},
-        takes=json_body(SearchRequest, SEARCH),
+        takes=json_body(SearchRequest, SEARCH, SMALL),
     ),
 )
 async def search_books(call: Reading) -> Response:

@@ -23,6 +23,7 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
+from lorewell.http.limits import BOOKS, TURN
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import (
@@ -56,7 +57,7 @@ router = APIRouter()
     **documented(
         *_PROBLEMS,
         gives={OK: SillyTavernResponse},
-        takes=json_body(ActivateRequest, ACTIVATE),
+        takes=json_body(ActivateRequest, ACTIVATE, TURN),
         leads_to={
             "conversation": (
                 "get_conversation",
@@ -95,7 +96,7 @@ async def get_activation(call: Reading, activation_id: ActivationId) -> Response
     **documented(
         *_PROBLEMS,
         gives={OK: SillyTavernResponse},
-        takes=json_body(ActivatePreview, ACTIVATE_PREVIEW),
+        takes=json_body(ActivatePreview, ACTIVATE_PREVIEW, BOOKS),
     ),
 )
 async def preview_activation(call: Reading) -> Response:
@@ -110,7 +111,7 @@ async def preview_activation(call: Reading) -> Response:
     **documented(
         *_PROBLEMS,
         gives={OK: ReplayResponse},
-        takes=json_body(ReplayRequest, REPLAY),
+        takes=json_body(ReplayRequest, REPLAY, TURN),
     ),
 )
 async def replay_chat(call: Reading) -> Response:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from lorewell.app.native.selection import count_tokens as count
 from lorewell.http.calls import OK, Reading, answer
+from lorewell.http.limits import TURN
 from lorewell.http.openapi import documented, json_body
 from lorewell.model import TokenCountRequest, TokenCounts
 
@@ -18,7 +19,7 @@ router = APIRouter()
     "/v1/tokens/count",
     **documented(
         gives={OK: TokenCounts},
-        takes=json_body(TokenCountRequest, {"texts": ["the lamp is lit"]}),
+        takes=json_body(TokenCountRequest, {"texts": ["the lamp is lit"]}, TURN),
     ),
 )
 async def count_tokens(call: Reading) -> Response:

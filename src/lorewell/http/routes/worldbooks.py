@@ -32,6 +32,7 @@ from lorewell.http.calls import (
     shared,
     writing,
 )
+from lorewell.http.limits import BOOKS, SMALL, TURN
 from lorewell.http.openapi import any_body, documented, file_body
 from lorewell.model.replica_books import (
     NewReplicaBook,
@@ -49,7 +50,14 @@ _ENTRIES = _PARTS + "/entries"
 _ENTRY = _ENTRIES + "/{uid:text}"
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _OBJECTS = {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}}
-_ENTRY_BODY = any_body("An entry in the internal format, or some of its members.")
+_ENTRY_BODY = any_body("An entry in the internal format, or some of its members.", TURN)
+
+_CREATION = documented(
+    NameTakenError,
+    InvalidDependencyError,
+    gives={CREATED: _OBJECT},
+    takes=any_body("`name`, and optionally `description` and `entries`.", BOOKS),
+)
 
 
 class _Text(StringConvertor):
@@ -93,16 +101,8 @@ async def list_worldbooks(call: _Reading) -> Response:
     return answer_json(await worldbooks.list_worldbooks(call.services, call.tenant_id))
 
 
-@router.post(_BOOKS + "/", include_in_schema=False)
-@router.post(
-    _BOOKS,
-    **documented(
-        NameTakenError,
-        InvalidDependencyError,
-        gives={CREATED: _OBJECT},
-        takes=any_body("`name`, and optionally `description` and `entries`."),
-    ),
-)
+@router.post(_BOOKS + "/", **_CREATION, include_in_schema=False)
+@router.post(_BOOKS, **_CREATION)
 async def create_worldbook(call: _Writing) -> Response:
     """Store a new book."""
     request = await call.body(NewReplicaBook)
@@ -211,7 +211,7 @@ async def get_worldbook(call: _Reading, name: _Name) -> Response:
         BookNotFoundError,
         RevisionConflictError,
         gives={OK: _OBJECT},
-        takes=any_body("`description`."),
+        takes=any_body("`description`.", SMALL),
     ),
 )
 async def change_worldbook(call: _Writing, name: _Name) -> Response:
