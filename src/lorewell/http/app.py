@@ -101,7 +101,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
     )
     metrics = Metrics()
     app.state.shared = AppState(services=services, settings=settings, metrics=metrics)
-    app.state.places = SocketSlots(settings.max_sockets, settings.max_tenant_sockets)
+    app.state.slots = SocketSlots(settings.max_sockets, settings.max_tenant_sockets)
     for module in modules:
         app.include_router(module.router, tags=[module.TAG])
     if settings.replica_tenant:

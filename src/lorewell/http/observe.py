@@ -98,7 +98,7 @@ class Observe:
         traffic = _SocketTraffic(receive, send, request_id, self._metrics)
         try:
             await self._app(scope, traffic.receive, traffic.send)
-        except Exception as error:  # noqa: BLE001  the last resort: it is logged
+        except Exception as error:  # noqa: BLE001  the last resort: logged
             log_failure(error, request_id)
         finally:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
@@ -125,6 +125,12 @@ class Observe:
             ms=round(seconds * 1000, 2),
             request_id=scope["state"]["request_id"],
         )
+
+
+async def until_gone(receive: Receive) -> None:
+    """Wait until the client of an answer has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def log_failure(error: BaseException, request_id: str) -> None:
@@ -183,8 +189,7 @@ class _Exchange:
         """
         if self._has_body:  # the route receives the messages
             await asyncio.Event().wait()
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+        await until_gone(self.receive)
         raise ClientDisconnect
 
     async def send(self, message: Message) -> None:

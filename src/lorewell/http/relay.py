@@ -14,8 +14,8 @@ from structlog.typing import FilteringBoundLogger
 from lorewell.app.gateway.options import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
 from lorewell.http.gateway_headers import relayed_headers
-from lorewell.http.observe import BrokenOff
-from lorewell.http.sockets import until_closed, until_gone
+from lorewell.http.observe import BrokenOff, until_gone
+from lorewell.http.sockets import until_revoked
 
 Check = Callable[[], Awaitable[object]]
 
@@ -53,7 +53,7 @@ class Relay(Response):
         """
         relayed = asyncio.create_task(self._relay(scope, send))
         gone = asyncio.create_task(until_gone(receive))
-        checking = asyncio.create_task(until_closed(self._check))
+        checking = asyncio.create_task(until_revoked(self._check))
         tasks = {relayed, gone, checking}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 from fastapi import WebSocket
-from starlette.types import Receive
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from lorewell.app.access import AccessNeed, authorise
@@ -86,18 +85,12 @@ def _too_many(what: str, limit: int, setting: str) -> TooManySocketsError:
     return TooManySocketsError(message, limit=limit)
 
 
-async def until_closed(check: Callable[[], Awaitable[object]]) -> None:
+async def until_revoked(check: Callable[[], Awaitable[object]]) -> None:
     """Call `check` at intervals, until it raises because the key is revoked."""
     while True:
         await asyncio.sleep(RECHECK_S)
         with suppress(UnavailableError):  # this error does not concern the key
             await check()
-
-
-async def until_gone(receive: Receive) -> None:
-    """Wait until the client of an answer has closed its connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class Socket:
@@ -146,8 +139,8 @@ class Socket:
         """
         self._need = AccessNeed(scope=scope, tenant_id=tenant_id)
         await self._authorise()
-        places = cast("SocketSlots", self._websocket.app.state.places)
-        self._held.enter_context(places.take(tenant_id))
+        slots = cast("SocketSlots", self._websocket.app.state.slots)
+        self._held.enter_context(slots.take(tenant_id))
         self._listens = listens
         await self._accept()
         self._opened.set()
@@ -260,7 +253,7 @@ class Socket:
 
     async def _recheck(self) -> None:
         await self._opened.wait()
-        await until_closed(self._authorise)
+        await until_revoked(self._authorise)
 
 
 async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]) -> None:

@@ -12,12 +12,12 @@ from starlette.types import Receive, Scope, Send
 from lorewell.app.live.subscription import SlowConsumer, Subscription, in_pieces
 from lorewell.errors import LorewellError
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
-from lorewell.http.observe import BrokenOff
+from lorewell.http.observe import BrokenOff, until_gone
 from lorewell.http.protocol import STOPPING
-from lorewell.http.sockets import until_closed, until_gone
+from lorewell.http.sockets import until_revoked
 
 Feed = AbstractAsyncContextManager[Subscription]
-Place = AbstractContextManager[None]
+Slot = AbstractContextManager[None]
 Check = Callable[[], Awaitable[object]]
 
 
@@ -26,17 +26,17 @@ class LiveStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, feed: Feed, place: Place, check: Check, *, send_s: float) -> None:
+    def __init__(self, feed: Feed, slot: Slot, check: Check, *, send_s: float) -> None:
         """Create a stream; the subscription has not begun yet.
 
         Args:
             feed: the subscription.
-            place: its slot among sockets and streams.
+            slot: one of the slots that sockets and streams share.
             check: raises once the client's key is revoked, which ends the stream.
             send_s: seconds that a client has to read a frame.
         """
         super().__init__()
-        self._feed, self._place, self._check, self._send_s = feed, place, check, send_s
+        self._feed, self._slot, self._check, self._send_s = feed, slot, check, send_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
@@ -46,10 +46,10 @@ class LiveStream(Response):
             BrokenOff: the stream has ended.
         """
         stopping = scope["state"][STOPPING] = asyncio.Event()
-        with self._place:
+        with self._slot:
             async with self._feed as subscription:
                 sending = asyncio.create_task(self._send_frames(subscription, send))
-                checking = asyncio.create_task(until_closed(self._check))
+                checking = asyncio.create_task(until_revoked(self._check))
                 ends = {
                     sending,
                     checking,

@@ -76,13 +76,13 @@ async def stream_prompt(
     The same path is also a WebSocket with the same frames.
     """
     last_id = last_event_id if last_event_id_header is None else last_event_id_header
-    place = call.request.app.state.places.take(call.tenant_id)
+    slot = call.request.app.state.slots.take(call.tenant_id)
     feed = _hub(call.services).subscribe(call.tenant_id, prompt_id, last_id)
 
     async def check() -> None:
         await call.need("read")
 
-    return LiveStream(feed, place, check, send_s=SEND_S)
+    return LiveStream(feed, slot, check, send_s=SEND_S)
 
 
 def _hub(services: Services) -> LiveHub:
