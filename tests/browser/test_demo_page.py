@@ -21,7 +21,7 @@ ENGLISH = {
     "injected": "Injected: 1",
     "left": "Left out: 1",
     "none": "No book is linked to this prompt.",
-    "down": "This did not work: the service can't be reached.",
+    "down": "Failed: the service is unreachable.",
 }
 CHINESE = {
     "lang": "zh-CN",
@@ -32,8 +32,8 @@ CHINESE = {
     "load": "查看",
     "injected": "已注入: 1",
     "left": "未注入: 1",
-    "none": "这个提示词没有关联任何书。",
-    "down": "未能完成：连不上服务。",
+    "none": "此提示词未关联任何书。",
+    "down": "操作失败：无法连接服务。",
 }
 
 

@@ -281,8 +281,8 @@ def test_it_says_what_may_be_missing(server: Server, visit: Visit, locale: str) 
     tellings = {
         "expired": ("no longer kept", "不再保留"),
         "too_many": ("only the newest", "只显示其中最新的"),
-        "unknown": ("does not know the last one", "不认识这里显示的最后一次"),
-        "overflow": ("too many at a time", "同时发生的太多"),
+        "unknown": ("does not know the last one", "服务端找不到此处显示的最后一次"),
+        "overflow": ("too many at a time", "同一时间的选择过多"),
     }
 
     def tell(socket: WebSocketRoute) -> None:
@@ -320,7 +320,7 @@ def test_a_page_that_was_cut_off_as_slow_says_so_and_comes_back(
             socket.close(code=4408, reason="slow_consumer")
 
     page = visit(f"{server.url}/live?tenant_id=t&prompt_id=p", stand_in=drop)
-    expect(page.get_by_text("This page took too long and was cut off")).to_be_visible()
+    expect(page.get_by_text("This page read too slowly and was disconnected")).to_be_visible()
     expect(page.get_by_text("Connected", exact=True)).to_be_visible()
     assert [url.partition("&last_event_id=")[2] for url in asked] == ["", "7"]
 
@@ -350,7 +350,7 @@ def test_a_key_is_shown_to_the_service_alone(
     prompt = Prompt(server)
     page = visit(prompt.page)
     expect(page.get_by_text("Refused: the API key is missing, unknown")).to_be_visible()
-    for wrong, told in (("lw_0_0", "unknown or no longer valid"), ("雾 渡", "This is no API key")):
+    for wrong, told in (("lw_0_0", "unknown or no longer valid"), ("雾 渡", "Invalid API key")):
         page.get_by_label("API key").fill(wrong)
         page.get_by_role("button", name="Connect").click()
         expect(page.get_by_role("status").filter(has_text=told)).to_be_visible()

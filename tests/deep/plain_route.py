@@ -13,7 +13,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from lorewell.app.ports import UpstreamCall
 from lorewell.http import server
 from lorewell.http.calls import shared
-from lorewell.http.gateway_headers import passed_on
+from lorewell.http.gateway_headers import forwarded_headers
 from lorewell.http.relay import Relay
 
 PATH = "/gateway/v1/plain"
@@ -29,7 +29,7 @@ async def forward(request: Request) -> Response:
     call = UpstreamCall(
         method="POST",
         path="/chat/completions",
-        headers=passed_on(request.headers.raw),
+        headers=forwarded_headers(request.headers.raw),
         body=await request.body(),
     )
     return Relay(gateway.upstream, call, {}, _always)

@@ -548,5 +548,5 @@ def test_tools_count_and_a_faulty_one_is_said() -> None:
 
 
 def test_books_without_a_place_to_ask_them_are_a_mistake() -> None:
-    with pytest.raises(ValueError, match="nowhere to ask"):
+    with pytest.raises(ValueError, match="`lore` is not given"):
         TurnHost(CONFIG)

@@ -8,12 +8,23 @@ from typing import Any
 
 import pytest
 
-from lorewell.http.limits import LIMITS, limit_of
+from lorewell.http import limits
+from lorewell.http.limits import BodyLimit
 from lorewell.settings import Settings
 from service import Api, code, serving
 
 PARAMS = {"tenant_id": "demo", "prompt_id": "p"}
 JSON = {"Content-Type": "application/json"}
+
+
+LIMITS = (limits.BOOKS, limits.TURN, limits.SMALL, limits.TRIAL, limits.REPLICA)
+
+
+def limit_of(operation: dict[str, Any]) -> BodyLimit:
+    """Return the limit that an operation documents."""
+    description = operation["requestBody"]["description"]
+    (limit,) = (each for each in LIMITS if each.describe() == description)
+    return limit
 
 
 def operations(api: Api) -> list[tuple[str, str, dict[str, Any]]]:
@@ -25,20 +36,26 @@ def operations(api: Api) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_every_route_with_a_body_has_a_limit_and_tells_it(database: str) -> None:
+def test_every_route_with_a_body_documents_its_limit(database: str) -> None:
     with serving(database_url=database, replica_tenant="demo") as api:
-        found = operations(api)
-    assert {path for _, path, _ in found} == LIMITS.keys() - {"/demo/api/chat"}
-    for _, path, operation in found:
-        assert operation["requestBody"]["description"] == limit_of(path).describe()
+        found = {f"{method} {path}": limit_of(each) for method, path, each in operations(api)}
+    assert found["POST /v1/context/select"] is limits.TURN
+    assert found["PUT /v1/prompt-bindings"] is limits.SMALL
+    assert found["POST /v1/replica/activate"] is limits.REPLICA
+    assert found["POST /v1/conditions/try"] is limits.TRIAL
+    assert found["POST /v1/books"] is limits.BOOKS
 
 
 def test_the_limit_of_each_route_is_in_force(database: str) -> None:
     small = {"max_body_bytes": 3_000_000, "max_turn_bytes": 1_000_000}
     with serving(database_url=database, replica_tenant="demo", demo_tenant="demo", **small) as api:
-        routes = [(method, path) for method, path, _ in operations(api)]
-        for method, path in (*routes, ("POST", "/demo/api/chat")):
-            limit = limit_of(path).bytes_in(Settings(**small))
+        routes = [(method, path, limit_of(each)) for method, path, each in operations(api)]
+        routes += [
+            ("POST", "/demo/api/chat", limits.SMALL),
+            ("POST", "/api/worldbooks/", limits.BOOKS),
+        ]
+        for method, path, own in routes:
+            limit = own.bytes_in(Settings(**small))
             shown = re.sub(r"\{\w+\}", "1", path)
             headers = {**JSON, "Content-Length": str(limit + 1)}
             if "import" in path and path != "/v1/imports":
@@ -53,7 +70,7 @@ def test_the_limit_of_each_route_is_in_force(database: str) -> None:
 
 def test_no_limit_is_above_that_of_all_bodies() -> None:
     settings = Settings(max_body_bytes=1_000)
-    assert {limit.bytes_in(settings) for limit in LIMITS.values()} == {1_000}
+    assert {limit.bytes_in(settings) for limit in LIMITS} == {1_000}
 
 
 @pytest.mark.parametrize("path", ["/v1/context/select", "/gateway/v1/chat/completions"])

@@ -157,9 +157,11 @@ def test_a_foreign_page_changes_nothing_and_selects_nothing(api: Api, origin: st
 
 def test_an_origin_comes_once(opened: Api) -> None:
     headers = [("Origin", "http://localhost"), ("Origin", FOREIGN)]
-    for given in (headers, headers[::-1], [headers[0], ("Origin", "https://app.example")]):
+    named = ("Origin", "https://app.example")
+    for given in (headers, headers[::-1], [headers[0], named], [named, headers[1]]):
         assert code(opened("POST", "/v1/books", json=BOOK, headers=given)) == "forbidden"
         read = opened("GET", "/v1/books", headers=given)
+        assert code(read) == "forbidden"
         assert "Access-Control-Allow-Origin" not in read.headers
 
 
@@ -184,7 +186,8 @@ def test_named_pages_may(opened: Api) -> None:
     assert made.headers["Vary"] == "Origin"
     ask = {**headers, "Access-Control-Request-Method": "PUT"}
     preflight = opened("OPTIONS", "/v1/books", tenant=None, headers=ask)
-    assert preflight.status_code == 204
+    assert preflight.status_code == 200
+    assert preflight.headers["Access-Control-Allow-Origin"] == "https://app.example"
     assert "PUT" in preflight.headers["Access-Control-Allow-Methods"]
     assert "Idempotency-Key" in preflight.headers["Access-Control-Allow-Headers"]
     refused = opened("POST", "/v1/books", json=BOOK, headers={"Origin": FOREIGN})
@@ -192,6 +195,30 @@ def test_named_pages_may(opened: Api) -> None:
     # Errors too can be read by the page.
     unknown = opened("GET", "/v1/books/x", headers=headers)
     assert unknown.headers["Access-Control-Allow-Origin"] == "https://app.example"
+
+
+def test_a_preflight_is_answered_for_named_pages_and_our_hosts_alone(opened: Api) -> None:
+    ask = {"Origin": FOREIGN, "Access-Control-Request-Method": "PUT"}
+    refused = opened("OPTIONS", "/v1/books", tenant=None, headers=ask)
+    assert refused.status_code == 400
+    assert "Access-Control-Allow-Origin" not in refused.headers
+    ask["Origin"], ask["Host"] = "https://app.example", "evil.example"
+    elsewhere = opened("OPTIONS", "/v1/books", tenant=None, headers=ask)
+    assert code(elsewhere) == "misdirected_request"
+    assert "Access-Control-Allow-Origin" not in elsewhere.headers
+
+
+def test_no_cache_gives_an_answer_for_one_origin_to_another(opened: Api, api: Api) -> None:
+    for origin in ({}, {"Origin": FOREIGN}, {"Origin": "https://app.example"}):
+        assert opened("GET", "/v1/books", headers=origin).headers["Vary"] == "Origin"
+    assert "Vary" not in api("GET", "/v1/books").headers
+
+
+def test_no_origin_stands_for_any(database: str) -> None:
+    with serving(database_url=database, cors_origins=("*",)) as api:
+        read = api("GET", "/v1/books", headers={"Origin": FOREIGN})
+        assert "Access-Control-Allow-Origin" not in read.headers
+        assert code(api("POST", "/v1/books", json=BOOK, headers={"Origin": FOREIGN})) == "forbidden"
 
 
 @pytest.mark.parametrize(

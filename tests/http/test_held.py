@@ -33,8 +33,8 @@ def test_one_alone_is_taken_whatever_its_size() -> None:
     for _ in range(3):
         hold.add(100)
     assert every.total == 300
-    hold.let_go()
-    hold.let_go()
+    hold.release()
+    hold.release()
     assert every.total == 0
 
 

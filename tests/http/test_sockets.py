@@ -38,7 +38,7 @@ async def echo(socket: Socket) -> None:
             case "bug":
                 raise RuntimeError(SECRET)
             case "tell":
-                await socket.tell(LorewellError(SECRET))
+                await socket.send_error(LorewellError(SECRET))
             case "flood":
                 while True:
                     await socket.send("灯" * 10_000)

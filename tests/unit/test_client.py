@@ -671,7 +671,7 @@ def test_address_must_be_one(url: str) -> None:
         with pytest.raises(ValidationFailedError) as caught:
             kind(url)
         assert caught.value.faults == (
-            Fault("", "must be like http://127.0.0.1:8876", parameter="base_url"),
+            Fault("", "must be a URL such as http://127.0.0.1:8876", parameter="base_url"),
         )
 
 
@@ -685,6 +685,20 @@ def test_secrets_are_not_told() -> None:
         blocking(service, "list_keys", client={"base_url": url, "retry": Retry(attempts=1)})
     assert "geheim" not in str(failed.value)
     assert "127.0.0.1:1" in str(failed.value)
+
+
+def test_a_password_in_the_address_is_sent_as_a_header_and_never_logged(
+    call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    url = "http://ann:geheim@127.0.0.1:1"
+    service = Service(ok(STORED), ok(STORED))
+    call(service, "get_book", BOOK_ID, client={"base_url": url})
+    call(service, "get_book", BOOK_ID, client={"base_url": url, "api_key": "lw_a_b"})
+    first, second = (request.headers["Authorization"] for request in service.requests)
+    assert first.startswith("Basic ")
+    assert second == "Bearer lw_a_b"
+    assert "geheim" not in caplog.text
 
 
 def test_tenant_must_be_known(call: Call) -> None:
@@ -804,7 +818,7 @@ def test_answer_of_something_in_between_is_told_by_its_status(
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"books": 3}'])
 def test_success_that_makes_no_sense_is_an_error(call: Call, body: bytes) -> None:
     answer = httpx.Response(200, content=body, headers={"X-Request-ID": "r9"})
-    with pytest.raises(LorewellError, match="can't be understood") as caught:
+    with pytest.raises(LorewellError, match="returned an invalid answer") as caught:
         call(Service(answer), "list_books")
     assert caught.value.request_id == "r9"
 
@@ -863,7 +877,7 @@ def test_a_write_that_may_have_arrived_is_not_sent_again(
     assert len(service.requests) == 1
     if isinstance(failure, Exception):
         assert caught.value.code == "service_unreachable"
-        assert "It may have done what it was asked." in str(caught.value)
+        assert "The request may have been carried out." in str(caught.value)
 
 
 @pytest.mark.parametrize("failure", UNSENT, ids=repr)

@@ -133,7 +133,7 @@ def watch(request: pytest.FixtureRequest) -> Watch:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lorewell.client.attempts.Attempts._pause", lambda *_: 0.0)
+    monkeypatch.setattr("lorewell.outbound.Backoff.pause_s", lambda *_: 0.0)
 
 
 def refused(error: LorewellError) -> httpx.Response:
@@ -181,7 +181,7 @@ def test_what_is_refused_is_raised(watch: Watch) -> None:
         watch(Script(refused(LiveOffError("Off."))), 1)
     with pytest.raises(LiveOffError):  # meanwhile it was switched off
         watch(Script(ready(1), refused(LiveOffError("Off."))), 9)
-    with pytest.raises(LorewellError, match="can't be understood"):
+    with pytest.raises(LorewellError, match="invalid live event"):
         watch(Script(event("ready", "{}")), 1)
 
 

@@ -1,7 +1,7 @@
-"""A client of the service, blocking or async: one method a route, typed values, typed errors.
+"""A client of the service, blocking or async: one method per route, typed values, typed errors.
 
-Every method is named as the route's operation in the service's OpenAPI document. What fails is
-raised as the same class of `lorewell.errors` as inside the service.
+Each method has the name of its operation in the service's OpenAPI document. Errors are raised as
+the same classes of `lorewell.errors` as inside the service.
 """
 
 from lorewell.client.asynchronous import AsyncLorewellClient

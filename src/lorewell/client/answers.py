@@ -1,4 +1,4 @@
-"""Reading bodies of successful answers. Members that this version does not know are passed over."""
+"""Parsers for the bodies of successful answers. They ignore members of newer versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROMPT = TypeAdapter(AssembleResponse)
 
 
 def model(kind: type[Model]) -> Callable[[bytes], Model]:
-    """Return what reads a body as this model; it raises a ValueError if it is none."""
+    """Return a parser of bodies into this model; it raises ValueError for an invalid body."""
     return lambda body: kind.model_validate_json(body, extra="ignore")
 
 
@@ -34,7 +34,7 @@ def selection(body: bytes) -> SelectResponse:
     """Return the selection in a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not a selection.
     """
     return _SELECTION.validate_json(body)
 
@@ -43,7 +43,7 @@ def activation(body: bytes) -> SillyTavernResponse:
     """Return the answer of the policy `sillytavern` in a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not such an answer.
     """
     return _ACTIVATION.validate_json(body)
 
@@ -52,7 +52,7 @@ def replica(body: bytes) -> ReplicaResponse:
     """Return the answer of the policy `replica` in a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not such an answer.
     """
     return _REPLICA.validate_json(body)
 
@@ -61,7 +61,7 @@ def replayed(body: bytes) -> ReplayResponse:
     """Return the replay in a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not a replay.
     """
     return _REPLAY.validate_json(body)
 
@@ -70,7 +70,7 @@ def prompt(body: bytes) -> AssembleResponse:
     """Return the assembled prompt in a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not an assembled prompt.
     """
     return _PROMPT.validate_json(body)
 
@@ -79,7 +79,7 @@ def document(body: bytes) -> dict[str, object]:
     """Return the JSON object in a body.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not a JSON object.
     """
     return _DOCUMENT.validate_json(body)
 
@@ -90,5 +90,5 @@ def text(body: bytes) -> str:
 
 
 def nothing(body: bytes) -> None:
-    """Return nothing: the status said it all."""
+    """Ignore the body: the status is the whole answer."""
     del body

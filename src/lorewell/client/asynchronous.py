@@ -1,4 +1,4 @@
-"""The async client: the same methods, to be awaited."""
+"""The async client: the methods of the blocking one, as coroutines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Given = ParamSpec("Given")
 def _method(
     route: Callable[Concatenate[Session, Given], ClientCall[Answer]],
 ) -> Callable[Concatenate[AsyncLorewellClient, Given], Coroutine[Any, Any, Answer]]:
-    """Return a method that sends what a route makes of its arguments."""
+    """Return a method that sends the call that a route makes of its arguments."""
 
     @wraps(route)
     async def method(
@@ -36,7 +36,7 @@ def _method(
 
 
 class AsyncLorewellClient:
-    """As `LorewellClient`, to be awaited; belongs to one event loop of asyncio."""
+    """`LorewellClient` with coroutines for methods. It belongs to one asyncio event loop."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class AsyncLorewellClient:
         retry: Retry | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Connect to nothing yet; arguments and errors are those of `LorewellClient`."""
+        """Create a client; arguments and errors are those of `LorewellClient`."""
         self._connection = Connection.to(
             base_url, tenant_id=tenant_id, api_key=api_key, retry=retry
         )
@@ -72,19 +72,19 @@ class AsyncLorewellClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._http.aclose()
 
     @property
     def session(self) -> Session:
-        """What all calls share."""
+        """The values that all calls share."""
         return self._connection.session
 
     async def send(self, call: ClientCall[Answer]) -> Answer:
-        """Return the answer to a call, sent as often as it may be.
+        """Send a call, again if it failed and may be repeated, and return the answer.
 
         Raises:
-            LorewellError: what the service answers, or that it can't be reached.
+            LorewellError: the error that the service answered, or the service is unreachable.
         """
         attempts = self._connection.attempts(call)
         while True:
@@ -151,18 +151,18 @@ class AsyncLorewellClient:
         last_event_id: int | None = None,
         **options: Unpack[TenantOptions],
     ) -> AsyncIterator[LiveFrame]:
-        """Yield what the live channel tells of a prompt, on and on (docs/live.md).
+        """Yield the live events of a prompt, without end (docs/live.md).
 
-        A stream that breaks off is connected again, and what was missed meanwhile comes then; so
-        a frame `ready` may come more than once.
+        When a stream breaks off, the client connects again and first gets the events that it
+        missed. So a frame `ready` may come more than once.
 
         Args:
-            prompt_id: the prompt that is watched.
-            last_event_id: the last event that was seen; what came since comes first.
-            options: as of every method.
+            prompt_id: the prompt to watch.
+            last_event_id: the last event that was seen; later ones come first.
+            options: the options of every method.
 
         Raises:
-            LorewellError: what the service answers, or that it can't be reached again.
+            LorewellError: the error that the service answered, or the service stays unreachable.
         """
         watch = LiveWatch(self._connection, prompt_id, last_event_id, options)
         while True:

@@ -1,4 +1,4 @@
-"""The client that waits for each answer."""
+"""The blocking client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Given = ParamSpec("Given")
 def _method(
     route: Callable[Concatenate[Session, Given], ClientCall[Answer]],
 ) -> Callable[Concatenate[LorewellClient, Given], Answer]:
-    """Return a method that sends what a route makes of its arguments."""
+    """Return a method that sends the call that a route makes of its arguments."""
 
     @wraps(route)
     def method(self: LorewellClient, /, *args: Given.args, **options: Given.kwargs) -> Answer:
@@ -34,15 +34,15 @@ def _method(
 
 
 class LorewellClient:
-    """Asks a service and waits for the answer. Threads may share one.
+    """A client that blocks until the answer is there. Threads may share one.
 
-    Every method takes `request_id` and `timeout_s` by name; `tenant_id` where the route is about
-    one tenant's books, and `idempotency_key` where it stores something once. Each raises the class
-    of `lorewell.errors` that the service answers, or an UnavailableError with the code
-    `service_unreachable` where no answer came.
+    Every method takes `request_id` and `timeout_s` as keywords. Methods for one tenant's books also
+    take `tenant_id`, and methods that store something once take `idempotency_key`. Each raises the
+    class of `lorewell.errors` that the service answered, or an UnavailableError with the code
+    `service_unreachable` if no answer came.
 
-    Calls that only look, and stores that carry an idempotency key, are sent again after a broken
-    connection or a 503; anything else only if nothing of it was sent.
+    The client repeats reads, and writes with an idempotency key, after a broken connection, a 502
+    or a 503. It repeats other calls only if no byte of them was sent.
     """
 
     def __init__(
@@ -55,18 +55,18 @@ class LorewellClient:
         retry: Retry | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Create a client without connecting.
 
         Args:
-            base_url: where the service is.
-            tenant_id: whose books, where a call does not say.
-            api_key: sent as `Authorization: Bearer <key>`.
-            timeout_s: seconds to wait for each step: to connect, to send, to read.
-            retry: how patient to be; three attempts if not given.
-            transport: what sends requests, in place of the network.
+            base_url: the address of the service; it may hold a user and a password.
+            tenant_id: the tenant of calls that do not name one.
+            api_key: sent as `Authorization: Bearer <key>`, in place of the URL's password.
+            timeout_s: seconds for each step of an exchange: connect, send, read.
+            retry: how often to try, and the pauses between; three attempts if not given.
+            transport: sends requests in place of the network.
 
         Raises:
-            ValidationFailedError: the address or the key can't be used.
+            ValidationFailedError: the address or the key is invalid.
         """
         self._connection = Connection.to(
             base_url, tenant_id=tenant_id, api_key=api_key, retry=retry
@@ -91,19 +91,19 @@ class LorewellClient:
         self.close()
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._http.close()
 
     @property
     def session(self) -> Session:
-        """What all calls share."""
+        """The values that all calls share."""
         return self._connection.session
 
     def send(self, call: ClientCall[Answer]) -> Answer:
-        """Return the answer to a call, sent as often as it may be.
+        """Send a call, again if it failed and may be repeated, and return the answer.
 
         Raises:
-            LorewellError: what the service answers, or that it can't be reached.
+            LorewellError: the error that the service answered, or the service is unreachable.
         """
         attempts = self._connection.attempts(call)
         while True:
@@ -170,18 +170,18 @@ class LorewellClient:
         last_event_id: int | None = None,
         **options: Unpack[TenantOptions],
     ) -> Iterator[LiveFrame]:
-        """Yield what the live channel tells of a prompt, on and on (docs/live.md).
+        """Yield the live events of a prompt, without end (docs/live.md).
 
-        A stream that breaks off is connected again, and what was missed meanwhile comes then; so
-        a frame `ready` may come more than once.
+        When a stream breaks off, the client connects again and first gets the events that it
+        missed. So a frame `ready` may come more than once.
 
         Args:
-            prompt_id: the prompt that is watched.
-            last_event_id: the last event that was seen; what came since comes first.
-            options: as of every method.
+            prompt_id: the prompt to watch.
+            last_event_id: the last event that was seen; later ones come first.
+            options: the options of every method.
 
         Raises:
-            LorewellError: what the service answers, or that it can't be reached again.
+            LorewellError: the error that the service answered, or the service stays unreachable.
         """
         watch = LiveWatch(self._connection, prompt_id, last_event_id, options)
         while True:

@@ -1,6 +1,6 @@
-"""One call of a route as a value: what is sent, how the answer is read, and whether it may repeat.
+"""A call of a route as a value: the request, the parser of its answer, and whether it may repeat.
 
-Nothing here sends anything, so the blocking and the async client share all of it.
+This module sends nothing, so the blocking and the async client share all of it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ FilePart = tuple[str, tuple[str, bytes]]
 
 
 class CallOptions(TypedDict, total=False):
-    """What every method takes by name.
+    """The keywords of every method.
 
     Attributes:
-        request_id: sent as `X-Request-ID`; the service logs and answers it.
-        timeout_s: seconds to wait for each step of the exchange, instead of the client's.
+        request_id: sent as `X-Request-ID`; the service logs it and returns it.
+        timeout_s: seconds for each step of the exchange, instead of the client's.
     """
 
     request_id: str | None
@@ -42,43 +42,43 @@ class CallOptions(TypedDict, total=False):
 
 
 class TenantOptions(CallOptions, total=False):
-    """What a method takes by name that is about one tenant's books.
+    """The keywords of methods for one tenant's books.
 
     Attributes:
-        tenant_id: whose books, instead of the client's.
+        tenant_id: the tenant, instead of the client's.
     """
 
     tenant_id: str | None
 
 
 class KeyedOptions(TenantOptions, total=False):
-    """What a method takes by name that stores something once.
+    """The keywords of methods that store something once.
 
     Attributes:
         idempotency_key: 1 to 200 printable ASCII characters. The same key with the same content
-            gives the first result again. Without one the client makes one for its own retries.
+            returns the first result again. If not given, the client makes one for its retries.
     """
 
     idempotency_key: str | None
 
 
 class Repeatability(Enum):
-    """What sending a request twice would do."""
+    """The effect of sending a request twice."""
 
-    READ = auto()  # nothing: it only looks or computes
-    KEYED = auto()  # nothing while it carries an idempotency key
-    WRITE = auto()  # perhaps something: it is sent once
-    PROBE = auto()  # nothing, but the first answer is what was asked for
+    READ = auto()  # none: it only reads or computes
+    KEYED = auto()  # none, as long as it carries an idempotency key
+    WRITE = auto()  # possible: it is sent once
+    PROBE = auto()  # none, but the first answer is the result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteArguments:
-    """What a route is asked: the part of a request that belongs to this one route.
+    """The part of a request that is specific to a route.
 
     Attributes:
         path: below the service's address, with its segments quoted.
-        query: parameters beside the tenant; None leaves one out.
-        has_tenant: whether the route is about one tenant's books.
+        query: parameters besides the tenant; a parameter that is None is left out.
+        has_tenant: whether the route is for one tenant's books.
     """
 
     method: str
@@ -92,11 +92,11 @@ class RouteArguments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCall(Generic[Answer]):
-    """A request that is ready to be sent, any number of times.
+    """A complete request; it can be sent any number of times.
 
     Attributes:
-        read: makes the answer of a successful body; raises a ValueError if it can't.
-        may_repeat: whether it may be sent again when it could have arrived before.
+        read: parses the body of a successful answer; raises ValueError if it is invalid.
+        may_repeat: whether it may be sent again although it may have arrived before.
     """
 
     method: str
@@ -111,17 +111,17 @@ class ClientCall(Generic[Answer]):
 
     @property
     def idempotency_key(self) -> str | None:
-        """The key that makes it safe to send it again, if it has one."""
+        """The idempotency key, if the call has one."""
         return self.headers.get(IDEMPOTENCY_KEY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What all calls of one client share.
+    """The values that all calls of one client share.
 
     Attributes:
-        tenant_id: whose books, unless a call says.
-        makes_keys: whether stores that carry no idempotency key get one, so that they may repeat.
+        tenant_id: the tenant of calls that do not name one.
+        makes_keys: whether a KEYED call without an idempotency key gets one, so that it may repeat.
     """
 
     tenant_id: str | None = None
@@ -130,14 +130,14 @@ class Session:
     def call(
         self, ask: RouteArguments, read: Callable[[bytes], Answer], options: CallOptions
     ) -> ClientCall[Answer]:
-        """Return the request for what a route is asked.
+        """Return the complete request of a route.
 
         Raises:
-            ValidationFailedError: no tenant is known, or a value can't be sent.
-            TypeError: the route takes no such option.
+            ValidationFailedError: no tenant is given, or a value can't be sent.
+            TypeError: the route has no such option.
         """
         _check_names(ask, options)
-        given = cast("KeyedOptions", options)  # what the route does not take is not there
+        given = cast("KeyedOptions", options)  # _check_names refused the others
         query = dict(ask.query)
         if ask.has_tenant:
             tenant_id = given.get("tenant_id")
@@ -153,10 +153,10 @@ class Session:
             method=ask.method,
             path=ask.path,
             query={
-                name: _written(name, value) for name, value in query.items() if value is not None
+                name: _query_text(name, value) for name, value in query.items() if value is not None
             },
             headers=headers,
-            # Only what was set: a field that an older service lacks is no obstacle by its default.
+            # Only fields that were set: an older service would refuse the default of a newer field.
             content=None
             if ask.body is None
             else ask.body.model_dump_json(exclude_unset=True, by_alias=True).encode(),
@@ -169,7 +169,7 @@ class Session:
 
     def _tenant(self) -> str:
         if self.tenant_id is None:
-            raise bad_parameter("tenant_id", "must be given, here or to the client")
+            raise bad_parameter("tenant_id", "must be given, to the call or to the client")
         return self.tenant_id
 
 
@@ -177,24 +177,24 @@ def segment(text: str) -> str:
     """Return an id as one segment of a path, so that no id leads to another route.
 
     Raises:
-        ValidationFailedError: it is empty, holds a slash, or can't be sent.
+        ValidationFailedError: the id is empty, holds a slash, or can't be sent.
 
     >>> segment(".. 灯")
     '%2E%2E%20%E7%81%AF'
     """
     flaw = text_flaw(text) if text else "must not be empty"
-    if flaw is None and "/" in text:  # servers decode it before they look for the route
+    if flaw is None and "/" in text:  # servers decode it before they match a route
         flaw = "must not hold a slash"
     if flaw:
         raise bad_parameter("id", flaw)
-    return quote(text, safe="").replace(".", "%2E")  # as it is, `..` would be the path above
+    return quote(text, safe="").replace(".", "%2E")  # `..` would mean the parent path
 
 
 def header_value(name: str, value: str) -> str:
     """Return the value if a header can hold it.
 
     Raises:
-        ValidationFailedError: it can't; the value is not told, since it may be a secret.
+        ValidationFailedError: it can't. The message does not quote the value: it may be a secret.
     """
     if not (1 <= len(value) <= MAX_KEY_CHARS and value.isascii() and value.isprintable()):
         raise bad_parameter(name, f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters")
@@ -202,7 +202,7 @@ def header_value(name: str, value: str) -> str:
 
 
 def bad_parameter(name: str, detail: str) -> ValidationFailedError:
-    """Return the error for a parameter that can't be used."""
+    """Return the error for an invalid parameter."""
     fault = Fault("", detail, parameter=name)
     return ValidationFailedError.at(fault)
 
@@ -219,7 +219,7 @@ def _check_names(ask: RouteArguments, options: CallOptions) -> None:
             raise TypeError(message)
 
 
-def _written(name: str, value: str | int) -> str:
+def _query_text(name: str, value: str | int) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     flaw = text_flaw(str(value))
@@ -229,5 +229,5 @@ def _written(name: str, value: str | int) -> str:
 
 
 def page_of(limit: int | None, cursor: str | None) -> dict[str, QueryValue]:
-    """Return the query that asks for a part of a list."""
+    """Return the query parameters for one page of a list."""
     return {"limit": limit, "cursor": cursor}

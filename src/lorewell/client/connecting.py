@@ -1,28 +1,28 @@
-"""What the blocking and the async client have in common before anything is sent."""
+"""Setup and requests that the blocking and the async client share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 import httpx
 
 from lorewell.client.attempts import Attempts, Retry
-from lorewell.client.calls import Answer, ClientCall, Session, bad_parameter, header_value
+from lorewell.client.calls import DEFAULT_URL, Answer, ClientCall, Session, header_value
+from lorewell.outbound import parse_base_url
 
 DEFAULT_TIMEOUT_S = 30.0
-STREAM_TIMEOUT_S = 45.0  # three times as long as the service is ever quiet
+STREAM_TIMEOUT_S = 45.0  # three times the service's longest silence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the service is and how it is asked.
+    """The address of the service, and the settings of requests to it.
 
     Attributes:
-        url: the address that paths are put below.
-        address: the same for messages, without a user's name and password.
+        url: the base URL, without user and password.
+        address: the same as text, for messages.
         headers: sent with every request.
-        trust_env: whether proxies of the environment are used.
+        trust_env: whether proxies of the environment apply.
     """
 
     url: httpx.URL
@@ -36,32 +36,34 @@ class Connection:
     def to(
         cls, base_url: str, *, tenant_id: str | None, api_key: str | None, retry: Retry | None
     ) -> Connection:
-        """Return how to ask a service.
+        """Return the connection settings for a service; nothing is connected yet.
 
         Raises:
-            ValidationFailedError: the address or the key can't be used.
+            ValidationFailedError: the address or the key is invalid.
         """
         patience = retry or Retry()
-        url = _parse_url(base_url)
-        bearer = {}
+        base = parse_base_url(base_url, parameter="base_url", example=DEFAULT_URL)
+        headers = {"Accept": "application/json"}
         if api_key is not None:
-            bearer["Authorization"] = f"Bearer {header_value('api_key', api_key)}"
+            headers["Authorization"] = f"Bearer {header_value('api_key', api_key)}"
+        elif base.basic is not None:
+            headers["Authorization"] = base.basic
         return cls(
-            url=url,
-            address=str(url.copy_with(username=None, password=None)).rstrip("/"),
-            headers={"Accept": "application/json", **bearer},
-            trust_env=not _is_loopback(url.host),  # no proxy can reach what is on this machine
+            url=base.url,
+            address=str(base.url).rstrip("/"),
+            headers=headers,
+            trust_env=base.trust_env,
             session=Session(tenant_id=tenant_id, makes_keys=patience.attempts > 1),
             retry=patience,
         )
 
     def attempts(self, call: ClientCall[Answer]) -> Attempts[Answer]:
-        """Return the attempts at a call, none of them made yet."""
+        """Return the attempts for a call, none made yet."""
         return Attempts(call, self.retry, self.address)
 
 
 def streaming(client: httpx.Client | httpx.AsyncClient, call: ClientCall[None]) -> httpx.Request:
-    """Return what is sent for a call whose answer is a stream without an end."""
+    """Return the HTTP request of a call whose answer is an endless stream."""
     request = request_of(client, call)
     request.headers["Accept"] = "text/event-stream"
     request.extensions["timeout"] = {**request.extensions["timeout"], "read": STREAM_TIMEOUT_S}
@@ -69,7 +71,7 @@ def streaming(client: httpx.Client | httpx.AsyncClient, call: ClientCall[None]) 
 
 
 def request_of(client: httpx.Client | httpx.AsyncClient, call: ClientCall[Answer]) -> httpx.Request:
-    """Return what is sent for a call."""
+    """Return the HTTP request of a call."""
     timeout = httpx.USE_CLIENT_DEFAULT if call.timeout_s is None else httpx.Timeout(call.timeout_s)
     return client.build_request(
         call.method,
@@ -80,21 +82,3 @@ def request_of(client: httpx.Client | httpx.AsyncClient, call: ClientCall[Answer
         files=list(call.files) or None,
         timeout=timeout,
     )
-
-
-def _parse_url(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, ValueError):
-        url = httpx.URL()
-    if url.scheme not in ("http", "https") or not url.host:
-        # Outside of the handler, and without the text: it may hold a password.
-        raise bad_parameter("base_url", "must be like http://127.0.0.1:8876")
-    return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,4 +1,4 @@
-"""The live channel as a client reads it: a stream that is connected again where it breaks off."""
+"""The client side of the live channel: a stream that reconnects where it breaks off."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lorewell.errors import LorewellError
 from lorewell.model.live import LiveFrame
 
 PATH = "/v1/live"
-_AGAIN = Retry(attempts=30)
+_RECONNECT = Retry(attempts=30)
 _KNOWN = ("ready", "selection", "missed")
 _FRAME: TypeAdapter[LiveFrame] = TypeAdapter(Annotated[LiveFrame, Discriminator("type")])
 
 
 class LiveWatch:
-    """One prompt that is watched, over as many streams as it takes.
+    """The watch of one prompt, over as many streams as it takes.
 
-    Who sends them makes each with `call`, gives the pieces of its answer to `feed`, and asks
-    `broke_off` or `refused` how long to wait before the next.
+    The client sends `call`, passes the pieces of the answer to `feed`, and waits before the next
+    stream for as long as `broke_off` or `refused` returns.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LiveWatch:
         return self._connection.session.call(ask, lambda _: None, self._options)
 
     def feed(self, piece: bytes) -> Iterator[LiveFrame]:
-        """Yield the frames that end in this piece of an answer."""
+        """Yield the frames that are complete with this piece of an answer."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         kind = b""
         for line in lines:
@@ -60,36 +60,36 @@ class LiveWatch:
         try:
             frame = _FRAME.validate_json(data)
         except ValueError as error:
-            message = f"What the service at {self._connection.address} tells can't be understood."
+            message = f"The service at {self._connection.address} sent an invalid live event."
             raise LorewellError(message, reason="unreadable") from error
         match frame.type:
             case "ready":
-                # Before its first event, a client connects again with what was there then.
+                # Without an event so far, a reconnect resumes at the newest event of this frame.
                 self._last_id = frame.last_id if self._last_id is None else self._last_id
-                self._attempts = self._again()
+                self._attempts = self._reconnect_attempts()
             case _:
                 self._last_id = frame.id or self._last_id
         return frame
 
-    def _again(self) -> Attempts[None]:
-        """Return the attempts to go on: many, unless nothing is to be sent twice."""
+    def _reconnect_attempts(self) -> Attempts[None]:
+        """Return the attempts of the next reconnect: many, unless retries are off."""
         retry = self._connection.retry
-        patience = _AGAIN if retry.attempts > 1 else retry
-        return Attempts(self.call, patience, self._connection.address)
+        policy = _RECONNECT if retry.attempts > 1 else retry
+        return Attempts(self.call, policy, self._connection.address)
 
     def refused(self, response: httpx.Response) -> float:
-        """Return the seconds to wait after an answer that is no success.
+        """Return the seconds to wait after an error response.
 
         Raises:
-            LorewellError: what the service answered, if it is not to be asked again.
+            LorewellError: the service's error, if the client does not reconnect.
         """
         return self._attempts.refused(response)
 
     def broke_off(self, error: httpx.RequestError | None) -> float:
-        """Return the seconds to wait after a stream that ended, or could not begin.
+        """Return the seconds to wait after a stream ended, or could not begin.
 
         Raises:
-            UnavailableError: it is not to be asked again.
+            UnavailableError: the client does not reconnect.
         """
         if error is None or isinstance(error, httpx.ReadTimeout):
             error = httpx.ReadError("the stream ended")

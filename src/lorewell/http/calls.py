@@ -1,4 +1,4 @@
-"""What the routes share: an authorised request, and answers."""
+"""Authorised requests and answers, shared by the routes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from lorewell.settings import Settings
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
 
-Written = SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
+LargeAnswer = (
+    SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
+)
 
 JSON = "application/json"
 OK, CREATED, ACCEPTED, NO_CONTENT = 200, 201, 202, 204
-# Encoding less than this takes less time than to hand it to a thread and back.
+# Encoding less than this is faster than a round trip to a thread.
 _SMALL_LEDGER, _SMALL_CHARS = 1_000, 100_000
 _MAX_STEM_CHARS = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -45,7 +47,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppState:
-    """What all requests of an application share."""
+    """The state that all requests of an application share."""
 
     services: Services
     settings: Settings
@@ -54,11 +56,11 @@ class AppState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request that may do what it asks for.
+    """An authorised request.
 
     Attributes:
-        tenant_id: whose books it is about; empty where it crosses tenants.
-        rights: what its key allows.
+        tenant_id: the tenant of the books; empty for a request across tenants.
+        rights: the rights of its key.
     """
 
     request: Request
@@ -68,12 +70,12 @@ class Call:
 
     @property
     def services(self) -> Services:
-        """What the use cases work with."""
+        """The services of the use cases."""
         return self.shared.services
 
     async def need(self, scope: Scope) -> None:
-        """Refuse the request unless it may do this too."""
-        await _allowed(self.request, AccessNeed(scope=scope, tenant_id=self.tenant_id))
+        """Raise an error unless the request has this scope too."""
+        await _authorised(self.request, AccessNeed(scope=scope, tenant_id=self.tenant_id))
 
     async def body(self, model: type[Model]) -> Model:
         """Return the JSON body as a model."""
@@ -85,7 +87,7 @@ class Call:
         return await read_files(self.request, settings, field, most, compute=self.compute)
 
     async def compute(self, work: Callable[[], Result]) -> Result:
-        """Return what the work returns, done in the compute pool on behalf of the tenant."""
+        """Run work in the compute pool for the tenant, and return its result."""
         return await self.services.computing.run(self.tenant_id, work)
 
     async def _parse(self, work: Callable[[Watch], Result]) -> Result:
@@ -93,17 +95,17 @@ class Call:
             return await turn.run(lambda: work(turn.pause))
 
     async def finish(self, work: Callable[[], Result]) -> Result:
-        """Return what the end of the work returns, whose larger part was computed before."""
+        """Run the last part of work whose larger part was computed before; return its result."""
         return await self.services.computing.finish(self.tenant_id, work)
 
 
 def shared(request: Request) -> AppState:
-    """Return what the request's application shares."""
+    """Return the shared state of the request's application."""
     return cast("AppState", request.app.state.shared)
 
 
-async def _allowed(request: Request, need: AccessNeed) -> Call:
-    # Before anything is looked up, and before any of the body is read.
+async def _authorised(request: Request, need: AccessNeed) -> Call:
+    # Before any lookup, and before the body is read.
     common = shared(request)
     rights = await authorise(common.services, request.headers.get("authorization"), need)
     tenant_id = request.scope["state"][TENANT] = need.tenant_id or ""
@@ -112,24 +114,24 @@ async def _allowed(request: Request, need: AccessNeed) -> Call:
 
 async def reading(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may read the tenant's books."""
-    return await _allowed(request, AccessNeed(scope="read", tenant_id=tenant_id))
+    return await _authorised(request, AccessNeed(scope="read", tenant_id=tenant_id))
 
 
 async def writing(request: Request, tenant_id: TenantId) -> Call:
     """Return the request if it may change the tenant's books."""
-    return await _allowed(request, AccessNeed(scope="write", tenant_id=tenant_id))
+    return await _authorised(request, AccessNeed(scope="write", tenant_id=tenant_id))
 
 
 async def _administering(request: Request) -> Call:
-    return await _allowed(request, AccessNeed(scope="admin"))
+    return await _authorised(request, AccessNeed(scope="admin"))
 
 
 async def _managing(request: Request) -> Call:
-    return await _allowed(request, AccessNeed(scope="tenant_admin", instead="admin"))
+    return await _authorised(request, AccessNeed(scope="tenant_admin", instead="admin"))
 
 
 async def _measuring(request: Request) -> Call:
-    return await _allowed(request, AccessNeed(scope="metrics", instead="admin"))
+    return await _authorised(request, AccessNeed(scope="metrics", instead="admin"))
 
 
 Reading = Annotated[Call, Depends(reading)]
@@ -145,37 +147,37 @@ def answer(value: BaseModel, status: int = OK) -> Response:
 
 
 def answer_json(content: bytes, status: int = OK) -> Response:
-    """Return JSON that is written already."""
+    """Return encoded JSON."""
     return Response(content, status, media_type=JSON)
 
 
 def answer_file(name: str, content: bytes) -> Response:
-    """Return JSON as a file to be saved, named after a book.
+    """Return JSON as a download named after a book.
 
-    Source: RFC 6266, with a plain name beside the whole one of RFC 8187.
+    Source: RFC 6266, with an ASCII name and the full one of RFC 8187.
     """
     stem = name[:_MAX_STEM_CHARS]
-    plain = _UNSAFE.sub("_", stem)
-    whole = quote("".join(each if each.isprintable() else "_" for each in stem), safe="")
-    told = f"attachment; filename=\"{plain}.json\"; filename*=UTF-8''{whole}.json"
-    return Response(content, media_type=JSON, headers={"Content-Disposition": told})
+    ascii_name = _UNSAFE.sub("_", stem)
+    full_name = quote("".join(each if each.isprintable() else "_" for each in stem), safe="")
+    disposition = f"attachment; filename=\"{ascii_name}.json\"; filename*=UTF-8''{full_name}.json"
+    return Response(content, media_type=JSON, headers={"Content-Disposition": disposition})
 
 
 def answer_created(result: CreateResult) -> Response:
-    """Return what was created: 200 where nothing was, because all was there before."""
+    """Return created books; the status is 200 if all of them existed before."""
     is_new = not result.replayed and not all(book.deduplicated for book in result.books)
     return answer(result, CREATED if is_new else OK)
 
 
 async def answer_selection(call: Call, response: SelectResponse) -> Response:
-    """Return a selection, encoded straight from its values."""
+    """Return a selection, encoded without an intermediate model."""
     call.shared.metrics.selected(response)
     chars = sum(len(block.content) for block in response.blocks)
     if len(response.decisions) < _SMALL_LEDGER and chars < _SMALL_CHARS:
         return answer_json(response.to_json())
-    return await answer_written(call, response)
+    return await answer_encoded(call, response)
 
 
-async def answer_written(call: Call, response: Written) -> Response:
-    """Return what is encoded straight from its values."""
+async def answer_encoded(call: Call, response: LargeAnswer) -> Response:
+    """Return an answer, encoded without an intermediate model."""
     return answer_json(await call.finish(response.to_json))

@@ -1,6 +1,6 @@
-"""The body of a chat completion: read as far as lore goes by it, written with nothing else changed.
+"""The body of a chat completion: a parser of the members that lore needs, and a writer.
 
-What is not ours to change is not written anew, not even a number: it stays the text that it was.
+The writer replaces only changed members. All other text stays byte for byte, even numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lorewell.model.parse import Member, decode, parse_elements, parse_members
 from lorewell.model.structure import MAX_VALUES
 from lorewell.model.text import pointer
 
-# In JSON these can only be written as escapes; no text that is searched may hold them.
+# JSON can only write these as escapes; no searched text may hold them.
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _INSTEAD = "\ufffd"
 _READ_ONCE = ("messages", "model", "user")
@@ -24,43 +24,43 @@ _READ_ONCE = ("messages", "model", "user")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The body of a request, as text and as what that says."""
+    """The body of a request, as text and as members."""
 
     text: str
     members: Mapping[str, Member]
 
     @classmethod
     def parse(cls, body: bytes, *, max_values: int = MAX_VALUES) -> Completion:
-        """Read a body of at most so many values and names.
+        """Parse a body of at most `max_values` values and names.
 
         Raises:
-            JsonTooLargeError: it holds more.
-            MalformedJsonError: it is no JSON, or names a member twice that we read.
-            ValidationFailedError: it is no object, or its `messages` no list of objects with a
-                role.
+            JsonTooLargeError: the body holds more.
+            MalformedJsonError: the JSON is invalid, or holds a member twice that we read.
+            ValidationFailedError: the body is not an object, or its `messages` are not a list of
+                objects with a role.
         """
         text = decode(body)
         members: dict[str, Member] = {}
         for member in parse_members(text, max_values=max_values):
             if member.name in members and member.name in _READ_ONCE:
-                # Who reads behind us may take the other one.
-                raise MalformedJsonError(f"The JSON names {member.name!r} twice.")
+                # The model server may read the other one.
+                raise MalformedJsonError(f"The JSON holds {member.name!r} twice.")
             members[member.name] = member
         _check(members.get("messages"))
         return cls(text, members)
 
     def messages(self) -> list[dict[str, Any]]:
-        """Return the messages, with what no text may hold replaced by U+FFFD."""
+        """Return the messages, with U+FFFD for characters that no text may hold."""
         messages = self.members["messages"].value
         return [_cleaned(each) for each in messages] if "\\u" in self.text else messages
 
     def find_text(self, name: str) -> str | None:
-        """Return a member if it is a text that says something."""
+        """Return a member if it is a non-empty, valid text."""
         value = self._value(name)
         return value if isinstance(value, str) and value and not _UNFIT.search(value) else None
 
     def find_count(self, *names: str) -> int | None:
-        """Return the first of these members that is a number of tokens."""
+        """Return the first of these members that is a non-negative integer."""
         values = (self._value(name) for name in names)
         return next((each for each in values if type(each) is int and each >= 0), None)
 
@@ -80,9 +80,8 @@ class Completion:
         """Return the body with other messages and another model.
 
         Args:
-            messages: a number is that message of the body, as it stands there; None changes
-                nothing.
-            model: None changes nothing.
+            messages: a number stands for that message of the body, unchanged; None keeps all.
+            model: the new model; None keeps it.
         """
         changes: list[tuple[tuple[int, int], str]] = []
         if messages is not None:

@@ -1,12 +1,12 @@
-"""The short way for the one route that is asked all the time."""
+"""A shortcut for the most frequent route."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lorewell.errors import LorewellError
@@ -19,28 +19,27 @@ _TENANT_ALONE = re.compile(b"tenant_id=" + TENANT_PATTERN.removeprefix("^").enco
 
 
 class Direct:
-    """ASGI middleware, the innermost: answers one path if its query holds the tenant alone.
+    """The innermost ASGI middleware: answers one path if its query holds only the tenant.
 
-    To find a route among all, and to resolve its parameters, takes as long as a small selection.
-    With anything else in the query the request goes the usual way, to the same endpoint.
+    Matching a route and resolving its parameters takes as long as a small selection. With anything
+    else in the query the request takes the usual path, to the same endpoint.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        path: str,
+        route: APIRoute,
         endpoint: Endpoint,
         failed: Callable[[Request, LorewellError], Awaitable[Response]],
     ) -> None:
-        self._app, self._path, self._endpoint, self._failed = app, path, endpoint, failed
-        self._route = SimpleNamespace(path=path, path_format=path)
+        self._app, self._route, self._endpoint, self._failed = app, route, endpoint, failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if (
             scope["type"] != "http"
-            or scope["path"] != self._path
+            or scope["path"] != self._route.path
             or scope["method"] != "POST"
             or not _TENANT_ALONE.fullmatch(scope["query_string"])
         ):

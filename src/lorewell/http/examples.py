@@ -1,4 +1,4 @@
-"""Example bodies for the OpenAPI document; each is accepted as it stands."""
+"""Example bodies for the OpenAPI document. All of them are valid."""
 
 from __future__ import annotations
 

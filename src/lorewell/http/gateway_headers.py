@@ -1,4 +1,4 @@
-"""The headers of the gateway: what a client may say, what it is told, and what is passed on."""
+"""The headers of the gateway: those it reads, those it sends, and those it passes on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ POLICY = "X-Lorewell-Policy"
 LEDGER = "X-Lorewell-Ledger"
 PREFIX = "X-Lorewell-Prefix-Tokens"
 
-ASKED = (PROMPT, CONVERSATION, CHAR, USER, UPSTREAM_AUTHORIZATION)
-SHOWN = ("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, LEDGER, PREFIX)
-# What OpenAI's own library says of itself in a browser.
+REQUEST_HEADERS = (PROMPT, CONVERSATION, CHAR, USER, UPSTREAM_AUTHORIZATION)
+RESPONSE_HEADERS = ("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, LEDGER, PREFIX)
+# OpenAI's own library sends these from a browser.
 STAINLESS = tuple(
     f"X-Stainless-{each}"
     for each in (
@@ -36,8 +36,8 @@ STAINLESS = tuple(
     )
 )
 
-# What else a client says may be meant for us alone.
-_PASSED_ON = frozenset(
+# Other request headers may be meant for this service alone.
+_FORWARDED = frozenset(
     {
         b"accept",
         b"accept-encoding",
@@ -48,10 +48,10 @@ _PASSED_ON = frozenset(
         b"x-title",
     }
 )
-_PASSED_ON_IF_BEGUN = (b"openai-", b"x-stainless-")
-# Of an answer, what a client of chat completions reads. Anything else could be meant for a browser
-# or a proxy before this service, and would count as if this service had said it.
-_PASSED_BACK = frozenset(
+_FORWARDED_PREFIXES = (b"openai-", b"x-stainless-")
+# The response headers that a chat completions client reads. Others could be meant for a browser or
+# a proxy in front of this service, and would count as this service's own.
+_RELAYED = frozenset(
     {
         b"content-encoding",
         b"content-length",
@@ -60,7 +60,7 @@ _PASSED_BACK = frozenset(
         b"x-should-retry",
     }
 )
-_PASSED_BACK_IF_BEGUN = (b"anthropic-ratelimit-", b"openai-", b"ratelimit", b"x-ratelimit-")
+_RELAYED_PREFIXES = (b"anthropic-ratelimit-", b"openai-", b"ratelimit", b"x-ratelimit-")
 _KINDS = frozenset({"application/json", "application/problem+json", "text/event-stream"})
 _UTF_8 = frozenset({"charset=utf-8", 'charset="utf-8"'})
 _OTHER_KIND = b"application/octet-stream"
@@ -69,10 +69,10 @@ _MOST_CHARS = {PROMPT: 200, CONVERSATION: 200, CHAR: 500, USER: 500}
 
 
 def find_text(headers: Headers, name: str) -> str | None:
-    """Return what a header says: UTF-8 as it is, or percent-encoded.
+    """Return the text of a header: raw or percent-encoded UTF-8; None without one.
 
     Raises:
-        ValidationFailedError: it is no such text, or too long.
+        ValidationFailedError: the text is invalid or too long.
 
     >>> find_text(Headers({"X-Lorewell-Prompt": "%E9%9B%BE%E6%B8%A1"}), "X-Lorewell-Prompt")
     '雾渡'
@@ -86,11 +86,11 @@ def find_text(headers: Headers, name: str) -> str | None:
         raise _bad(name, "must be UTF-8, or percent-encoded UTF-8") from None
     flaw = text_flaw(text)
     if flaw or not text.isprintable():
-        raise _bad(name, flaw or "must hold no control characters")
+        raise _bad(name, flaw or "must not hold control characters")
     if len(text) > _MOST_CHARS[name]:
         raise _bad(name, f"must hold at most {_MOST_CHARS[name]} characters")
     if name == CONVERSATION and "/" in text:
-        raise _bad(name, "must hold no slash")
+        raise _bad(name, "must not hold a slash")
     return text
 
 
@@ -98,8 +98,8 @@ def _bad(name: str, detail: str) -> ValidationFailedError:
     return ValidationFailedError.at(Fault("", detail, name))
 
 
-def authorization_of(headers: Headers, gateway: Gateway, *, auth: bool) -> str | None:
-    """Return what the upstream is told as the client's authorization; None for our own key.
+def upstream_authorization(headers: Headers, gateway: Gateway, *, auth: bool) -> str | None:
+    """Return the client's authorization for the upstream; None for the gateway's own key.
 
     A key of this service is never passed on.
     """
@@ -111,19 +111,20 @@ def authorization_of(headers: Headers, gateway: Gateway, *, auth: bool) -> str |
     return given
 
 
-def passed_on(headers: Iterable[Header]) -> list[Header]:
+def forwarded_headers(headers: Iterable[Header]) -> list[Header]:
     """Return the headers of a request that go to the upstream."""
     return [
         (name, value)
         for name, value in headers
-        if name in _PASSED_ON or name.startswith(_PASSED_ON_IF_BEGUN)
+        if name in _FORWARDED or name.startswith(_FORWARDED_PREFIXES)
     ]
 
 
-def passed_back(headers: Iterable[Header]) -> list[Header]:
+def relayed_headers(headers: Iterable[Header]) -> list[Header]:
     """Return the headers of an upstream's answer that go to the client.
 
-    A body that is neither JSON nor an event stream is said to be bytes: no browser shows them.
+    A body that is neither JSON nor an event stream becomes `application/octet-stream`, which no
+    browser shows.
     """
     given = list(headers)
     kinds = [value for name, value in given if name == b"content-type"]
@@ -133,7 +134,7 @@ def passed_back(headers: Iterable[Header]) -> list[Header]:
         *(
             (name, value)
             for name, value in given
-            if name in _PASSED_BACK or name.startswith(_PASSED_BACK_IF_BEGUN)
+            if name in _RELAYED or name.startswith(_RELAYED_PREFIXES)
         ),
     ]
 
@@ -147,11 +148,11 @@ def _kind(given: Sequence[bytes]) -> bytes:
     return given[0] if parameters.strip() in _UTF_8 else kind.strip().encode()
 
 
-def told(enriched: EnrichedChat | None) -> Mapping[str, str]:
-    """Return what is said of the lore that went in."""
+def lore_headers(enriched: EnrichedChat | None) -> Mapping[str, str]:
+    """Return the headers about the added lore."""
     if enriched is None:
         return {ENTRIES: "0"}
-    told = {
+    headers = {
         ENTRIES: str(len(enriched.entry_ids)),
         TOKENS: str(enriched.worldbook_tokens),
         POLICY: enriched.policy,
@@ -159,7 +160,7 @@ def told(enriched: EnrichedChat | None) -> Mapping[str, str]:
         CONVERSATION: quote(enriched.conversation_id, safe=""),
     }
     if enriched.ledger is not None:
-        told[LEDGER] = ledger_path(enriched.ledger)
+        headers[LEDGER] = ledger_path(enriched.ledger)
     if enriched.prefix is not None:
-        told[PREFIX] = f"{enriched.prefix.token_count}/{enriched.prefix.prompt_tokens}"
-    return told
+        headers[PREFIX] = f"{enriched.prefix.token_count}/{enriched.prefix.prompt_tokens}"
+    return headers

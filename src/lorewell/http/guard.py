@@ -1,15 +1,13 @@
-"""Who may ask at all: an open loopback port is not private, since any web page can reach it."""
+"""Checks of hosts and origins: any web page can reach an open loopback port."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lorewell.errors import (
     Fault,
@@ -18,14 +16,13 @@ from lorewell.errors import (
     MisdirectedRequestError,
     ValidationFailedError,
 )
-from lorewell.http.gateway_headers import ASKED, SHOWN, STAINLESS
-from lorewell.http.parameters import NAMES
+from lorewell.http.parameters import QUERY_PARAMETERS
 from lorewell.http.problems import answer_error
+from lorewell.outbound import is_loopback
 
 ANY = "*"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ONCE = ("authorization", "content-type", "idempotency-key")
-_PREFLIGHT_S = 600
 # RFC 3986 §3.2.2, without a user, a zone, an escape, or anything after the bracket but a port.
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f]*:[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?"
@@ -34,10 +31,10 @@ _SCHEMES = ("http://", "https://")
 
 
 class Guard:
-    """ASGI middleware: hosts that we answer for, origins that may change something, clean text.
+    """ASGI middleware that refuses foreign hosts, changes by foreign origins, and invalid text.
 
-    A page of another origin that has our address under a name of its own (DNS rebinding) sends its
-    own name as the host; a form on any page sends its origin.
+    A page that points a name of its own at our address (DNS rebinding) sends that name as the
+    host. A form on any page sends its origin.
     """
 
     def __init__(
@@ -45,7 +42,7 @@ class Guard:
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in cors_origins)
+        self._origins = open_origins(cors_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -57,23 +54,22 @@ class Guard:
         try:
             self._check(scope, headers, origins)
         except LorewellError as error:
-            # To a socket that is not open yet too: its client gets a status and a body.
+            # Also for a socket before it is open: its client gets a status and a body.
             await answer_error(error, scope)(scope, receive, send)
             return
-        if len(origins) == 1 and self._is_open_to(origins[0]):
-            await self._answer_origin(origins[0], scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        await self._app(scope, receive, send)
 
     def _check(self, scope: Scope, headers: Headers, origins: Sequence[str]) -> None:
         _check_headers(scope, headers)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
-            message = "This service does not answer for this host; see LOREWELL_ALLOWED_HOSTS."
+            message = "This service does not serve this host; see LOREWELL_ALLOWED_HOSTS."
             raise MisdirectedRequestError(message)
         is_safe = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         host = hosts[0].lower()
-        if origins and not is_safe and not (len(origins) == 1 and self._is_known(origins[0], host)):
+        is_known = len(origins) == 1 and self._is_known(origins[0], host)
+        # Several origins are always refused: the CORS middleware would check only the first.
+        if len(origins) > 1 or (origins and not is_safe and not is_known):
             message = "Pages of this origin may not use the service; see LOREWELL_CORS_ORIGINS."
             raise ForbiddenError(message)
         _check_query(scope["query_string"])
@@ -85,36 +81,17 @@ class Guard:
         return is_loopback(name) or not {host, name, ANY}.isdisjoint(self._hosts)
 
     def _is_known(self, origin: str, host: str) -> bool:
-        return origin.lower() in [scheme + host for scheme in _SCHEMES] or self._is_open_to(origin)
+        own = [scheme + host for scheme in _SCHEMES]
+        return origin.lower() in own or origin.lower() in self._origins
 
-    def _is_open_to(self, origin: str) -> bool:
-        return origin.lower() in self._origins
 
-    async def _answer_origin(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_open(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Access-Control-Allow-Origin"] = origin
-                headers["Access-Control-Expose-Headers"] = ", ".join(SHOWN)
-                headers.add_vary_header("Origin")
-            await send(message)
+def open_origins(cors_origins: Iterable[str]) -> frozenset[str]:
+    """Return the origins of a setting as browsers write them; no origin stands for any.
 
-        asked = Headers(scope=scope).get("access-control-request-method")
-        if scope["type"] == "http" and scope["method"] == "OPTIONS" and asked:
-            answer = Response(
-                status_code=204,
-                headers={
-                    "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
-                    "Access-Control-Allow-Headers": (
-                        "Authorization, Content-Type, Idempotency-Key, X-Request-ID, "
-                        + ", ".join((*ASKED, *STAINLESS))
-                    ),
-                    "Access-Control-Max-Age": str(_PREFLIGHT_S),
-                },
-            )
-            await answer(scope, receive, send_open)
-        else:
-            await self._app(scope, receive, send_open)
+    >>> open_origins(["https://App.example/", "*"])
+    frozenset({'https://app.example'})
+    """
+    return frozenset(origin.lower().rstrip("/") for origin in cors_origins) - {ANY}
 
 
 def host_name(host: str) -> str | None:
@@ -129,53 +106,32 @@ def host_name(host: str) -> str | None:
     return found and (found["address"] or found["name"])
 
 
-def is_loopback(name: str) -> bool:
-    """Return whether a host name or address always means this machine.
-
-    >>> is_loopback("127.1.2.3"), is_loopback("::1"), is_loopback("::ffff:127.0.0.1")
-    (True, True, True)
-    >>> is_loopback("0.0.0.0"), is_loopback("::"), is_loopback("::1%eth0")
-    (False, False, False)
-    """
-    if name == "localhost":
-        return True
-    try:
-        address = ip_address(name)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address):
-        if address.scope_id is not None:
-            return False
-        address = address.ipv4_mapped or address
-    return address.is_loopback
-
-
 def _check_headers(scope: Scope, headers: Headers) -> None:
     for name, value in scope["headers"]:
         if b"\x00" in value:
-            raise _bad(name.decode("latin-1"), "text must not hold U+0000")
+            raise _fault(name.decode("latin-1"), "text must not hold U+0000")
     for header in _ONCE:
         if len(headers.getlist(header)) > 1:
-            raise _bad(header, "is given more than once")
+            raise _fault(header, "must not be repeated")
 
 
 def _check_query(query: bytes) -> None:
-    """Raise a fault for text that no database takes, and for a parameter that is given twice.
+    """Raise an error for text that no database stores, and for a repeated parameter.
 
-    Twice is refused since who stands before us may have looked at the other one.
+    A repeated one is refused since a proxy in front may have checked the other value.
     """
     seen = set()
     for pair in query.split(b"&"):
         name, _, value = (_decoded(part) for part in pair.partition(b"="))
         shown = name.decode(errors="replace")
         if b"\x00" in name + value:
-            raise _bad(shown, "text must not hold U+0000")
+            raise _fault(shown, "text must not hold U+0000")
         try:
             (name + value).decode()
         except UnicodeDecodeError as error:
-            raise _bad(shown, "text must be UTF-8") from error
-        if shown in seen and shown in NAMES:
-            raise _bad(shown, "is given more than once")
+            raise _fault(shown, "text must be UTF-8") from error
+        if shown in seen and shown in QUERY_PARAMETERS:
+            raise _fault(shown, "must not be repeated")
         seen.add(shown)
 
 
@@ -183,6 +139,6 @@ def _decoded(part: bytes) -> bytes:
     return unquote_to_bytes(part) if b"%" in part else part
 
 
-def _bad(parameter: str, detail: str) -> ValidationFailedError:
+def _fault(parameter: str, detail: str) -> ValidationFailedError:
     fault = Fault("", detail, parameter=parameter)
     return ValidationFailedError.at(fault)

@@ -1,4 +1,4 @@
-"""Bytes of bodies and answers that a process holds for its clients, so far and no further."""
+"""Limits on the bytes of bodies and answers that a process holds for its clients."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from starlette.types import Scope
 from lorewell.errors import OverloadedError
 from lorewell.settings import Settings, env_name
 
-SHARE: Final = 2  # a tenant may hold half of all, so that others find room
-TENANT: Final = "lorewell.tenant"  # of the state of a request: on whose behalf it is
-BODY: Final = "lorewell.body"  # the `Hold` of its body
+SHARE: Final = 2  # a tenant may hold half of the limit, so that others have room
+TENANT: Final = "lorewell.tenant"  # key of a request's state: its tenant
+BODY: Final = "lorewell.body"  # key of a request's state: the `Hold` of its body
 
 
 class HeldBytes:
     """Counts bytes by tenant, up to a limit. Belongs to one event loop.
 
-    One alone is taken whatever its size: how large a single body may be is another limit's matter.
+    A single body is accepted whatever its size: other limits bound a single body.
     """
 
     def __init__(self, what: str, setting: str, most_bytes: int) -> None:
-        """Begin with nothing.
+        """Begin with no bytes.
 
         Args:
-            what: is held, in the plural.
-            setting: sets the limit.
+            what: the name of the held objects, in the plural.
+            setting: the setting of the limit.
             most_bytes: the limit.
         """
         self._what, self._setting, self._most_bytes = what, setting, most_bytes
@@ -34,14 +34,14 @@ class HeldBytes:
 
     @property
     def total(self) -> int:
-        """How many bytes are held."""
+        """The number of bytes held."""
         return self._held.total()
 
     def take(self, tenant_id: str, size: int, own: int) -> None:
-        """Count more bytes of a body or answer that has `own` bytes so far.
+        """Count more bytes of a body or answer that holds `own` bytes so far.
 
         Raises:
-            OverloadedError: there is no room for them.
+            OverloadedError: the limit is reached.
         """
         of_tenant = self._held[tenant_id]
         share = self._most_bytes // SHARE
@@ -52,7 +52,7 @@ class HeldBytes:
         self._held[tenant_id] += size
 
     def give_back(self, tenant_id: str, size: int) -> None:
-        """Count so many bytes less."""
+        """Subtract bytes."""
         self._held[tenant_id] -= size
         if not self._held[tenant_id]:
             del self._held[tenant_id]
@@ -74,28 +74,28 @@ class Hold:
         """Hold more bytes.
 
         Raises:
-            OverloadedError: there is no room for them.
+            OverloadedError: the limit is reached.
         """
         if not self._size:
             self._tenant_id = str(self._scope["state"].get(TENANT, ""))
         self._held.take(self._tenant_id, size, self._size)
         self._size += size
 
-    def let_go(self) -> None:
-        """Hold nothing."""
+    def release(self) -> None:
+        """Release all bytes."""
         self._held.give_back(self._tenant_id, self._size)
         self._size = 0
 
 
 class HeldOfProcess(NamedTuple):
-    """What a process holds: bodies that arrive or are worked on, and answers nobody has read."""
+    """The held bytes of a process: bodies in progress, and answers not read yet."""
 
     bodies: HeldBytes
     answers: HeldBytes
 
 
 def held_of(settings: Settings) -> HeldOfProcess:
-    """Return the counts of a process, at nothing."""
+    """Return the counters of a process, at zero."""
     return HeldOfProcess(
         HeldBytes("Bodies", "max_bodies_bytes", settings.max_bodies_bytes),
         HeldBytes("Answers that wait to be read", "max_unread_bytes", settings.max_unread_bytes),

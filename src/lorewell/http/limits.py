@@ -1,9 +1,11 @@
-"""How large the body of each route may be: what it has a use for, and no more than that."""
+"""The largest body of each route: only as large as the route can use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from starlette.types import Scope
 
 from lorewell.errors import BodyTooLargeError
 from lorewell.settings import Settings, env_name
@@ -14,22 +16,22 @@ _WHOLE: Final = "max_body_bytes"
 
 
 class BodyLimit(NamedTuple):
-    """The size of a body at most.
+    """The largest size of a body.
 
     Attributes:
-        setting: sets it, unless `most_bytes` does.
-        most_bytes: where the contract itself bounds what is in the body, so that no setting could
-            make a larger one valid.
+        setting: the setting of the limit, unless `most_bytes` is lower.
+        most_bytes: the limit of the contract, if it bounds everything in the body; no setting can
+            make a larger body valid.
     """
 
     setting: str = _WHOLE
     most_bytes: int | None = None
 
     def bytes_in(self, settings: Settings) -> int:
-        """Return the limit; none is above that of all bodies."""
-        whole = settings.max_body_bytes
-        own = whole if self.setting == _WHOLE else settings.max_turn_bytes
-        return min(whole, own, self.most_bytes or whole)
+        """Return the limit, at most that of all bodies."""
+        all_bodies = settings.max_body_bytes
+        own = all_bodies if self.setting == _WHOLE else settings.max_turn_bytes
+        return min(all_bodies, own, self.most_bytes or all_bodies)
 
     def check(self, size: int, settings: Settings) -> None:
         """Raise BodyTooLargeError if a body of this size is too large."""
@@ -48,51 +50,33 @@ class BodyLimit(NamedTuple):
         )
 
     def describe(self) -> str:
-        """Return the limit in words, for the documentation of a route."""
+        """Return the limit as a sentence, for the documentation of a route."""
         if self.most_bytes is not None:
             return f"At most {self.most_bytes} bytes."
         default = Settings.model_fields[self.setting].default
         return f"At most {default} bytes, unless {env_name(self.setting)} sets another limit."
 
 
-_BOOKS: Final = BodyLimit()
-_TURN: Final = BodyLimit("max_turn_bytes")
-_SMALL: Final = BodyLimit(most_bytes=256 * _KIB)
-_TRIAL: Final = BodyLimit(most_bytes=4_096 * _KIB)  # a state of 256 KiB, every sign escaped
-_REPLICA: Final = BodyLimit(most_bytes=MAX_REPLICA_BYTES)
-
-LIMITS: Final[Mapping[str, BodyLimit]] = {
-    "/v1/context/select": _TURN,
-    "/v1/context/preview": _BOOKS,
-    "/v1/sillytavern/activate": _TURN,
-    "/v1/sillytavern/preview": _BOOKS,
-    "/v1/sillytavern/replay": _TURN,
-    "/v1/replica/activate": _REPLICA,
-    "/v1/replica/preview": _REPLICA,
-    "/v1/host/assemble": _TURN,
-    "/v1/prompt-bindings": _SMALL,
-    "/v1/search": _SMALL,
-    "/v1/tokens/count": _TURN,
-    "/v1/books": _BOOKS,
-    "/v1/books/{book_id}/revisions": _BOOKS,
-    "/v1/books/{book_id}/revisions/{n}/restore": _SMALL,
-    "/v1/books/{book_id}/index": _SMALL,
-    "/v1/imports": _BOOKS,
-    "/v1/imports/preview": _BOOKS,
-    "/v1/imports/files": _BOOKS,
-    "/gateway/v1/chat/completions": _BOOKS,  # pictures stand in its messages
-    "/v1/conditions/try": _TRIAL,
-    "/v1/admin/keys": _SMALL,
-    "/api/worldbooks": _BOOKS,
-    "/api/worldbooks/{name}": _SMALL,
-    "/api/worldbooks/{name}/entries": _TURN,
-    "/api/worldbooks/{name}/entries/{uid}": _TURN,
-    "/api/worldbooks/{name}/import": _BOOKS,
-    "/demo/api/chat": _SMALL,
-}
-"""By the template of the route's path."""
+BOOKS: Final = BodyLimit()
+TURN: Final = BodyLimit("max_turn_bytes")
+SMALL: Final = BodyLimit(most_bytes=256 * _KIB)
+TRIAL: Final = BodyLimit(most_bytes=4_096 * _KIB)  # a state of 256 KiB with every character escaped
+REPLICA: Final = BodyLimit(most_bytes=MAX_REPLICA_BYTES)
 
 
-def limit_of(path: str) -> BodyLimit:
-    """Return the limit of a route, by the template of its path."""
-    return LIMITS[path.rstrip("/")]
+class RequestBody(dict[str, Any]):
+    """The body of a route, as its OpenAPI operation declares it.
+
+    Attributes:
+        limit: the limit, which the declaration describes.
+    """
+
+    def __init__(self, content: Mapping[str, Any], limit: BodyLimit) -> None:
+        super().__init__(description=limit.describe(), required=True, content=content)
+        self.limit = limit
+
+
+def limit_of(scope: Scope) -> BodyLimit:
+    """Return the limit of the route that answers a request, from the route's declaration."""
+    body: RequestBody = scope["route"].openapi_extra["requestBody"]
+    return body.limit

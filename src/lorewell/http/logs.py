@@ -1,4 +1,4 @@
-"""Log lines: for people or as JSON, to stderr. They never hold lore, queries or secrets."""
+"""Log lines on stderr, as text or JSON. They never hold lore, queries or secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARED: tuple[Processor, ...] = (
 
 
 def configure(settings: Settings) -> None:
-    """Set up the logging of this process."""
+    """Configure the logging of this process."""
     renderer = _renderer(settings)
     structlog.configure(
         processors=[*_SHARED, _without_traceback, renderer],
@@ -29,31 +29,31 @@ def configure(settings: Settings) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.config.dictConfig(_standard(settings, renderer))
+    logging.config.dictConfig(_standard_config(settings, renderer))
 
 
 def _renderer(settings: Settings) -> Processor:
     if settings.log_format == "json":
-        return structlog.processors.JSONRenderer()  # which writes all but ASCII as escapes
+        return structlog.processors.JSONRenderer()  # which escapes all but ASCII
     return _console()
 
 
 def _console() -> Processor:
-    """Return the renderer for people: a line for each event, with no hidden character in it."""
+    """Return the text renderer: one line per event, with hidden characters escaped."""
     renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     for column in renderer.columns:
         formatter = column.formatter
         if isinstance(formatter, structlog.dev.KeyValueColumnFormatter):
-            formatter.value_repr = _plainly(formatter.value_repr)
+            formatter.value_repr = _escape_hidden(formatter.value_repr)
     return renderer
 
 
-def _plainly(shown: Callable[[object], str]) -> Callable[[object], str]:
+def _escape_hidden(shown: Callable[[object], str]) -> Callable[[object], str]:
     return lambda value: plain(shown(value))
 
 
-def _standard(settings: Settings, renderer: Processor) -> dict[str, Any]:
-    """Return the set-up of the standard library's logging, which the server and others use."""
+def _standard_config(settings: Settings, renderer: Processor) -> dict[str, Any]:
+    """Return the configuration of standard logging, which the server and libraries use."""
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
         "processors": [
@@ -70,11 +70,11 @@ def _standard(settings: Settings, renderer: Processor) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["stderr"], "level": settings.log_level.upper()},
         "loggers": {
-            "alembic": {"level": "WARNING"},  # it tells of every look at the schema
-            "httpcore": {"level": "WARNING"},  # it tells whole headers of others' answers
-            "httpx": {"level": "WARNING"},  # it tells whole addresses, with their queries
-            SOCKET_LOGGER: {"level": "WARNING"},  # it tells whole addresses, with their queries
-            "uvicorn.access": {"level": "CRITICAL"},  # there is a line a request already
+            "alembic": {"level": "WARNING"},  # logs every check of the schema
+            "httpcore": {"level": "WARNING"},  # logs whole headers of answers
+            "httpx": {"level": "WARNING"},  # logs whole URLs with their queries
+            SOCKET_LOGGER: {"level": "WARNING"},  # logs whole URLs with their queries
+            "uvicorn.access": {"level": "CRITICAL"},  # each request has a line already
         },
     }
 
@@ -84,9 +84,9 @@ def _without_traceback(
     _name: str,
     event: structlog.typing.EventDict,
 ) -> structlog.typing.EventDict:
-    """Return the event with the kind of an error alone: its text may quote what a person wrote."""
+    """Return the event with only the class of an error: its text may quote a person's text."""
     error = event.pop("exc_info", None)
-    if error is True:  # of the handler that logs it
+    if error is True:  # the error that is being handled
         error = sys.exc_info()
     if isinstance(error, tuple):
         error = error[1]

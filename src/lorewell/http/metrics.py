@@ -1,4 +1,4 @@
-"""Figures for Prometheus. No label names a tenant, a book or a text."""
+"""Metrics for Prometheus. No label holds a tenant, a book or a text."""
 
 from __future__ import annotations
 
@@ -15,109 +15,113 @@ from lorewell.model import ReplicaResponse, SelectResponse
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
-# A client may close with any code; those that tell something have a figure of their own.
+# A client may close with any code; the common ones are counted separately.
 _CODES = frozenset({1000, 1001, 1005, 1006, 1008, 1009, 1011, 1012})
 _OUR_CODES = frozenset({*range(400, 600), *range(4400, 4600)})
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
-    """The figures of one service; of all its processes where there are several."""
+    """The metrics of one service, across all its processes."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        given = self._registry
+        registry = self._registry
         self._requests = Counter(
             "lorewell_http_requests",
             "Answered requests.",
             ["method", "route", "status"],
-            registry=given,
+            registry=registry,
         )
         self._request_seconds = Histogram(
             "lorewell_http_request_seconds",
             "Time to answer a request.",
             ["method", "route"],
-            registry=given,
+            registry=registry,
             buckets=_SECONDS,
         )
         self._sockets = Gauge(
             "lorewell_sockets",
-            "Sockets that are open.",
-            registry=given,
+            "Open sockets.",
+            registry=registry,
             multiprocess_mode="livesum",
         )
         self._sockets_closed = Counter(
             "lorewell_sockets_closed",
             "Sockets that were refused or have ended.",
             ["route", "code"],
-            registry=given,
+            registry=registry,
         )
         self._select_seconds = Histogram(
             "lorewell_select_seconds",
             "Time of a selection, without HTTP and database.",
-            registry=given,
+            registry=registry,
             buckets=_SECONDS,
         )
         self._degraded = Counter(
             "lorewell_degraded",
-            "Selections that could not do all they were asked.",
+            "Selections that could not use all the requested features.",
             ["reason"],
-            registry=given,
+            registry=registry,
         )
         self._triggers = Counter(
             "lorewell_replica_triggers",
             "Entries that the policy replica activated, by what triggered them.",
             ["trigger"],
-            registry=given,
+            registry=registry,
         )
         self._positions = Counter(
             "lorewell_replica_positions",
             "Entries that the policy replica activated, by their position.",
             ["position"],
-            registry=given,
+            registry=registry,
         )
-        self._hits = Counter("lorewell_cache_hits", "Compiled books found.", registry=given)
-        self._misses = Counter("lorewell_cache_misses", "Compiled books missed.", registry=given)
+        self._hits = Counter(
+            "lorewell_cache_hits", "Compiled books found in the cache.", registry=registry
+        )
+        self._misses = Counter(
+            "lorewell_cache_misses", "Compiled books not found in the cache.", registry=registry
+        )
         self._evictions = Counter(
-            "lorewell_cache_evictions", "Compiled books let go.", registry=given
+            "lorewell_cache_evictions", "Compiled books evicted from the cache.", registry=registry
         )
         self._compile_seconds = Counter(
-            "lorewell_compile_seconds", "Time spent compiling books.", registry=given
+            "lorewell_compile_seconds", "Time spent compiling books.", registry=registry
         )
         self._live = {
-            name: Counter(f"lorewell_live_{name}", told, registry=given)
-            for name, told in (
-                ("published", "Live events that were written."),
-                ("lost", "Live events that came faster than they could be written."),
-                ("told", "Frames handed to those who watch."),
-                ("slow", "Subscribers dropped since they did not take their frames."),
+            name: Counter(f"lorewell_live_{name}", help_text, registry=registry)
+            for name, help_text in (
+                ("published", "Live events written."),
+                ("lost", "Live events lost because they came faster than they could be written."),
+                ("told", "Frames sent to subscribers."),
+                ("slow", "Subscribers dropped because they read too slowly."),
             )
         }
         self._seen_live = LiveCounts()
         self._refused = Counter(
             "lorewell_compute_refused",
-            "Requests refused since too many wait, or ended since their time was over.",
-            registry=given,
+            "Requests refused because too many wait, or ended by their time limit.",
+            registry=registry,
         )
         self._left = Counter(
             "lorewell_compute_left",
-            "Requests whose work was given up since the caller had left.",
-            registry=given,
+            "Requests whose work was cancelled because the caller left.",
+            registry=registry,
         )
         self._computing = {
             name: Gauge(
-                f"lorewell_compute_{name}", told, registry=given, multiprocess_mode="livesum"
+                f"lorewell_compute_{name}", text, registry=registry, multiprocess_mode="livesum"
             )
-            for name, told in (
-                ("running", "Requests that compute, or have begun to."),
-                ("waiting", "Requests that wait for a place to compute."),
+            for name, text in (
+                ("running", "Requests that are computing."),
+                ("waiting", "Requests that wait to compute."),
             )
         }
         self._seen_computing = ComputeCounts()
         self._bytes = Gauge(
             "lorewell_cache_bytes",
-            "Bytes of compiled books held, roughly.",
-            registry=given,
+            "Approximate bytes of compiled books held.",
+            registry=registry,
             multiprocess_mode="livesum",
         )
         self._seen = CacheCounts()
@@ -129,11 +133,11 @@ class Metrics:
         self._request_seconds.labels(shown, route).observe(seconds)
 
     def socket_opened(self) -> None:
-        """Count a socket that is open now."""
+        """Count an opened socket."""
         self._sockets.inc()
 
     def socket_closed(self, route: str, code: int, *, was_open: bool) -> None:
-        """Count the end of a socket, by its close code, or by the status that refused it."""
+        """Count a closed or refused socket, by its close code or status."""
         if was_open:
             self._sockets.dec()
         shown = str(code) if code in _CODES or code in _OUR_CODES else "other"
@@ -146,16 +150,16 @@ class Metrics:
             self._degraded.labels(reason).inc()
 
     def activated(self, response: ReplicaResponse) -> None:
-        """Count what the policy `replica` activated."""
+        """Count the entries that the policy `replica` activated."""
         for trigger, count in response.stats.by_trigger.items():
             self._triggers.labels(trigger).inc(count)
         for each in response.stats.by_position:
             self._positions.labels(str(each.position)).inc(each.count)
 
-    def look_at(
+    def collect(
         self, cache: BookCache, computing: Computing, live: LiveCounts | None = None
     ) -> None:
-        """Take over what the cache, the compute pool and the live channel have counted since."""
+        """Add the new counts of the cache, the compute pool and the live channel."""
         self._computing["running"].set(computing.running)
         self._computing["waiting"].set(computing.waiting)
         if computing.counts != self._seen_computing:
@@ -176,7 +180,7 @@ class Metrics:
             self._seen_live = replace(live)
 
     def to_text(self) -> bytes:
-        """Return all figures in Prometheus' text format."""
+        """Return all metrics in the Prometheus text format."""
         if MULTIPROCESS not in os.environ:
             return generate_latest(self._registry)
         registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Files of a multipart form, counted while they arrive."""
+"""Files of a multipart form, with limits while they arrive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lorewell.http.bodies import Compute, check_media_type, receive_body, spool
 from lorewell.model.text import pointer
 from lorewell.settings import Settings, env_name
 
-if TYPE_CHECKING:  # it is there for type checkers alone
+if TYPE_CHECKING:  # it exists only for type checkers
     from python_multipart.multipart import MultipartCallbacks
 
 MEDIA_TYPE = "multipart/form-data"
@@ -34,22 +34,22 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 async def read_files(
     request: Request, settings: Settings, field: str, most: int, *, compute: Compute
 ) -> list[UploadedFile]:
-    """Return the files of a form that holds them in one field and nothing else, in order.
+    """Return the files of a form with one field, in order.
 
     Args:
         request: the request.
-        settings: how large a file, and all of them, may be.
+        settings: the limits on a file and on all files.
         field: the name of the field.
-        most: how many files there may be; one at least must be.
-        compute: reads what was received.
+        most: the largest number of files; at least one is required.
+        compute: reads the received files.
 
     Raises:
-        UnsupportedMediaTypeError: the body is said to be no form.
-        FileTooLargeError, BatchTooLargeError, BodyTooLargeError: something is larger than its
-            limit; nothing beyond it was read.
-        RequestTimeoutError: the sender is too slow.
-        MalformedMultipartError: the body is no form, or ends too early.
-        ValidationFailedError: there is another field, or no file, or too many.
+        UnsupportedMediaTypeError: the media type is not that of a form.
+        FileTooLargeError, BatchTooLargeError, BodyTooLargeError: a limit is exceeded; nothing
+            beyond it was read.
+        RequestTimeoutError: the client sends too slowly.
+        MalformedMultipartError: the form is invalid, or ends early.
+        ValidationFailedError: there is another field, no file, or too many files.
     """
     check_media_type(request, MEDIA_TYPE)
     _, options = parse_options_header(request.headers["content-type"])
@@ -59,7 +59,7 @@ async def read_files(
             parser = MultipartParser(options.get(b"boundary", b""), form.callbacks)
             await receive_body(request, settings, parser.write)
         except FormParserError as error:
-            raise MalformedMultipartError(f"The body is no multipart form: {error}.") from error
+            raise MalformedMultipartError(f"Invalid multipart form: {error}.") from error
         files: list[UploadedFile] = await compute(form.finish)
         return files
 
@@ -90,7 +90,7 @@ class _Form:
 
     def finish(self) -> list[UploadedFile]:
         if not self._is_complete:
-            raise MalformedMultipartError("The multipart form ends too early.")
+            raise MalformedMultipartError("The multipart form ends early.")
         if not self._files:
             raise _fault(self._field, "must be given")
         return [UploadedFile(name=name, data=_read(content)) for name, content in self._files]
@@ -110,9 +110,9 @@ class _Form:
             raise MalformedMultipartError("A part of the multipart form has no name.")
         name = options[b"name"].decode(errors="replace")
         if name != self._field:
-            raise _fault(name, "there is no such field")
+            raise _fault(name, "unknown field")
         if len(self._files) == self._most:
-            raise _fault(name, f"must be given at most {self._most} times")
+            raise _fault(name, f"must not be given more than {self._most} times")
         content = self._resources.enter_context(spool())
         self._files.append((_shown_name(options.get(b"filename", b"")), content))
 
@@ -129,7 +129,7 @@ class _Form:
             )
         if self._total_bytes > limit_all:
             raise BatchTooLargeError(
-                f"The files are together larger than {limit_all} bytes, the limit; "
+                f"All files together are larger than {limit_all} bytes, the limit; "
                 f"{env_name('max_files_bytes')} sets it.",
                 limit_bytes=limit_all,
             )
@@ -145,7 +145,7 @@ def _read(file: SpooledTemporaryFile[bytes]) -> bytes:
 
 
 def _shown_name(raw: bytes) -> str:
-    """Return what is shown of a file's name: no folders, no control characters."""
+    """Return a file's name without folders and control characters."""
     name = re.split(r"[/\\]", raw.decode(errors="replace"))[-1]
     return _CONTROLS.sub("\ufffd", name)[:_MAX_NAME_CHARS]
 

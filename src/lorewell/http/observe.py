@@ -1,4 +1,4 @@
-"""What is said of every request: its id, a log line, its figures; and the answer to a failure."""
+"""The request id, log line and metrics of every request, and the answer to unexpected errors."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from lorewell.http.problems import answer_error
 
 REQUEST_ID = "X-Request-ID"
 NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
-COUNT = "lorewell.count"  # of messages that are sent as one
+COUNT = "lorewell.count"  # the number of messages in one send
 NO_ROUTE = "none"
-_GONE = 499  # nobody was there to get an answer
-_NO_CODE = 1005  # as RFC 6455 has it
-_REFUSED = 403  # what the server makes of a socket closed before it was open
+_GONE = 499  # the client left before the answer
+_NO_CODE = 1005  # RFC 6455: no code received
+_REFUSED = 403  # the server's answer for a socket that is closed before it opens
 _MAX_ID_CHARS = 100
 _SMALL_BYTES = 65_536
 _LINGER_BYTES = 4 * 1024 * 1024
 _LINGER_S = 1.0
-_PIECE_BYTES = 65_536  # about as many as the server takes before it waits for the client
+_PIECE_BYTES = 65_536  # about the server's write buffer
 
 
-class BrokenOff(Exception):  # noqa: N818  it is no error of ours
-    """An answer that is passed on broke off after it had begun."""
+class BrokenOff(Exception):  # noqa: N818  not an error of ours
+    """A relayed answer broke off after it had begun."""
 
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell.http")
 
 
 class Observe:
-    """ASGI middleware, the outermost: nothing that fails inside gets past it."""
+    """The outermost ASGI middleware: no error gets past it."""
 
     def __init__(
         self,
@@ -79,44 +79,44 @@ class Observe:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):
-            pass  # the server ends the connection of an answer without an end
-        except Exception as error:  # noqa: BLE001  the last resort: it is logged and answered
+            pass  # the server closes the connection of an incomplete answer
+        except Exception as error:  # noqa: BLE001  the last resort: logged and answered
             log_failure(error, request_id)
             if not exchange.status:
                 unexpected = answer_error(LorewellError("Unexpected."), scope)
                 await unexpected(scope, receive, exchange.send)
         finally:
-            body.let_go()
-            answer.let_go()
+            body.release()
+            answer.release()
             caller_leaves.reset(token)
-            self._tell(scope, exchange.status or _GONE, perf_counter() - begin)
+            self._record(scope, exchange.status or _GONE, perf_counter() - begin)
 
     async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
         begin = perf_counter()
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        talk = _Talk(receive, send, request_id, self._metrics)
+        traffic = _SocketTraffic(receive, send, request_id, self._metrics)
         try:
-            await self._app(scope, talk.receive, talk.send)
-        except Exception as error:  # noqa: BLE001  the last resort: it is logged
+            await self._app(scope, traffic.receive, traffic.send)
+        except Exception as error:  # noqa: BLE001  the last resort: logged
             log_failure(error, request_id)
         finally:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
-            self._metrics.socket_closed(route, talk.code, was_open=talk.is_open)
+            self._metrics.socket_closed(route, traffic.code, was_open=traffic.is_open)
             log.info(
                 "socket",
                 route=route,
-                code=talk.code,
+                code=traffic.code,
                 seconds=round(perf_counter() - begin, 3),
-                sent=talk.sent,
-                received=talk.received,
+                sent=traffic.sent,
+                received=traffic.received,
                 request_id=request_id,
             )
 
-    def _tell(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", NO_ROUTE)
         self._metrics.answered(scope["method"], route, status, seconds)
-        self._metrics.look_at(self._cache, self._computing, self._live)
+        self._metrics.collect(self._cache, self._computing, self._live)
         log.info(
             "request",
             method=scope["method"],
@@ -127,8 +127,14 @@ class Observe:
         )
 
 
+async def until_gone(receive: Receive) -> None:
+    """Wait until the client of an answer has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def log_failure(error: BaseException, request_id: str) -> None:
-    """Log what failed and where, without its text: that may quote what a person wrote."""
+    """Log the class and place of an error, without its text, which may quote a person's text."""
     where = [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in _frames(error)]
     reason = error.details.get("reason") if isinstance(error, StorageUnavailableError) else None
     log.error(
@@ -150,14 +156,14 @@ def _request_id(scope: Scope) -> str:
 
 
 class _Exchange:
-    """One request and its answer, as they pass by.
+    """One request and its answer, as messages.
 
-    An answer that is given before the body has been read ends the connection, or all of the body
-    would have to be read to find the next request. What has been sent meanwhile is read for a
-    moment: closing at once would take the answer away from a client that is still sending.
+    An answer before the end of the body closes the connection, since the rest of the body would
+    have to be read to find the next request. The rest is read for a moment: closing at once would
+    take the answer from a client that is still sending.
 
-    A large answer goes to the server in pieces, as its client takes them, so all that it holds is
-    counted until then.
+    A large answer goes to the server in pieces, as the client reads them, and all its bytes count
+    as held until then.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, answer: Hold) -> None:
@@ -179,12 +185,11 @@ class _Exchange:
         """Wait for the client to leave.
 
         Raises:
-            ClientDisconnect: it did.
+            ClientDisconnect: the client left.
         """
-        if self._has_body:  # what would be received is the route's to take
+        if self._has_body:  # the route receives the messages
             await asyncio.Event().wait()
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+        await until_gone(self.receive)
         raise ClientDisconnect
 
     async def send(self, message: Message) -> None:
@@ -198,7 +203,7 @@ class _Exchange:
                 self._is_refused = True
                 return
             self.status = message["status"]
-            headers = _mark(message, self._scope["state"]["request_id"])
+            headers = _add_headers(message, self._scope["state"]["request_id"])
             if self._unread:
                 self._lingers = True
                 headers["Connection"] = "close"
@@ -216,13 +221,13 @@ class _Exchange:
             self._answer.add(size)
 
     async def _send_most(self, message: Message) -> Message:
-        """Send all but the last piece of a body, each once the one before is taken; return that."""
+        """Send all but the last piece of a body, each after the one before; return the last."""
         body = message.get("body", b"")
         begin = 0
         while len(body) - begin > _PIECE_BYTES:
             piece = body[begin : begin + _PIECE_BYTES]
             await self._send({**message, "body": piece, "more_body": True})
-            await asyncio.sleep(0)  # it is written then
+            await asyncio.sleep(0)  # lets the server write it
             begin += _PIECE_BYTES
         return {**message, "body": body[begin:]} if begin else message
 
@@ -234,10 +239,10 @@ class _Exchange:
                     read += len((await self.receive()).get("body", b""))
 
 
-class _Talk:
-    """One socket, as its messages pass by. Its code is the first that either side closed it with.
+class _SocketTraffic:
+    """The messages of one socket. Its code is the first close code of either side.
 
-    A socket that was never opened has the status that refused it.
+    For a socket that was never opened, the code is the status of the refusal.
     """
 
     def __init__(self, receive: Receive, send: Send, request_id: str, metrics: Metrics) -> None:
@@ -266,14 +271,14 @@ class _Talk:
             self.code = self.code or (message.get("code", _NO_CODE) if self.is_open else _REFUSED)
         elif kind == "websocket.http.response.start":
             self.code = message["status"]
-            _mark(message, self._request_id)
+            _add_headers(message, self._request_id)
         await self._send(message)
 
 
-def _mark(message: Message, request_id: str) -> MutableHeaders:
-    """Give an answer what each one has: its id, and that a browser takes it for no page.
+def _add_headers(message: Message, request_id: str) -> MutableHeaders:
+    """Add the headers of every answer: its id, and those that stop a browser from rendering it.
 
-    A page has a policy of its own (pages.py).
+    Pages have a policy of their own (pages.py).
     """
     headers = MutableHeaders(scope=message)
     headers[REQUEST_ID] = request_id

@@ -1,7 +1,7 @@
-"""The OpenAPI document: bodies are parsed by hand, so what they look like is told here.
+"""The OpenAPI document. FastAPI does not see the bodies, so routes declare them with `documented`.
 
-Schemas are those of the contract. A model that comes in and goes out in different forms (defaults
-may be left out on the way in, and are always there on the way out) has two: `Entry`, `EntryOut`.
+The schemas are those of the contract. A model with different input and output forms has two,
+`Entry` and `EntryOut`: defaults may be missing in the input and are always in the output.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
@@ -30,147 +31,80 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.http import events, multipart, problems
-from lorewell.http.limits import limit_of
+from lorewell.http.limits import BOOKS, BodyLimit, RequestBody
 from lorewell.http.problems import completion_status_of, status_of
-from lorewell.model import (
-    ActivatePreview,
-    ActivateRequest,
-    ApiKey,
-    AssembleRequest,
-    AssembleResponse,
-    BindingSet,
-    BindingsPut,
-    BookCreate,
-    BookDiff,
-    BookHead,
-    BookPage,
-    ConditionTrial,
-    ConditionTried,
-    Conversation,
-    ConversationPage,
-    CreatedKey,
-    CreateResult,
-    Facts,
-    ImportBatch,
-    ImportPreview,
-    KeyList,
-    KeyRequest,
-    PreviewRequest,
-    Published,
-    PublishRequest,
-    ReplayRequest,
-    ReplayResponse,
-    ReplicaPreview,
-    ReplicaRequest,
-    ReplicaResponse,
-    ResolvedBindings,
-    RestoreRequest,
-    RevisionPage,
-    SearchRequest,
-    SearchResponse,
-    SelectRequest,
-    SelectResponse,
-    SillyTavernResponse,
-    StoredBook,
-    TenantList,
-    TokenCountRequest,
-    TokenCounts,
-)
+from lorewell.model import Facts
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
-from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 
 Document = dict[str, Any]
+Mode = Literal["validation", "serialization"]
 Link = tuple[str, Mapping[str, str]]
-"""An operation that an answer leads to, and its parameters as runtime expressions."""
+"""An operation and its parameters as runtime expressions, for a link of an answer."""
 
 _PREFIX = "#/components/schemas/"
-TAKEN: tuple[type, ...] = (
-    ActivatePreview,
-    ActivateRequest,
-    AssembleRequest,
-    BindingsPut,
-    BookCreate,
-    ConditionTrial,
-    ImportBatch,
-    IndexRequest,
-    KeyRequest,
-    PreviewRequest,
-    PublishRequest,
-    ReplayRequest,
-    ReplicaPreview,
-    ReplicaRequest,
-    RestoreRequest,
-    SearchRequest,
-    SelectRequest,
-    TokenCountRequest,
-)
-_GIVEN: tuple[type, ...] = (
-    ApiKey,
-    AssembleResponse,
-    BindingSet,
-    BookDiff,
-    BookHead,
-    BookPage,
-    problems.CompletionError,
-    ConditionTried,
-    Conversation,
-    ConversationPage,
-    CreateResult,
-    CreatedKey,
-    ImportPreview,
-    IndexBuilt,
-    IndexPage,
-    IndexState,
-    KeyList,
-    problems.Problem,
-    Published,
-    ReplayResponse,
-    ReplicaResponse,
-    ResolvedBindings,
-    RevisionPage,
-    SearchResponse,
-    SelectResponse,
-    SillyTavernResponse,
-    StoredBook,
-    TenantList,
-    TokenCounts,
-)
-# Named tuples are written as objects, those here with their nulls.
+# Named tuples are encoded as objects; these include their null members.
 _WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
 _TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
 _BODY = (BodyTooLargeError, RequestTimeoutError, UnsupportedMediaTypeError)
 _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 _BEARER = "bearer"
-_BOUNDS = {"ge": "minimum", "le": "maximum"}  # pydantic leaves those of a union as they are
+_BOUNDS = {"ge": "minimum", "le": "maximum"}  # pydantic does not translate those of a union
 
 
 def _named(name: str) -> str:
     return name.replace("-Input", "").replace("-Output", "Out")
 
 
-def _make_schemas() -> tuple[Mapping[type, str], Document]:
-    """Return the name of each model's schema, and all schemas."""
-    wanted: list[tuple[type, Literal["validation", "serialization"], TypeAdapter[Any]]] = [
-        *((model, "validation", TypeAdapter(model)) for model in TAKEN),
-        *((model, "serialization", TypeAdapter(model)) for model in _GIVEN),
+class SchemaRef(dict[str, str]):
+    """A reference to the schema of a model, in the declaration of a route.
+
+    The final name of the schema depends on all routes of the application: `document` replaces the
+    placeholder.
+    """
+
+    def __init__(self, model: type, mode: Mode) -> None:
+        super().__init__({"$ref": f"{_PREFIX}{model.__name__}-{mode}"})
+        self.model, self.mode = model, mode
+
+
+def api_routes(app: FastAPI) -> Iterator[tuple[str, APIRoute]]:
+    """Yield the documented routes of an application with the templates of their paths."""
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
+        if isinstance(route, APIRoute) and context.include_in_schema:
+            yield str(context.path_format), route
+
+
+def _declared(part: object) -> Iterator[SchemaRef]:
+    """Yield the references in a part of a route's declaration."""
+    if isinstance(part, SchemaRef):
+        yield part
+    elif isinstance(part, Mapping):
+        for member in part.values():
+            yield from _declared(member)
+
+
+def _make_schemas(refs: Iterable[SchemaRef]) -> tuple[Mapping[str, str], Document]:
+    """Return the final target of each reference, and all schemas."""
+    models = {(ref.model, ref.mode): ref["$ref"] for ref in refs}
+    wanted: list[tuple[type, Mode, TypeAdapter[Any]]] = [
+        (model, mode, TypeAdapter(model)) for model, mode in models
     ]
-    refs, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")
-    names = {
-        model: _named(schema["$ref"].removeprefix(_PREFIX)) for (model, _), schema in refs.items()
-    }
+    found, definitions = TypeAdapter.json_schemas(wanted, ref_template=_PREFIX + "{model}")
+    targets = {models[key]: _named(schema["$ref"]) for key, schema in found.items()}
     schemas = {
-        _named(name): {**_cleaned(schema), "title": _named(name)}  # generators go by titles
+        _named(name): {**_cleaned(schema), "title": _named(name)}  # client generators use titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
     }
     for kind in _TUPLES:
         name, nulls = kind.__name__, kind in _WITH_NULLS
         schemas[name] = _as_object(schemas[name], kind._fields, nulls=nulls)
-    return names, schemas
+    return targets, schemas
 
 
 def _cleaned(schema: Any) -> Any:  # noqa: ANN401  JSON
-    """Return the schema as it is true to what is accepted, with the names of this document."""
+    """Return a schema of pydantic, corrected to what is accepted and with final names."""
     if isinstance(schema, list):
         return [_cleaned(item) for item in schema]
     if not isinstance(schema, dict):
@@ -180,15 +114,15 @@ def _cleaned(schema: Any) -> Any:  # noqa: ANN401  JSON
         if ours in cleaned:
             cleaned[theirs] = cleaned.pop(ours)
     if cleaned.get("default") == "" and cleaned.get("minLength"):
-        del cleaned["default"]  # "not given" is no value that can be given
+        del cleaned["default"]  # "" stands for "not given" and can't be sent
     if "oneOf" in cleaned:
-        # A book that is only named fits the form of one with changes too.
+        # A book reference without changes matches the schema of one with changes too.
         cleaned["anyOf"] = cleaned.pop("oneOf")
     return cleaned
 
 
 def _as_object(schema: Document, names: Sequence[str], *, nulls: bool) -> Document:
-    """Return the schema of a named tuple, which is written as an object, with or without nulls."""
+    """Return the schema of a named tuple, encoded as an object with or without null members."""
     properties = dict(zip(names, schema["prefixItems"], strict=True))
     required = list(names)
     if not nulls:
@@ -203,40 +137,33 @@ def _may_be_null(schema: Document) -> bool:
 
 
 def _not_null(schema: Document) -> Document:
-    """Return the schema without null, if it is one of a value that may be null."""
+    """Return the schema without null, if it allows null."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     return kinds[0] if _may_be_null(schema) and len(kinds) == 1 else schema
 
 
-_NAMES, SCHEMAS = _make_schemas()
-
-
-def _ref(model: type) -> Document:
-    return {"$ref": _PREFIX + _NAMES[model]}
-
-
-def json_body(model: type, example: object) -> Document:
-    """Return a JSON body of a model."""
-    content = {"schema": _ref(model), "example": example}
-    return {"required": True, "content": {"application/json": content}}
+def json_body(model: type, example: object, limit: BodyLimit) -> RequestBody:
+    """Return the declaration of a JSON body."""
+    content = {"schema": SchemaRef(model, "validation"), "example": example}
+    return RequestBody({"application/json": content}, limit)
 
 
 def json_or_events(model: type) -> Document:
     """Return the content of an answer that is a model, or events if the request accepts them."""
     return {
-        "application/json": {"schema": _ref(model)},
+        "application/json": {"schema": SchemaRef(model, "serialization")},
         events.MEDIA_TYPE: {"schema": {"type": "string"}},
     }
 
 
-def any_body(description: str) -> Document:
-    """Return a JSON body that another server's documentation describes."""
+def any_body(description: str, limit: BodyLimit) -> RequestBody:
+    """Return the declaration of a JSON body without a schema of its own."""
     content = {"schema": {"type": "object", "description": description}}
-    return {"required": True, "content": {"application/json": content}}
+    return RequestBody({"application/json": content}, limit)
 
 
-def file_body(field: str, most: int) -> Document:
-    """Return a form that holds up to so many files in one field."""
+def file_body(field: str, most: int) -> RequestBody:
+    """Return the declaration of a form with up to `most` files in one field."""
     file = {"type": "string", "format": "binary"}
     several = {"type": "array", "items": file, "minItems": 1, "maxItems": most}
     schema = {
@@ -245,26 +172,26 @@ def file_body(field: str, most: int) -> Document:
         "required": [field],
         "additionalProperties": False,
     }
-    return {"required": True, "content": {multipart.MEDIA_TYPE: {"schema": schema}}}
+    return RequestBody({multipart.MEDIA_TYPE: {"schema": schema}}, BOOKS)
 
 
-def told(
+def documented(
     *fails: type[LorewellError],
     gives: Mapping[int, type | Document | None],
-    takes: Document | None = None,
+    takes: RequestBody | None = None,
     leads_to: Mapping[str, Link] | None = None,
     is_open: bool = False,
     is_gateway: bool = False,
 ) -> dict[str, Any]:
-    """Return what a route tells FastAPI of itself beside its path.
+    """Return FastAPI's arguments for a route, besides its path.
 
     Args:
-        fails: the errors that it may answer beside those that every route may.
-        gives: the statuses of success, the usual one first, each with its model or its content.
-        takes: its body.
+        fails: the errors of the route, besides those of every route.
+        gives: the success statuses, the usual one first, each with its model or content.
+        takes: the declaration of the body.
         leads_to: links from the usual answer to other operations, by name.
-        is_open: whether it never asks for a key, and looks up nothing.
-        is_gateway: whether it passes on what another server answers, and errors look as there.
+        is_open: whether the route needs no key and no database.
+        is_gateway: whether the route relays another server's answers, with errors in its form.
     """
     errors: list[type[LorewellError]] = [MisdirectedRequestError, ValidationFailedError]
     if not is_open:
@@ -288,7 +215,7 @@ def told(
     failures = dict(_failures([*errors, *fails, LorewellError], is_gateway=is_gateway))
     if is_gateway:
         responses["default"] = {
-            "description": "Whatever the model server answered, unchanged.",
+            "description": "The model server's answer, unchanged.",
             "headers": _REQUEST_ID,
             "content": {"application/json": {"schema": {}}},
         }
@@ -302,11 +229,11 @@ def told(
 
 
 def _success(given: type | Document | None) -> Document:
-    success: Document = {"description": "Done.", "headers": _REQUEST_ID}
+    success: Document = {"description": "Success.", "headers": _REQUEST_ID}
     if isinstance(given, dict):
         success["content"] = given
     elif given is not None:
-        success["content"] = {"application/json": {"schema": _ref(given)}}
+        success["content"] = {"application/json": {"schema": SchemaRef(given, "serialization")}}
     return success
 
 
@@ -324,7 +251,7 @@ def _failures(
         failure: Document = {
             "description": "\n".join(lines),
             "headers": dict(_REQUEST_ID),
-            "content": {media_type: {"schema": _ref(kind)}},
+            "content": {media_type: {"schema": SchemaRef(kind, "serialization")}},
         }
         if status == status_of(UnauthenticatedError):
             failure["headers"]["WWW-Authenticate"] = {
@@ -335,7 +262,13 @@ def _failures(
 
 
 def document(app: FastAPI) -> Document:
-    """Return the whole document."""
+    """Return the OpenAPI document of an application, derived from its routes."""
+    refs = [
+        ref
+        for _, route in api_routes(app)
+        for ref in _declared({"gives": route.responses, "takes": route.openapi_extra})
+    ]
+    targets, schemas = _make_schemas(refs)
     made = get_openapi(
         title="Lorewell",
         version=app.version,
@@ -344,18 +277,16 @@ def document(app: FastAPI) -> Document:
         routes=app.routes,
         tags=app.openapi_tags,
     )
-    for path, operations in made["paths"].items():
+    made["paths"] = _retargeted(made["paths"], targets)
+    for operations in made["paths"].values():
         for operation in operations.values():
-            if "requestBody" in operation:
-                told_limit = {"description": limit_of(path).describe()}
-                operation["requestBody"] = {**told_limit, **operation["requestBody"]}
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
     made["components"] = {
-        "schemas": SCHEMAS,
+        "schemas": schemas,
         "headers": {
             "RequestId": {
-                "description": "The request's own `X-Request-ID`, or one made for it.",
+                "description": "The `X-Request-ID` of the request, or a generated one.",
                 "required": True,
                 "schema": {"type": "string", "minLength": 1, "maxLength": 100},
             }
@@ -366,8 +297,20 @@ def document(app: FastAPI) -> Document:
     return made
 
 
+def _retargeted(part: Any, targets: Mapping[str, str]) -> Any:  # noqa: ANN401  JSON
+    """Return a part of the document whose references lead to the schemas' final names."""
+    if isinstance(part, list):
+        return [_retargeted(item, targets) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: targets.get(member, member) if name == "$ref" else _retargeted(member, targets)
+        for name, member in part.items()
+    }
+
+
 def _without_null(schema: Document) -> Document:
-    """Return the schema of a parameter: it may be left out, but there is no way to say null."""
+    """Return the schema of a parameter without null: it may be left out, but can't be null."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     if len(kinds) != 1:
         return schema

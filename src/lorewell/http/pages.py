@@ -1,4 +1,4 @@
-"""Pages of the service: one file each, which runs its own scripts and style and nothing else."""
+"""Pages of the service: one file each, with only its own inline scripts and styles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INLINE: Final = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
 def answer_page(path: Path) -> Response:
-    """Return a page, with a policy that allows what stands in it and requests to the service."""
+    """Return a page, with a policy for its inline code and requests to the service."""
     page, policy = _page(path)
     headers = {
         "Content-Security-Policy": policy,

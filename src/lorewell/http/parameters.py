@@ -17,8 +17,8 @@ MAX_REVISION = 2**31 - 1  # what every client's and database's integer holds
 MAX_PAGE = 200
 MAX_EVENT = 2**63 - 1
 
-# Every query parameter that some route knows: none may be given twice.
-NAMES = frozenset(
+# The query parameters of all routes: none may be repeated.
+QUERY_PARAMETERS = frozenset(
     {
         "background",
         "cursor",
@@ -53,12 +53,12 @@ def _true_or_false(value: object) -> object:
     return value
 
 
-# The bounds stand first: after a validator they would be no part of the schema.
+# The bounds come first: after a validator they would be missing in the schema.
 _Number = Annotated[int, Field(ge=1, le=MAX_REVISION), BeforeValidator(_digits)]
 
 TenantId = Annotated[
     str,
-    Query(pattern=TENANT_PATTERN, description="Whose books: there is no default."),
+    Query(pattern=TENANT_PATTERN, description="The tenant of the books; required."),
 ]
 PromptId = Annotated[
     str, Query(min_length=1, max_length=200, description="The prompt, by the caller's own name.")
@@ -69,62 +69,66 @@ AnyPromptId = Annotated[
         alias="prompt_id",
         min_length=1,
         max_length=200,
-        description="The prompt that this is for; it changes nothing in the answer.",
+        description="The prompt of this turn, for live events; the answer is the same.",
     ),
 ]
 _EventNumber = Annotated[int, Field(ge=0, le=MAX_EVENT), BeforeValidator(_digits)]
 LastEventId = Annotated[
     _EventNumber | None,
-    Query(description="The last event that was seen; what came since is told first."),
+    Query(description="The last event that was seen; later ones are sent first."),
 ]
 LastEventIdHeader = Annotated[
     _EventNumber | None,
-    Header(alias="Last-Event-ID", description="The same, as browsers say it; it counts."),
+    Header(
+        alias="Last-Event-ID",
+        description="The same as a header, as browsers send it; it takes precedence.",
+    ),
 ]
-BookId = Annotated[str, Path(description="A book's id, a UUID.")]
+BookId = Annotated[str, Path(description="The id of a book, a UUID.")]
 ConversationPath = Annotated[
-    str, Path(pattern=CONVERSATION_PATTERN, description="A conversation, by the caller's own name.")
+    str,
+    Path(pattern=CONVERSATION_PATTERN, description="The conversation, by the caller's own name."),
 ]
-RevisionPath = Annotated[_Number, Path(description="A revision.")]
+RevisionPath = Annotated[_Number, Path(description="The number of a revision.")]
 Revision = Annotated[
     _Number | None,
-    Query(description="A revision; the latest one if not given."),
+    Query(description="The number of a revision; by default the latest."),
 ]
 Target = Annotated[ExportFormat, Query(alias="format", description="The format of the document.")]
 From = Annotated[_Number, Query(alias="from", description="The older revision.")]
 To = Annotated[_Number, Query(alias="to", description="The newer revision.")]
 ExpectedRevision = Annotated[
     _Number | None,
-    Query(description="What the book's head must be, if given."),
+    Query(description="The required head of the book; not checked if not given."),
 ]
 Limit = Annotated[
     Annotated[int, Field(ge=1, le=MAX_PAGE), BeforeValidator(_digits)],
-    Query(description="How many at most."),
+    Query(description="The largest number of items."),
 ]
 Cursor = Annotated[
     str | None,
-    Query(max_length=1_000, description="`next_cursor` of the page before."),
+    Query(max_length=1_000, description="The `next_cursor` of the previous page."),
 ]
 NameContains = Annotated[
-    str | None, Query(alias="q", max_length=300, description="What the name must contain.")
+    str | None, Query(alias="q", max_length=300, description="A text that the name must contain.")
 ]
 Force = Annotated[
     bool,
     BeforeValidator(_true_or_false),
-    Query(description="Whether to delete what a prompt still uses."),
+    Query(description="Whether to delete a book that a prompt uses."),
 ]
 Background = Annotated[
     bool,
     BeforeValidator(_true_or_false),
-    Query(description="Whether to answer at once, and to build meanwhile."),
+    Query(description="Whether to answer at once and build in the background."),
 ]
 Stale = Annotated[
     bool,
     BeforeValidator(_true_or_false),
-    Query(description="Whether to list only what no search can use as it is."),
+    Query(description="Whether to list only indexes that no search can use."),
 ]
 IncludeDeleted = Annotated[
-    bool, BeforeValidator(_true_or_false), Query(description="Whether deleted books are listed.")
+    bool, BeforeValidator(_true_or_false), Query(description="Whether to list deleted books.")
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -133,6 +137,6 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=MAX_KEY_CHARS,
         pattern=r"^[ -~]+$",
-        description="Makes the request repeatable: done once, then told again.",
+        description="Makes the request repeatable: a repeat returns the first result.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem bodies: the one place of this package that knows statuses (§7)."""
+"""Errors as RFC 9457 problem bodies. Only this module maps errors to statuses (§7)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lorewell.model.base import Contract
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_ERROR = 500
 
-# The nearest class counts: a leaf goes before its base.
+# The nearest base class counts.
 STATUSES: Mapping[type[LorewellError], int] = {
     LorewellError: INTERNAL_ERROR,
     InvalidInputError: 422,
@@ -62,15 +62,15 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
     408: {"Connection": "close"},
     503: {"Retry-After": "1"},
 }
-_UNAVAILABLE = "The database can't be reached or can't do its work now."
+_UNAVAILABLE = "The database is unreachable or can't serve requests now."
 _PARTS: Mapping[str, str] = {
-    "not_a_database": "The file of the database is not a database.",
-    "migrations": "The schema of the database is older than this program.",
-    "newer_schema": "The schema of the database is newer than this program.",
-    "writes": "The database takes no writes now.",
+    "not_a_database": "The database file is not a database.",
+    "migrations": "The database schema is older than this program.",
+    "newer_schema": "The database schema is newer than this program.",
+    "writes": "The database accepts no writes now.",
 }
 _FAULTS_IN_DETAIL = 3
-# No problem is larger than 64 KiB, whatever was sent: it may be quoted in many places.
+# No problem is larger than 64 KiB, even if it quotes the request in many places.
 _MAX_DETAIL_CHARS = 2_000
 _MAX_ITEMS_BYTES = 36 * 1024
 _MAX_DETAILS_BYTES = 12 * 1024
@@ -88,7 +88,7 @@ _KINDS: Mapping[int, str] = {
 
 
 class ProblemItem(Contract):
-    """One fault: a place in the body, or the query parameter or header, and what is wrong there."""
+    """One fault: its place in the body, or its parameter or header, and what is wrong."""
 
     pointer: str | None = Field(None, description="JSON pointer into the body (RFC 6901)")
     parameter: str | None = Field(None, description="name of a path or query parameter or header")
@@ -96,7 +96,7 @@ class ProblemItem(Contract):
 
 
 class Problem(Contract):
-    """What went wrong (RFC 9457). `code` is stable, texts are not."""
+    """A problem (RFC 9457). `code` is stable, texts are not."""
 
     type: str
     title: str
@@ -109,19 +109,19 @@ class Problem(Contract):
 
 
 def status_of(error: LorewellError | type[LorewellError]) -> int:
-    """Return the HTTP status that an error answers."""
+    """Return the HTTP status of an error."""
     kind = error if isinstance(error, type) else type(error)
     return next(STATUSES[base] for base in kind.__mro__ if base in STATUSES)
 
 
 def problem_of(error: LorewellError, request_id: str) -> dict[str, Any]:
-    """Return the body for an error. What went wrong inside is told to nobody outside."""
+    """Return the problem body of an error. It reveals nothing of internal errors."""
     status = status_of(error)
     detail, details = _detail(error), error.details
     if status == INTERNAL_ERROR:
-        detail = "Something went wrong inside; the log has it under this request id."
+        detail = "Internal error; the log holds it under this request id."
         details = {}
-    elif isinstance(error, StorageUnavailableError):  # its text may name a file or a host
+    elif isinstance(error, StorageUnavailableError):  # its message may name a file or a host
         detail = _PARTS.get(str(details.get("part")), _UNAVAILABLE)
         details = {name: fact for name, fact in details.items() if name == "part"}
     return {
@@ -139,10 +139,10 @@ def problem_of(error: LorewellError, request_id: str) -> dict[str, Any]:
 def problem_response(
     error: LorewellError, request_id: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the answer for an error."""
+    """Return an error as a problem response."""
     status = status_of(error)
     return Response(
-        _written(problem_of(error, request_id)),
+        _encode(problem_of(error, request_id)),
         status,
         {**_HEADERS.get(status, {}), **(headers or {})},
         media_type=MEDIA_TYPE,
@@ -152,14 +152,14 @@ def problem_response(
 def answer_error(
     error: LorewellError, scope: Scope, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the answer for an error, in the form that the clients of the route expect."""
+    """Return an error as a response, in the form that the clients of the route expect."""
     if scope["path"].startswith(GATEWAY):
         return completion_error(error, scope["state"]["request_id"], headers)
     return problem_response(error, scope["state"]["request_id"], headers)
 
 
 class CompletionErrorBody(Contract):
-    """What went wrong, as OpenAI's clients read it; `code` is that of a problem."""
+    """An error in OpenAI's form; `code` is that of a problem."""
 
     message: str
     type: str
@@ -168,13 +168,13 @@ class CompletionErrorBody(Contract):
 
 
 class CompletionError(Contract):
-    """An error of the gateway's own."""
+    """An error of the gateway itself."""
 
     error: CompletionErrorBody
 
 
 def completion_status_of(error: LorewellError | type[LorewellError]) -> int:
-    """Return the HTTP status of an error at the gateway: what is wrong with a request is 400."""
+    """Return the HTTP status of an error of the gateway: 400 instead of 422."""
     status = status_of(error)
     return _BAD_REQUEST if status == _UNPROCESSABLE else status
 
@@ -182,7 +182,7 @@ def completion_status_of(error: LorewellError | type[LorewellError]) -> int:
 def completion_error(
     error: LorewellError, request_id: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the answer for an error in OpenAI's form."""
+    """Return an error as a response in OpenAI's form."""
     status = completion_status_of(error)
     problem = problem_of(error, request_id)
     first = next(iter(error.faults), None)
@@ -195,7 +195,7 @@ def completion_error(
         )
     )
     return Response(
-        _written(body.model_dump()),
+        _encode(body.model_dump()),
         status,
         {**_HEADERS.get(status, {}), **(headers or {})},
         media_type="application/json",
@@ -210,9 +210,9 @@ def _detail(error: LorewellError) -> str:
 
 
 def _items(error: LorewellError) -> list[dict[str, str]]:
-    """Return the faults, as many of the first ones as fit; the last one says what is left out."""
+    """Return the first faults that fit; a last item counts the others."""
     listed = [_item(fault) for fault in error.faults]
-    sizes = accumulate(len(_written(item)) for item in listed)
+    sizes = accumulate(len(_encode(item)) for item in listed)
     fitting = sum(1 for size in sizes if size <= _MAX_ITEMS_BYTES)
     if fitting == len(listed):
         return listed
@@ -229,12 +229,12 @@ def _item(fault: Fault) -> dict[str, str]:
 
 
 def _bounded_details(details: Mapping[str, object]) -> dict[str, Any]:
-    """Return the facts, with long texts and lists cut; without them if that does not make them fit.
+    """Return details with long texts and lists shortened, or none if they are still too large.
 
-    They may quote what was sent, and list all that is at odds with it.
+    Details may quote the request, and list many conflicts.
     """
-    cut = {shorten(name, _MAX_FACT_CHARS): _cut(value) for name, value in details.items()}
-    return cut if len(_written(cut)) <= _MAX_DETAILS_BYTES else {}
+    shortened = {shorten(name, _MAX_FACT_CHARS): _cut(value) for name, value in details.items()}
+    return shortened if len(_encode(shortened)) <= _MAX_DETAILS_BYTES else {}
 
 
 def _cut(value: object) -> object:
@@ -249,7 +249,7 @@ def _cut(value: object) -> object:
             return value
 
 
-def _written(value: object) -> bytes:
-    # Python's encoder: details may hold integers of over 64 bits, and what is no Unicode.
+def _encode(value: object) -> bytes:
+    # Python's encoder: details may hold integers over 64 bits and lone surrogates.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="replace")

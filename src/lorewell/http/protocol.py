@@ -1,7 +1,7 @@
-"""The server's side of a connection, with bounds on all that a client may send or leave unread.
+"""The server side of a connection, with bounds on everything a client sends or leaves unread.
 
-The parsers themselves would take a head of any size, wait for its end for ever, and go through all
-the small frames, chunks or requests of a packet before any other client is served.
+The parsers alone would accept a head of any size, wait for its end forever, and parse all the small
+frames, chunks or requests of a packet before serving any other client.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from lorewell.settings import Settings, env_name
 
 MAX_HEAD_BYTES = 65_536
 MAX_HEADERS = 100
-MAX_TARGET_BYTES = 8_192  # of which the largest that any route takes is a third
+MAX_TARGET_BYTES = 8_192  # three times the largest target of any route
 MAX_PARAMETERS = 100
 MAX_BLANK_BYTES = 1_024
-MAX_FRAMING_BYTES = 65_536  # beyond as many as the body has: sizes of chunks, and what follows it
+MAX_FRAMING_BYTES = 65_536  # beyond the size of the body: chunk sizes and trailers
 SLICE_BYTES = 4_096  # of a body in chunks
 MAX_IGNORED_BYTES = 8 * 1024 * 1024
 HEAD_TIMEOUT_S = 10.0
 STOPPING = "stopping"
-_MOST_LINGERING = 100
+_MAX_LINGERING = 100
 _HEAD_END = b"\n\r\n"
-_UNUSED = b"cookie"  # no route looks at one, and to parse a large one takes long
+_UNUSED = b"cookie"  # no route reads it, and parsing a large one is slow
 
 
 def _refusal(status: str, text: str) -> bytes:
-    """Return the answer that ends a connection before there is a request to answer."""
+    """Return an answer that ends a connection before a request is complete."""
     head = "content-type: text/plain\r\nx-content-type-options: nosniff\r\nconnection: close\r\n"
     return f"HTTP/1.1 {status}\r\n{head}content-length: {len(text)}\r\n\r\n{text}".encode()
 
 
-_BAD_REQUEST = _refusal("400 Bad Request", "The request is no valid HTTP.\n")
+_BAD_REQUEST = _refusal("400 Bad Request", "Invalid HTTP request.\n")
 _TOO_LARGE = _refusal(
     "431 Request Header Fields Too Large",
-    f"The head of a request may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers.\n",
+    f"The limits of a request head are {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers.\n",
 )
 _TOO_LONG = _refusal(
     "414 URI Too Long",
-    f"A target may have {MAX_TARGET_BYTES} bytes and {MAX_PARAMETERS} parameters.\n",
+    f"The limits of a target are {MAX_TARGET_BYTES} bytes and {MAX_PARAMETERS} parameters.\n",
 )
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection: takes in one request after the other, and no more than it has bounds for.
+    """One connection: parses one request after the other, within bounds.
 
-    While a request is being answered, what the client sends ahead waits as bytes.
+    While a request is being answered, pipelined input waits as unparsed bytes.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refusal = _BAD_REQUEST
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
-        """Wait for a first request, if one more connection may be open."""
+        """Wait for a first request, if the limit allows one more connection."""
         super().connection_made(cast("asyncio.Transport", BoundedTransport(transport, self.loop)))
         most = self._max_connections
         if most is None or len(self.connections) <= most or self._intake.make_room():
@@ -89,11 +89,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self._intake.set_free(self, NEW, self.transport.close)
             return
         self._is_over = True
-        lingers = len(self.connections) <= most + _MOST_LINGERING
+        lingers = len(self.connections) <= most + _MAX_LINGERING
         self._bounds.end(_too_many(most), CLOSE_TIMEOUT_S if lingers else 0)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Stop all timers and release the input."""
         self._is_over = True
         self._waiting.clear()
         self._stop_timer()
@@ -113,22 +113,22 @@ class BoundedProtocol(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def data_received(self, data: bytes) -> None:
-        """Take in what was sent as far as a request goes; the rest waits."""
+        """Parse input up to the end of a request; the rest waits."""
         if self._is_over:
             self._ignored_bytes += len(data)
             if self._ignored_bytes > MAX_IGNORED_BYTES:
                 self.transport.abort()
             return
         if not (self._waiting or self._is_answering):
-            data = data[self._take(data) :]
+            data = data[self._parse_slice(data) :]
             if self._is_upgraded:
                 self._bounds.get_protocol().data_received(data)
                 return
         self._waiting += data
-        self._go_on()
+        self._schedule_parsing()
 
-    def _go_on(self) -> None:
-        """Take in more in turn, if there is more and nothing has to be answered before."""
+    def _schedule_parsing(self) -> None:
+        """Schedule the parsing of waiting input, unless a request has to be answered first."""
         if self._is_over:
             return
         self._bounds.hold_reading(is_held=len(self._waiting) > MAX_WAITING_BYTES)
@@ -138,36 +138,36 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             self._intake.begin_later(self._begin)
         else:
-            self._intake.take_later(self._take_more)
+            self._intake.take_later(self._parse_waiting)
 
     def _begin(self) -> None:
         before = self.cycle
-        self._take_more()
+        self._parse_waiting()
         if self.cycle is not before and not self._is_over and self._place is None:
             self._place = self._intake.place()
 
-    def _take_more(self) -> None:
+    def _parse_waiting(self) -> None:
         self._is_due = False
         if self._is_over:
             return
         piece = bytes(self._waiting[:MAX_WAITING_BYTES])
-        del self._waiting[: self._take(piece)]
+        del self._waiting[: self._parse_slice(piece)]
         if self._is_upgraded:
             self._bounds.get_protocol().data_received(bytes(self._waiting))
             self._waiting.clear()
         else:
-            self._go_on()
+            self._schedule_parsing()
 
     def _leave_place(self) -> None:
         if self._place is not None:
             self._place.leave()
             self._place = None
 
-    def _take(self, data: bytes) -> int:
-        """Parse one slice, which begins one request at most; return how many bytes it had."""
+    def _parse_slice(self, data: bytes) -> int:
+        """Parse one slice, which begins at most one request; return its number of bytes."""
         if not self._is_in_message:
             blank = len(data) - len(data.lstrip(b"\r\n"))
-            if blank:  # before a request, not a part of it
+            if blank:  # blank lines before a request
                 self._head_bytes += blank
                 if self._head_bytes > MAX_BLANK_BYTES:
                     self._refuse(_BAD_REQUEST)
@@ -175,7 +175,7 @@ class BoundedProtocol(HttpToolsProtocol):
         size = self._next_size(data)
         piece = data if size == len(data) else data[:size]
         if self._is_plain:
-            self._take_plain(piece)
+            self._read_plain_body(piece)
             return size
         is_in_head = self._is_in_head
         try:
@@ -207,16 +207,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
 
-    def _take_plain(self, piece: bytes) -> None:
-        """Take a body that the parser does not see."""
+    def _read_plain_body(self, piece: bytes) -> None:
+        """Read a body that the parser does not see."""
         self.on_body(piece)
         if not self._body_left:
             self.on_message_complete()
 
     def _upgrade(self) -> None:
-        """Go over to the protocol that the client asks for, or ignore that it asks.
+        """Switch to the protocol that the client requests, or ignore the request to switch.
 
-        The parser takes a body for the other protocol then, or even for the next request.
+        In the second case the parser mistakes the body for the other protocol or the next request.
         """
         if self._should_upgrade():
             self._is_upgraded = True
@@ -230,7 +230,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._is_in_head = False
 
     def _refuse(self, answer: bytes) -> None:
-        """End the connection, with this answer if none has begun, unless it ends already."""
+        """End the connection, with this answer if none has begun."""
         if self._is_over:
             return
         self.logger.warning("Invalid HTTP request received.")
@@ -248,7 +248,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._intake.set_free(self, OVER, self.transport.abort)
 
     def shutdown(self) -> None:
-        """Let the request that runs end; one that would not by itself is told so."""
+        """Let the running request end; signal one that would not end by itself."""
         super().shutdown()
         stopping = None if self.cycle is None else self.cycle.scope["state"].get(STOPPING)
         if stopping is not None:
@@ -256,20 +256,20 @@ class BoundedProtocol(HttpToolsProtocol):
             self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """Wait until the client reads, but not for ever."""
+        """Wait until the client reads, with a time limit."""
         super().pause_writing()
         self._bounds.watch_reader()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Continue writing."""
         super().resume_writing()
         self._bounds.stop_watching()
 
     def on_message_begin(self) -> None:
-        """Expect a head."""
+        """Begin to read a head."""
         if self._is_answering:
-            # Sent in one piece with the end of the request before. That one is answered alone: the
-            # client has to connect again for what it sent ahead.
+            # This request came in one piece with the end of the one before. Only that one is
+            # answered: the client has to connect again for the pipelined one.
             self._is_over, self.cycle.keep_alive = True, False
             return
         super().on_message_begin()
@@ -280,18 +280,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expect_head()
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the target, unless to take it apart would take long."""
+        """Read a piece of the target, unless the target is too long to parse quickly."""
         if self._is_over:
             return
         super().on_url(url)
         parameters = self.url.count(b"&") + 1
         if len(self.url) > MAX_TARGET_BYTES or parameters > MAX_PARAMETERS:
             self._refusal = _TOO_LONG
-            message = "too long a target"
+            message = "target too long"
             raise ValueError(message)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; what comes after a body is let go."""
+        """Read a header; ignore trailers."""
         if self._is_over or not self._is_in_head:
             return
         self._headers_seen += 1
@@ -308,18 +308,18 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Have a head."""
+        """Complete a head."""
         if self._is_over:
             return
         self._is_in_head, self._last = False, b""
         self._stop_timer()
         self._intake.set_busy(self)
         if not self.url.startswith((b"/", b"*")):
-            self._take_host()
+            self._use_target_host()
         super().on_headers_complete()
 
-    def _take_host(self) -> None:
-        """Let the host of an absolute target stand for the header (RFC 9112 §3.2.2)."""
+    def _use_target_host(self) -> None:
+        """Use the host of an absolute target instead of the header (RFC 9112 §3.2.2)."""
         authority = self.url.partition(b"://")[2]
         for end in (b"/", b"?", b"#"):
             authority = authority.partition(end)[0]
@@ -329,7 +329,7 @@ class BoundedProtocol(HttpToolsProtocol):
         ]
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body."""
+        """Read a piece of a body."""
         if self._is_over:
             return
         if self._is_chunked:
@@ -339,7 +339,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Have a request."""
+        """Complete a request."""
         if self._is_over:
             return
         super().on_message_complete()
@@ -347,34 +347,34 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
 
     def on_response_complete(self) -> None:
-        """Go on with what the client sent ahead."""
+        """Continue with pipelined input."""
         super().on_response_complete()
         self._leave_place()
         if self._is_over:
             self.transport.close()
             return
-        self._go_on()
+        self._schedule_parsing()
         if not self._is_due and self._is_in_head:
             self._intake.set_free(self, IDLE, self.transport.close)
 
     def _expect_head(self) -> None:
         self._stop_timer()
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up)
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_idle)
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _close_idle(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
 
 
 def _too_many(most: int) -> bytes:
-    """Return the answer for a connection that is one too many."""
+    """Return the answer for a connection beyond the limit."""
     name = env_name("max_connections")
-    message = f"There are {most} connections open already; see {name}."
+    message = f"The limit of {most} open connections is reached; see {name}."
     request_id = uuid4().hex
     body = json.dumps(problem_of(OverloadedError(message, limit=most), request_id)).encode()
     headers = {
@@ -389,13 +389,13 @@ def _too_many(most: int) -> bytes:
 
 
 def options(settings: Settings) -> Mapping[str, Any]:
-    """Return what uvicorn has to be told.
+    """Return uvicorn's options.
 
-    Nothing is packed: that would take a window's memory and time for each socket, where one event
-    goes to hundreds of them.
+    Sockets do not compress: that would cost memory and time for each socket, while one event goes
+    to hundreds of them.
     """
     return {
-        # A partial, since it has to be pickled for other processes.
+        # A partial, since workers need it pickled.
         "http": partial(BoundedProtocol, max_connections=settings.max_connections),
         "ws": BoundedSocket,
         "ws_max_size": MAX_MESSAGE_BYTES,

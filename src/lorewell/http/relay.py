@@ -1,4 +1,4 @@
-"""An answer that is passed on from another server, byte for byte, while the client is there."""
+"""An answer relayed from another server byte for byte, as long as the client is connected."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from structlog.typing import FilteringBoundLogger
 
 from lorewell.app.ports import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
-from lorewell.http.gateway_headers import passed_back
-from lorewell.http.observe import BrokenOff
-from lorewell.http.sockets import until_closed
+from lorewell.http.gateway_headers import relayed_headers
+from lorewell.http.observe import BrokenOff, until_gone
+from lorewell.http.sockets import until_revoked
 
 Check = Callable[[], Awaitable[object]]
 
@@ -23,35 +23,37 @@ log: FilteringBoundLogger = structlog.get_logger("lorewell.gateway")
 
 
 class Relay(Response):
-    """Sends a call on and its answer back. The call ends as soon as the client is gone."""
+    """Forwards a call and relays its answer. The call ends as soon as the client is gone."""
 
     def __init__(
         self, upstream: Upstream, call: UpstreamCall, headers: Mapping[str, str], check: Check
     ) -> None:
-        """Take a call; nothing is sent yet.
+        """Create a relay; nothing is sent yet.
 
         Args:
-            upstream: where it goes.
-            call: what is sent.
-            headers: of the answer, beside those of the upstream.
-            check: raises once the client's key is closed, which ends the answer.
+            upstream: the server to call.
+            call: the call.
+            headers: headers of the answer, besides those of the upstream.
+            check: raises once the client's key is revoked, which ends the answer.
         """
         super().__init__()
         self._upstream, self._call, self._check = upstream, call, check
         self._has_begun = False
-        self._told = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self._extra_headers = [
+            (name.lower().encode(), value.encode()) for name, value in headers.items()
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
 
         Raises:
-            UpstreamUnavailableError: there is no answer, and nothing was sent.
-            BrokenOff: the answer broke off, and so does this one.
-            ClientDisconnect: nobody waits for it any more.
+            UpstreamUnavailableError: the upstream did not answer, and nothing was sent.
+            BrokenOff: the upstream's answer broke off after this one had begun.
+            ClientDisconnect: the client left.
         """
         relayed = asyncio.create_task(self._relay(scope, send))
-        gone = asyncio.create_task(_wait_until_gone(receive))
-        checking = asyncio.create_task(until_closed(self._check))
+        gone = asyncio.create_task(until_gone(receive))
+        checking = asyncio.create_task(until_revoked(self._check))
         tasks = {relayed, gone, checking}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -71,7 +73,7 @@ class Relay(Response):
     async def _relay(self, scope: Scope, send: Send) -> None:
         try:
             async with self._upstream.exchange(self._call) as answer:
-                headers = [*passed_back(answer.headers), *self._told]
+                headers = [*relayed_headers(answer.headers), *self._extra_headers]
                 self._has_begun = True
                 await send(
                     {"type": "http.response.start", "status": answer.status, "headers": headers}
@@ -85,8 +87,3 @@ class Relay(Response):
             if self._has_begun:
                 raise BrokenOff from None
             raise
-
-
-async def _wait_until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -1,4 +1,4 @@
-"""Running the service with uvicorn."""
+"""The service under uvicorn."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lorewell.bootstrap import build_services, check_database
 from lorewell.errors import Fault, LorewellError, UnavailableError, ValidationFailedError
 from lorewell.http import logs
 from lorewell.http.app import create_app
-from lorewell.http.guard import is_loopback
 from lorewell.http.metrics import MULTIPROCESS
 from lorewell.http.protocol import options
 from lorewell.http.shutdown import ANSWERS_RATIO, ending, run_workers, seconds_of_process
 from lorewell.model.plain import plain
+from lorewell.outbound import is_loopback
 from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
@@ -35,7 +35,7 @@ _BAD_SETTING, _UNAVAILABLE = 2, 7
 
 
 def app_from_environment() -> FastAPI:
-    """Return the application as the settings of this process want it: uvicorn's factory."""
+    """Return the application with the settings of this process; uvicorn's factory."""
     settings = load_settings()
     logs.configure(settings)
     services = build_services(settings)
@@ -49,41 +49,41 @@ def app_from_environment() -> FastAPI:
                 yield state
 
     app.router.lifespan_context = lifespan
-    # What is there by now stays, and so do compiled books: to go through all of it again and again
-    # for garbage takes tens of milliseconds each time.
+    # Present objects and compiled books stay: to scan them for garbage again and again takes tens
+    # of milliseconds each time.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-    # For so long a thread that computes keeps the event loop waiting, several times a request.
+    # A computing thread delays the event loop by this time, several times per request.
     sys.setswitchinterval(_SWITCH_S)
     return app
 
 
 def check_exposure(settings: Settings) -> None:
-    """Raise ValidationFailedError if anybody on the network could use the service."""
+    """Raise ValidationFailedError if the whole network could use the service without a key."""
     if is_loopback(settings.host) or settings.auth or settings.allow_unauthenticated:
         return
     fault = Fault(
         "",
-        f"{settings.host} can be reached from other machines, and API keys are off: set "
-        "LOREWELL_AUTH=true, or LOREWELL_ALLOW_UNAUTHENTICATED=true to let anybody in",
+        f"other machines can reach {settings.host}, and API keys are off: set "
+        "LOREWELL_AUTH=true, or LOREWELL_ALLOW_UNAUTHENTICATED=true for access without keys",
         parameter=env_name("host"),
     )
     raise ValidationFailedError.at(fault)
 
 
 def serve(settings: Settings, *, reload: bool = False) -> None:
-    """Answer requests until the process is told to stop, and then no longer than its settings say.
+    """Answer requests until a signal, and then end within the time of the settings.
 
-    With `reload`, one process answers, and starts anew whenever its sources change.
+    With `reload`, one process answers, and restarts whenever its sources change.
 
     Raises:
-        ValidationFailedError: the address is not for this machine alone and keys are off, or a
-            setting can't be used.
-        StorageUnavailableError: the database's file is no database, or its schema is newer than
+        ValidationFailedError: other machines can reach the address and keys are off, or a setting
+            is invalid.
+        StorageUnavailableError: the database file is not a database, or its schema is newer than
             this program.
     """
     check_exposure(settings)
-    services = build_services(settings)  # a bad setting is told here, not by a worker
+    services = build_services(settings)  # fails here for an invalid setting, not in a worker
     logs.configure(settings)
     asyncio.run(check_database(services))
     given: dict[str, Any] = {
@@ -110,7 +110,7 @@ def serve(settings: Settings, *, reload: bool = False) -> None:
 
 @contextmanager
 def _environment(settings: Settings) -> Iterator[None]:
-    """Tell the processes that answer: they are new ones, and read their settings themselves."""
+    """Pass the settings to workers and reloads, which read their environment."""
     before = dict(os.environ)
     for name in (CONFIG, *map(env_name, Settings.model_fields)):
         os.environ.pop(name, None)
@@ -120,7 +120,7 @@ def _environment(settings: Settings) -> Iterator[None]:
             yield
             return
         with tempfile.TemporaryDirectory(prefix="lorewell-metrics-") as folder:
-            os.environ[MULTIPROCESS] = folder  # where they count together
+            os.environ[MULTIPROCESS] = folder  # where all workers write their metrics
             yield
     finally:
         os.environ.clear()

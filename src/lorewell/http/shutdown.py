@@ -1,4 +1,4 @@
-"""The end of a process: from the first signal on it refuses work, ends work, and ends itself."""
+"""The end of a process: after the first signal it refuses work, ends its work, and exits."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ from uvicorn.supervisors import Multiprocess
 from lorewell.app.computing.pool import Computing
 from lorewell.settings import Settings
 
-# Parts of the whole time: until then work may end by itself, and then answers may be sent.
+# Parts of the whole time: work may end by itself before the first, answers may go out before the
+# second.
 _WORK_RATIO: Final = 0.4
 ANSWERS_RATIO: Final = 0.7
-# Between the signal that a parent got and the one that it sends to its workers, and a bit more.
+# The delay between the parent's signal and the one that it sends to its workers, with a margin.
 _PARENT_SECONDS: Final = 0.8
-# A worker that is busy is not dead: uvicorn would kill one that is silent for five seconds.
+# A busy worker is not dead: by default uvicorn kills one after five silent seconds.
 _WORKER_SILENCE_SECONDS: Final = 60
 _STANDARD_ERROR: Final = 2
-_SIGNALED: Final = 128  # and the number of the signal is the exit code, as shells have it
+_SIGNALED: Final = 128  # plus the number of the signal: the exit code, as in shells
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def seconds_of_process(settings: Settings) -> float:
-    """Return within how many seconds a process that answers requests ends."""
+    """Return the seconds within which a process that answers requests ends."""
     seconds = settings.shutdown_seconds
     return seconds if settings.workers == 1 else max(seconds / 2, seconds - _PARENT_SECONDS)
 
 
 @contextmanager
 def ending(computing: Computing, settings: Settings) -> Iterator[None]:
-    """Make the first signal end the work of this process in time, and the process with it.
+    """Make the first signal end the work of this process, and the process, in time.
 
-    A second signal ends the process at once; that of a worker is its parent's matter, as both get
-    the signal of a terminal. Called on the event loop, around the life of the application, when
-    the server has taken the signals.
+    A second signal ends the process at once. A worker leaves this to its parent, since both get the
+    signals of a terminal. Used on the event loop, around the lifespan of the application, after the
+    server has installed its signal handlers.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are another's matter
+        yield  # only the main thread can handle signals
         return
     loop = asyncio.get_running_loop()
     seconds = seconds_of_process(settings)
@@ -63,7 +64,7 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
             os._exit(_SIGNALED + number)
         if not is_ending:
             is_ending = True
-            # This thread is none of Python's: it works whoever holds the interpreter.
+            # This thread does not need the GIL: it exits even if another thread holds it.
             faulthandler.dump_traceback_later(seconds, exit=True, file=_STANDARD_ERROR)
             loop.call_soon_threadsafe(begin)
         handler = before[signal.Signals(number)]
@@ -80,14 +81,14 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
 
 
 def run_workers(factory: str, count: int, /, **options: Any) -> None:  # noqa: ANN401  uvicorn's own
-    """Answer requests in so many processes until this one is told to stop."""
+    """Answer requests in `count` processes until a signal."""
     options["timeout_worker_healthcheck"] = _WORKER_SILENCE_SECONDS
     config = uvicorn.Config(factory, **options, workers=count)
     _Workers(config, [config.bind_socket()]).run()
 
 
 class _Workers(Multiprocess):
-    """The processes that answer requests; a second signal ends all of them at once."""
+    """The worker processes; a second signal ends all of them at once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
         super().__init__(*args, **kwargs)

@@ -1,9 +1,9 @@
-"""What all WebSockets share: who may open one, what goes wrong on one, and how it ends.
+"""WebSockets: authorisation, errors and the end of a socket, shared by all routes.
 
-A route gives its work to `attend`. What is raised in it is told in an `error` frame and a close
-code, `4000` and the status that the same error has over HTTP: a page in a browser can see nothing
-of an answer that refuses a socket, so a socket is accepted even if only to say why it is closed.
-The guard alone refuses earlier (http/guard.py): a foreign page is told nothing.
+A route passes its work to `attend`. An error becomes an `error` frame and a close code: 4000 plus
+the HTTP status of the error. A page in a browser can't read an answer that refuses a socket, so a
+socket is accepted even if only to send its error. Only the guard refuses earlier (http/guard.py):
+a foreign page gets no frame.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ KEY_PROTOCOL = "lorewell.key."
 RECHECK_S = 60.0
 _CODE_BASE = 4_000
 _NORMAL = 1_000
-_TELL_S = 5.0
+_SEND_ERROR_S = 5.0
 _MAX_WAITING = 4
 
 
 class SocketClosed(Exception):  # noqa: N818  an end, not an error
-    """Ends a socket with this code and reason."""
+    """Ends a socket with a code and a reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -53,7 +53,7 @@ class SocketClosed(Exception):  # noqa: N818  an end, not an error
 
 
 class SocketSlots:
-    """Counts what is open of sockets and streams, up to a limit. Belongs to one event loop."""
+    """Counts open sockets and streams, up to a limit. Belongs to one event loop."""
 
     def __init__(self, most: int, most_of_tenant: int) -> None:
         self._most, self._most_of_tenant = most, most_of_tenant
@@ -61,16 +61,16 @@ class SocketSlots:
 
     @contextmanager
     def take(self, tenant_id: str) -> Iterator[None]:
-        """Take a place for a tenant as long as it lasts.
+        """Hold a slot of a tenant within the context.
 
         Raises:
-            TooManySocketsError: none is free, or the tenant has taken its share.
+            TooManySocketsError: no slot is free, or the tenant has used its share.
         """
         if self._taken.total() >= self._most:
-            raise _too_many(f"{self._most} sockets", self._most, "max_sockets")
+            raise _too_many(f"{self._most} open sockets", self._most, "max_sockets")
         if self._taken[tenant_id] >= self._most_of_tenant:
             most = self._most_of_tenant
-            raise _too_many(f"{most} sockets of this tenant", most, "max_tenant_sockets")
+            raise _too_many(f"{most} open sockets of this tenant", most, "max_tenant_sockets")
         self._taken[tenant_id] += 1
         try:
             yield
@@ -81,24 +81,24 @@ class SocketSlots:
 
 
 def _too_many(what: str, limit: int, setting: str) -> TooManySocketsError:
-    message = f"There are {what} open already; see {env_name(setting)}."
+    message = f"The limit of {what} is reached; see {env_name(setting)}."
     return TooManySocketsError(message, limit=limit)
 
 
-async def until_closed(check: Callable[[], Awaitable[object]]) -> None:
-    """Check a key again and again; raise what `check` does once it is closed."""
+async def until_revoked(check: Callable[[], Awaitable[object]]) -> None:
+    """Call `check` at intervals, until it raises because the key is revoked."""
     while True:
         await asyncio.sleep(RECHECK_S)
-        with suppress(UnavailableError):  # it says nothing of the key
+        with suppress(UnavailableError):  # this error does not concern the key
             await check()
 
 
 class Socket:
-    """A client's socket, from its request to its end. Its work is cancelled when the client goes.
+    """A client's socket, from its request to its end. Its work is cancelled when the client leaves.
 
     Attributes:
-        query: the parameters of the query.
-        path: those of the path.
+        query: the query parameters.
+        path: the path parameters.
     """
 
     def __init__(self, websocket: WebSocket) -> None:
@@ -113,12 +113,12 @@ class Socket:
 
     @property
     def shared(self) -> AppState:
-        """What all requests of the application share."""
+        """The state that all requests of the application share."""
         return cast("AppState", self._websocket.app.state.shared)
 
     @property
     def services(self) -> Services:
-        """What the use cases work with."""
+        """The services of the use cases."""
         return self.shared.services
 
     def header(self, name: str) -> str | None:
@@ -126,21 +126,21 @@ class Socket:
         return self._websocket.headers.get(name)
 
     async def open(self, scope: Scope, tenant_id: str, *, listens: bool = True) -> None:
-        """Open the socket if its key may do this; its key is looked at again and again from then.
+        """Open the socket if its key has the scope. From then on the key is checked at intervals.
 
         Args:
-            scope: what the key has to allow.
-            tenant_id: whose books it is about.
-            listens: whether `receive` will be called; else what the client says is let go.
+            scope: the required scope.
+            tenant_id: the tenant of the books.
+            listens: whether `receive` will be called; else messages of the client are dropped.
 
         Raises:
-            UnauthenticatedError, ForbiddenError: it may not.
-            TooManySocketsError: there is no place for it.
+            UnauthenticatedError, ForbiddenError: the key is invalid or lacks the scope.
+            TooManySocketsError: no slot is free.
         """
         self._need = AccessNeed(scope=scope, tenant_id=tenant_id)
         await self._authorise()
-        places = cast("SocketSlots", self._websocket.app.state.places)
-        self._held.enter_context(places.take(tenant_id))
+        slots = cast("SocketSlots", self._websocket.app.state.slots)
+        self._held.enter_context(slots.take(tenant_id))
         self._listens = listens
         await self._accept()
         self._opened.set()
@@ -148,16 +148,16 @@ class Socket:
     async def receive(self) -> str:
         """Wait for the client's next message, and return it.
 
-        One that has no place among those that wait holds up the socket, not this process.
+        When the queue is full, the socket stops reading; the process goes on.
         """
         return await self._messages.get()
 
     async def send(self, frame: str) -> None:
-        """Send a frame; wait while the client takes none."""
+        """Send a frame; wait while the client does not read."""
         await self._websocket.send_text(frame)
 
     async def send_all(self, frames: Sequence[Frame]) -> None:
-        """Send frames that others get too; wait while the client takes none."""
+        """Send frames that go to many sockets; wait while the client does not read."""
         if PACKED not in self._websocket.scope["extensions"]:
             for frame in frames:
                 await self.send(frame.text)
@@ -167,7 +167,7 @@ class Socket:
         data = b"".join(frame.packed for frame in frames)
         await self._websocket.send({"type": "websocket.send", PACKED: data, COUNT: len(frames)})
 
-    async def tell(self, error: LorewellError) -> None:
+    async def send_error(self, error: LorewellError) -> None:
         """Send an error without closing the socket."""
         problem = problem_of(error, self._request_id)
         frame = {"type": "error", "message": problem["detail"], "problem": problem}
@@ -175,7 +175,7 @@ class Socket:
         await self.send(json.dumps(frame, ensure_ascii=False).encode(errors="replace").decode())
 
     async def attend(self, work: Callable[[Socket], Awaitable[None]]) -> bool:
-        """Do the work until it ends, the client goes, or its key is closed.
+        """Run the work until it ends, the client leaves, or the key is revoked.
 
         Returns:
             Whether the client is still there.
@@ -199,22 +199,22 @@ class Socket:
 
     async def close(self, code: int, reason: str) -> None:
         """Close the socket."""
-        with suppress(WebSocketDisconnect, RuntimeError):  # the client may have been faster
+        with suppress(WebSocketDisconnect, RuntimeError):  # the client may have closed it already
             await self._websocket.close(code, reason)
 
     async def fail(self, error: LorewellError) -> None:
-        """Say what went wrong, if the client takes it soon, and close the socket."""
+        """Send an error, if the client reads it soon, and close the socket."""
         if status_of(error) == INTERNAL_ERROR or isinstance(error, StorageUnavailableError):
             log_failure(error, self._request_id)
         with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
-            async with asyncio.timeout(_TELL_S):
+            async with asyncio.timeout(_SEND_ERROR_S):
                 if self._websocket.application_state is WebSocketState.CONNECTING:
                     await self._accept()
-                await self.tell(error)
+                await self.send_error(error)
         await self.close(_CODE_BASE + status_of(error), error.code)
 
     def log(self, error: BaseException) -> None:
-        """Log what nobody expected."""
+        """Log an unexpected error."""
         log_failure(error, self._request_id)
 
     @property
@@ -230,7 +230,7 @@ class Socket:
             await authorise(self.services, self._authorization(), self._need)
 
     def _authorization(self) -> str | None:
-        """Return the header, or what stands for it: pages can set no header of a socket."""
+        """Return the header, or the key in the subprotocols: pages can't set socket headers."""
         given = self.header("authorization")
         if given is not None:
             return given
@@ -248,19 +248,19 @@ class Socket:
             if not self._listens:
                 continue
             if message.get("text") is None:
-                raise InvalidInputError("A message must be a text.")
+                raise InvalidInputError("A message must be text.")
             await self._messages.put(message["text"])
 
     async def _recheck(self) -> None:
         await self._opened.wait()
-        await until_closed(self._authorise)
+        await until_revoked(self._authorise)
 
 
 async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]) -> None:
-    """Do a route's work for a socket, and end it as the work did.
+    """Run a route's work for a socket, and close the socket afterwards.
 
-    The work opens the socket (`Socket.open`), and may raise any error of ours before and after
-    that; when it returns, the socket is closed with 1000.
+    The work opens the socket (`Socket.open`), and may raise any LorewellError before and after
+    that. When it returns, the socket is closed with 1000.
     """
     socket = Socket(websocket)
     try:
@@ -276,5 +276,5 @@ async def attend(websocket: WebSocket, work: Callable[[Socket], Awaitable[None]]
 
 
 async def refuse(websocket: WebSocket, error: LorewellError) -> None:
-    """Tell a socket that is not open yet why it is not opened, and close it."""
+    """Send an error to a socket that is not open yet, and close it."""
     await Socket(websocket).fail(error)

@@ -1,4 +1,4 @@
-"""The live channel as an answer of HTTP: server-sent events, as long as the client is there."""
+"""The live channel over HTTP: server-sent events, as long as the client is connected."""
 
 from __future__ import annotations
 
@@ -12,67 +12,67 @@ from starlette.types import Receive, Scope, Send
 from lorewell.app.live.subscription import SlowConsumer, Subscription, in_pieces
 from lorewell.errors import LorewellError
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
-from lorewell.http.observe import BrokenOff
+from lorewell.http.observe import BrokenOff, until_gone
 from lorewell.http.protocol import STOPPING
-from lorewell.http.sockets import until_closed
+from lorewell.http.sockets import until_revoked
 
 Feed = AbstractAsyncContextManager[Subscription]
-Place = AbstractContextManager[None]
+Slot = AbstractContextManager[None]
 Check = Callable[[], Awaitable[object]]
 
 
 class LiveStream(Response):
-    """Sends the frames of a subscription until the client goes or the service stops."""
+    """Sends the frames of a subscription until the client leaves or the service stops."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, feed: Feed, place: Place, check: Check, *, send_s: float) -> None:
-        """Take a subscription that has not begun yet.
+    def __init__(self, feed: Feed, slot: Slot, check: Check, *, send_s: float) -> None:
+        """Create a stream; the subscription has not begun yet.
 
         Args:
             feed: the subscription.
-            place: its place among sockets and streams.
-            check: raises once the client's key is closed, which ends the stream.
-            send_s: how long a client has to take its frames.
+            slot: one of the slots that sockets and streams share.
+            check: raises once the client's key is revoked, which ends the stream.
+            send_s: seconds that a client has to read a frame.
         """
         super().__init__()
-        self._feed, self._place, self._check, self._send_s = feed, place, check, send_s
+        self._feed, self._slot, self._check, self._send_s = feed, slot, check, send_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
 
         Raises:
-            LorewellError: there is no place or no subscription, and nothing was sent.
-            BrokenOff: the client did not take what it was sent.
+            LorewellError: there is no slot or no subscription, and nothing was sent.
+            BrokenOff: the stream has ended.
         """
         stopping = scope["state"][STOPPING] = asyncio.Event()
-        with self._place:
+        with self._slot:
             async with self._feed as subscription:
-                telling = asyncio.create_task(self._tell(subscription, send))
-                checking = asyncio.create_task(until_closed(self._check))
+                sending = asyncio.create_task(self._send_frames(subscription, send))
+                checking = asyncio.create_task(until_revoked(self._check))
                 ends = {
-                    telling,
+                    sending,
                     checking,
-                    asyncio.create_task(_wait_until_gone(receive)),
+                    asyncio.create_task(until_gone(receive)),
                     asyncio.create_task(stopping.wait()),
                 }
                 try:
                     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                    if telling.done():
-                        telling.result()
+                    if sending.done():
+                        sending.result()
                 finally:
                     for task in ends:
                         task.cancel()
                     await asyncio.gather(*ends, return_exceptions=True)
-                await self._say_why(checking, send)
-        raise BrokenOff  # an answer without an end has to end its connection
+                await self._send_revocation(checking, send)
+        raise BrokenOff  # an endless answer can only end with its connection
 
-    async def _say_why(self, checking: asyncio.Task[None], send: Send) -> None:
-        """Tell the client if its key was closed."""
+    async def _send_revocation(self, checking: asyncio.Task[None], send: Send) -> None:
+        """Send the reason if the client's key was revoked."""
         if not checking.cancelled() and isinstance(error := checking.exception(), LorewellError):
             await self._end(error.code, send)
 
-    async def _tell(self, subscription: Subscription, send: Send) -> None:
+    async def _send_frames(self, subscription: Subscription, send: Send) -> None:
         headers = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
@@ -103,8 +103,3 @@ async def _next(subscription: Subscription) -> Sequence[bytes]:
         b"".join(event(each.type, each.text, each.id) for each in piece)
         for piece in in_pieces(frames)
     ]
-
-
-async def _wait_until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

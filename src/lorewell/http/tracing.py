@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry: a span for each request, behind the extra `otel`."""
+"""OpenTelemetry traces: a span for each request, with the extra `otel`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-_QUERY = "url.query"  # it holds the tenant, the prompt and what names are searched for
+_QUERY = "url.query"  # it holds the tenant, the prompt and searched names
 
 
 def make_provider(settings: Settings) -> TracerProvider | None:
-    """Return what sends spans by OTLP, as the standard variables `OTEL_…` say; None if it is off.
+    """Return a provider that exports spans by OTLP, as set by the variables `OTEL_…`; None if off.
 
     Raises:
         ValidationFailedError: the extra is not installed.
@@ -26,7 +26,7 @@ def make_provider(settings: Settings) -> TracerProvider | None:
     if not settings.otel:
         return None
     try:
-        # Here and not above: an extra.
+        # Imported here: an extra.
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
             OTLPSpanExporter,
         )
@@ -38,7 +38,7 @@ def make_provider(settings: Settings) -> TracerProvider | None:
 
 
 def provider_of(exporter: SpanExporter) -> TracerProvider:
-    """Return what hands finished spans to an exporter, without the query of the address."""
+    """Return a provider that passes finished spans to an exporter, without the query of the URL."""
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415  see above
     from opentelemetry.sdk.trace import Span, SpanProcessor, TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
@@ -48,7 +48,7 @@ def provider_of(exporter: SpanExporter) -> TracerProvider:
             if span.attributes and _QUERY in span.attributes:
                 span.set_attribute(_QUERY, "")
 
-    # OTEL_SERVICE_NAME wins; without it the SDK says "unknown_service:python".
+    # OTEL_SERVICE_NAME takes precedence; the SDK's default is "unknown_service:python".
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "lorewell"}
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(WithoutQuery())
@@ -57,7 +57,7 @@ def provider_of(exporter: SpanExporter) -> TracerProvider:
 
 
 def telemetry(provider: TracerProvider | None) -> TelemetryConfig:
-    """Return what FastAPI may record: spans alone, and nothing that quotes a request."""
+    """Return FastAPI's telemetry settings: only spans, and nothing that quotes a request."""
     config: TelemetryConfig = {
         "tracing": provider is not None,
         "operation_spans": False,

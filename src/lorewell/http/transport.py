@@ -1,4 +1,4 @@
-"""A connection's transport as the server's protocols see it: writes together, never for ever."""
+"""The transport of a connection: joins writes, and drops clients that do not read."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 from typing import Any
 
 CHECK_READER_S = 10.0
-LEAST_READ_BYTES = 16_384  # in that time, else the client counts as one that does not read
+LEAST_READ_BYTES = 16_384  # the least a client has to read in that time
 
 
 class BoundedTransport:
-    """A transport that joins small writes, can hold back reading, and drops who never reads.
+    """A transport that joins small writes, can stop reading, and drops clients that do not read.
 
-    The head and the body of an answer would be two system calls, and those take longer than
-    anything else in a small answer.
+    The head and the body of an answer would be two system calls, which take longer than anything
+    else in a small answer.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -23,23 +23,23 @@ class BoundedTransport:
         self._check: asyncio.TimerHandle | None = None
 
     def write(self, data: bytes) -> None:
-        """Send the data at the end of this step of the loop."""
+        """Send the data at the end of this pass of the event loop."""
         if not self._unsent:
             self._loop.call_soon(self._flush)
         self._unsent.append(data)
 
     def close(self) -> None:
-        """Close the connection once the client has read what was written, or does not read."""
+        """Close the connection once the client has read the written data, or stops reading."""
         self._flush()
         self._transport.close()
         if self._transport.get_write_buffer_size():
             self.watch_reader()
 
     def end(self, data: bytes, seconds: float) -> None:
-        """Send last data, take no more, and close the connection after so many seconds.
+        """Send the last data, read no more, and close the connection after some seconds.
 
-        To close at once, while the client still sends, would reset the connection, and take the
-        data away from a client that has not read it. It could also connect again at once.
+        Closing at once, while the client still sends, would reset the connection, and the client
+        could lose the data. It could also connect again at once.
         """
         self.hold_reading(is_held=True)
         if not self._transport.is_closing():
@@ -55,17 +55,17 @@ class BoundedTransport:
         self._transport.abort()
 
     def pause_reading(self) -> None:
-        """Read no more, as the protocol wants it."""
+        """Stop reading, for the protocol."""
         self._is_paused = True
         self._update()
 
     def resume_reading(self) -> None:
-        """Read again, as the protocol wants it."""
+        """Read again, for the protocol."""
         self._is_paused = False
         self._update()
 
     def hold_reading(self, *, is_held: bool) -> None:
-        """Read no more, or read again, whatever the protocol wants: too much waits already."""
+        """Stop reading or read again, independently of the protocol: too much input waits."""
         if is_held is not self._is_held:
             self._is_held = is_held
             self._update()
@@ -77,7 +77,7 @@ class BoundedTransport:
             self._check = self._loop.call_later(CHECK_READER_S, self._check_reader, size)
 
     def stop_watching(self) -> None:
-        """Let the client read as slowly as it likes: it has read what was written."""
+        """Stop the check of the client's reading: it has read all written data."""
         if self._check is not None:
             self._check.cancel()
             self._check = None
@@ -104,5 +104,5 @@ class BoundedTransport:
         if unsent and not self._transport.is_closing():
             self._transport.write(unsent)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever a transport has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  any attribute of a transport
         return getattr(self._transport, name)

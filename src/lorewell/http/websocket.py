@@ -1,4 +1,4 @@
-"""The server's side of a WebSocket, with bounds on all that a client may send or leave unread."""
+"""The server side of a WebSocket, with bounds on everything a client sends or leaves unread."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from lorewell.http.transport import BoundedTransport
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 MAX_FRAGMENTS = 8_192
-MAX_FRAMES, FRAMES_PER_S = 200, 20.0  # at once, and in the long run; large ones do not count
+MAX_FRAMES, FRAMES_PER_S = 200, 20.0  # as a burst, and on average; large frames do not count
 FRAME_BYTES = 1_024
 SLICE_BYTES = 1_024
 MAX_IGNORED_BYTES = 2 * MAX_MESSAGE_BYTES
 CLOSE_TIMEOUT_S = 1.0
 TOO_MANY_FRAMES = "too_many_frames"
 SOCKET_LOGGER = "lorewell.sockets"
-PACKED = "lorewell.packed"  # an extension of ASGI: messages that are packed already
-_TEXT = 0x81  # whole
+PACKED = "lorewell.packed"  # an ASGI extension: encoded frames
+_TEXT = 0x81  # FIN and the opcode for text
 _ONE_BYTE, _TWO_BYTES = 125, 65_536
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that ends when it shall, whether or not the other side reads what it was sent.
+    """A WebSocket that ends in time, whether or not the client reads.
 
-    What it is sent is taken in slice by slice. Small frames cost as much as large ones, so a client
-    may send only so many of them.
+    Input is parsed slice by slice. Small frames cost as much as large ones, so their rate is
+    limited.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        # Its base logs the address of each socket, with the query, and where somebody debugs every
-        # header, with the keys.
+        # The base class logs the URL of each socket with its query, and at the level DEBUG every
+        # header with its keys.
         self.logger = self.conn.logger = logging.getLogger(SOCKET_LOGGER)
         self.conn.debug = False
         self._lingers = self._is_due = False
@@ -62,7 +62,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         return cast("BoundedTransport", self.transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting, and let go of what was sent: this object may be there for some time yet."""
+        """Stop all timers and release the input: this object may live for some time."""
         self._lingers = True
         self._waiting.clear()
         self._bounds.stop_watching()
@@ -74,7 +74,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         self.conn.parser_exc = None
 
     def data_received(self, data: bytes) -> None:
-        """Take what was sent, unless something before it was already too much."""
+        """Parse input, unless earlier input exceeded a limit."""
         if self._lingers:
             self._ignored_bytes += len(data)
             if self._ignored_bytes > MAX_IGNORED_BYTES:
@@ -83,29 +83,29 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             super().data_received(data)
         else:
             self._waiting += data
-            self._go_on()
+            self._schedule_parsing()
 
-    def _go_on(self) -> None:
-        """Take in more in turn, if there is more and the application has taken what came before."""
+    def _schedule_parsing(self) -> None:
+        """Schedule the parsing of waiting input, if the application has read earlier messages."""
         if self._lingers:
             return
         self._bounds.hold_reading(is_held=len(self._waiting) > MAX_WAITING_BYTES)
         can_take = self.handshake_complete and not self.read_paused
         if self._waiting and can_take and not self._is_due:
             self._is_due = True
-            self._intake.take_later(self._take_more)
+            self._intake.take_later(self._parse_waiting)
 
-    def _take_more(self) -> None:
+    def _parse_waiting(self) -> None:
         self._is_due = False
         if self._lingers or self.transport.is_closing():
             return
         piece = bytes(self._waiting[:SLICE_BYTES])
         del self._waiting[:SLICE_BYTES]
         super().data_received(piece)
-        self._go_on()
+        self._schedule_parsing()
 
     def handle_events(self) -> None:
-        """Take the frames of a slice, unless there were too many small ones."""
+        """Handle the frames of a slice, unless there were too many small ones."""
         frames = [each for each in self.conn.events if isinstance(each, Frame)]
         now = self.loop.time()
         earned = (now - self._counted_at) * FRAMES_PER_S
@@ -115,25 +115,29 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         if self._frames_left < 0 or len(self.frames) + len(frames) > MAX_FRAGMENTS:
             self.conn.fail(CloseCode.POLICY_VIOLATION, TOO_MANY_FRAMES)
             self.handle_parser_exception()
-            self._bounds.hold_reading(is_held=True)  # so it can't come back at once
+            self._bounds.hold_reading(is_held=True)  # so that the client can't reconnect at once
         else:
             super().handle_events()
 
     def handle_parser_exception(self) -> None:
-        """Say what can't be taken, and end soon.
+        """Send the close frame of a parser error, and close the connection soon.
 
-        To close at once, while the client still sends, would reset the connection, and with it
-        take away what was said.
+        Closing at once, while the client still sends, would reset the connection, and the client
+        could lose the frame.
         """
         self._lingers = True
         self._waiting.clear()
-        said = self.conn.close_sent
-        if said is None:  # the handshake is not complete yet
+        close_frame = self.conn.close_sent
+        if close_frame is None:  # the handshake is not complete yet
             self.transport.abort()
             return
         self.close_sent = True
         self.queue.put_nowait(
-            {"type": "websocket.disconnect", "code": int(said.code), "reason": said.reason}
+            {
+                "type": "websocket.disconnect",
+                "code": int(close_frame.code),
+                "reason": close_frame.reason,
+            }
         )
         self._bounds.hold_reading(is_held=False)
         self._bounds.resume_reading()
@@ -141,24 +145,24 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def handle_connect(self, event: Any) -> None:  # noqa: ANN401  as its base has it
-        """Begin, and say what this server knows beside what all do."""
+        """Handle the handshake, and announce the extension of this server."""
         super().handle_connect(event)
         if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
             cast("dict[str, Any]", self.scope["extensions"])[PACKED] = {}
 
     def keepalive_timeout(self) -> None:
-        """End the socket since its client does not answer."""
+        """End the socket because the client does not answer pings."""
         super().keepalive_timeout()
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     async def receive(self) -> Any:  # noqa: ANN401  as its base has it
         """Return the next message."""
         message = await super().receive()
-        self._go_on()
+        self._schedule_parsing()
         return message
 
     async def send(self, message: Any) -> None:  # noqa: ANN401  as its base has it
-        """Send a message; one that closes the socket does not wait behind those nobody reads."""
+        """Send a message; a close does not wait behind unread messages."""
         if PACKED in message:
             await self.writable.wait()
             if self.disconnected or self.conn.state is not State.OPEN:
@@ -169,17 +173,17 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             self.writable.set()
             self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
         await super().send(message)
-        self._go_on()
+        self._schedule_parsing()
 
     def shutdown(self) -> None:
-        """End the socket since the server does."""
+        """End the socket because the server stops."""
         super().shutdown()
         self.writable.set()
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
 
 def pack(text: str) -> bytes:
-    """Return a text message as it is on the wire: that of a server is the same for everybody.
+    """Return the frame of a text message. Frames of a server are the same for every client.
 
     Source: RFC 6455 §5.2.
     """

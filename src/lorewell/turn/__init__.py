@@ -1,7 +1,7 @@
-"""A turn's life cycle: which books apply is asked once, then the prompt is put together.
+"""The life cycle of a turn: select the lore once, then assemble the prompt.
 
-Async, over ports: where the books are (`LoreSource`), where conversations are kept
-(`Conversations`), and how the model is asked (a callable). It knows neither database nor network.
+Async, over ports: the source of the books (`LoreSource`), the store of conversations
+(`Conversations`), and a callable for the model. It uses neither a database nor the network.
 """
 
 from lorewell.model.worldbook import WorldbookConfig

@@ -1,4 +1,4 @@
-"""Steps 1 to 4 of a turn: check, resolve, select; each is asked once (docs/rules/host.md §4)."""
+"""Steps 1 to 4 of a turn: check, resolve, select; each succeeds once (docs/rules/host.md §4)."""
 
 from __future__ import annotations
 
@@ -42,27 +42,26 @@ Answer = TypeVar("Answer")
 
 Skipped = Literal["no_bindings", "disabled"]
 
-# What the client says of a connection that was refused or reset. A time-out is none of these.
+# The client's reasons for a connection that was refused or reset. Timeouts are not among them.
 _BROKEN: Final = frozenset(
     {"ConnectError", "ReadError", "WriteError", "CloseError", "RemoteProtocolError"}
 )
-# And of answers that the service did not write: they are from something in between.
+# Its reasons for answers that the service did not write, such as those of a proxy.
 _NO_ANSWER: Final = frozenset({"no_problem_body", "unreadable"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLore:
-    """What the books gave for a turn; all retries of the turn use the same.
+    """The lore of a turn; all retries of the turn use the same.
 
     Attributes:
-        skipped: why nothing was selected; None if it was.
-        bindings: what the prompt used when the turn began; None if it was not asked.
-        query: what a selection was asked with; under the policy `native` alone.
-        activation: what SillyTavern's rules, or those of SillyTavern_replica, were asked with;
-            under those policies alone.
-        answer: of the selection or the activation.
-        blocks: the lore, ready for its places.
-        duration_ms: how long the answer took.
+        skipped: why there was no selection; None if there was one.
+        bindings: the prompt's books when the turn began; None if they were not resolved.
+        query: the query of the selection, under the policy `native` only.
+        activation: the request, under the policies `sillytavern` and `replica` only.
+        answer: the selection or the activation.
+        blocks: the lore, ready to be placed.
+        duration_ms: the duration of the selection.
     """
 
     skipped: Skipped | None = None
@@ -75,13 +74,13 @@ class TurnLore:
 
     @property
     def policy(self) -> Policy | None:
-        """The rules that the books run under; None if no books were asked."""
+        """The policy of the books; None if they were not resolved."""
         return None if self.bindings is None else self.bindings.policy
 
 
 @dataclass(slots=True, kw_only=True)
-class Asking:
-    """Asks for the lore of one turn, and keeps what it got when a later step fails."""
+class TurnSteps:
+    """Gets the lore of one turn, and keeps the results of earlier steps when a later one fails."""
 
     lore: LoreSource
     conversations: Conversations
@@ -90,8 +89,8 @@ class Asking:
     bindings: ResolvedBindings | None = None
     _is_checked: bool = field(default=False)
 
-    async def ask(self) -> TurnLore:
-        """Return the lore; steps that succeeded before are not done again.
+    async def run(self) -> TurnLore:
+        """Return the lore. Steps that succeeded before do not run again.
 
         Raises:
             TurnError: a step failed.
@@ -110,13 +109,13 @@ class Asking:
             return await self._select(self.bindings)
         except TurnError:
             raise
-        except LorewellError as error:  # of the request that was to be made
+        except LorewellError as error:  # the request could not be made
             raise self._failed("select", error) from error
 
     async def _check(self) -> None:
         record = ConversationRecord(prompt_id=self.given.prompt_id, scene_id=self.given.scene_id)
         key = self.given.key(self.config.tenant_id)
-        try:  # the host's own store: neither the service's time nor its patience count
+        try:  # the host's own store: the service's timeout and retry do not apply
             await check_conversation(self.conversations, key, record)
         except LorewellError as error:
             raise self._failed("check", error) from error
@@ -147,16 +146,17 @@ class Asking:
                     activation=request,
                     answer=activated,
                     blocks=from_activation(activated, split_lasting=stable),
-                    duration_ms=(perf_counter() - begin) * 1000,  # the answer does not say
+                    duration_ms=(perf_counter() - begin) * 1000,  # the answer holds no duration
                 )
             case "replica":
-                asked = make_replica(self.given.draft, self._inputs(bindings))
+                replica_request = make_replica(self.given.draft, self._inputs(bindings))
                 found = await self._step(
-                    "select", lambda: self.lore.activate_replica(asked, prompt_id=prompt_id)
+                    "select",
+                    lambda: self.lore.activate_replica(replica_request, prompt_id=prompt_id),
                 )
                 return TurnLore(
                     bindings=bindings,
-                    activation=asked,
+                    activation=replica_request,
                     answer=found,
                     blocks=from_replica(found.entries),
                     duration_ms=(perf_counter() - begin) * 1000,
@@ -176,7 +176,7 @@ class Asking:
         )
 
     async def _step(self, stage: Stage, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Return what a call answers, within its time; a broken connection is tried once more."""
+        """Return the answer to a call, within the timeout; retry a broken connection once."""
         timeout_s = self.config.timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s):
@@ -187,7 +187,7 @@ class Asking:
                         raise
                 return await call()
         except TimeoutError as error:
-            message = f"The service of the books did not answer within {timeout_s:g} s."
+            message = f"The world book service did not answer within {timeout_s:g} s."
             cause = WorldbookUnavailableError(message)
             raise self._failed(stage, cause) from error
         except LorewellError as error:

@@ -1,4 +1,4 @@
-"""Reading a host's configuration (docs/rules/host.md §2)."""
+"""The parser of a host's configuration (docs/rules/host.md §2)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from lorewell.model.text import pointer
 from lorewell.model.worldbook import WorldbookConfig
 
 BLOCK = "worldbook"
-# They assemble prompts in ways of their own; lore placed by both would be placed twice.
+# These modes assemble prompts themselves; with both, lore would be placed twice.
 _OTHER_MODES = ("preActorDirector", "storyV1", "sumiV1")
 
 
 def read_config(document: Mapping[str, object]) -> WorldbookConfig | None:
     """Return the block `worldbook` of a host's configuration; None if there is none.
 
-    Other members of the configuration are the host's own.
+    Other members of the configuration belong to the host.
 
     Raises:
-        ValidationFailedError: the block has a fault, or the configuration turns a mode on that can
-            run with no books; `faults` name the places.
+        ValidationFailedError: the block is invalid, or the configuration turns on a mode that
+            excludes it; `faults` hold the pointers.
 
     >>> read_config({"worldbook": {"tenantId": "demo"}}).token_budget
     2400

@@ -1,4 +1,4 @@
-"""Conversations: who they belong to, and with which prompt they began (docs/rules/host.md §3)."""
+"""Conversations: their users, and the prompts they began with (docs/rules/host.md §3)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _PRIVATE = 0o600
 async def check_conversation(
     conversations: Conversations, key: ConversationKey, record: ConversationRecord
 ) -> None:
-    """Keep what a conversation begins with, or check that it goes on with the same prompt.
+    """Store the prompt of a new conversation, or check that the conversation keeps its prompt.
 
     Raises:
         IdentityMissingError: the user, the conversation or the prompt is blank.
         ConversationMismatchError: the conversation began with another prompt.
     """
-    given = {
+    required = {
         "user_id": key.user_id,
         "conversation_id": key.conversation_id,
         "prompt_id": record.prompt_id,
     }
-    missing = [name for name, value in given.items() if is_blank(value)]
+    missing = [name for name, value in required.items() if is_blank(value)]
     if missing:
         message = f"The turn needs {', '.join(missing)}."
         raise IdentityMissingError(message, missing=missing)
@@ -51,10 +51,10 @@ async def check_conversation(
 
 
 def conversation_name(key: ConversationKey) -> str:
-    """Return user and conversation as one name, for a service that keeps state of it.
+    """Return a key as one name, for a service that keeps the conversation's state.
 
-    Different keys have different names. The tenant is the service's own matter, and is in it all
-    the same, so that hosts may share a tenant's name between services.
+    Different keys have different names. The name includes the tenant, although the service knows
+    it, so that services may share the name of a tenant.
 
     >>> conversation_name(ConversationKey(tenant_id="demo", user_id="a/b", conversation_id="灯 1"))
     'demo:a%2Fb:灯 1'
@@ -71,13 +71,13 @@ def _quoted(part: str) -> str:
 
 
 class MemoryConversations:
-    """Conversations in memory: of one process, as long as it runs."""
+    """Conversations in the memory of one process."""
 
     def __init__(self) -> None:
         self._records: dict[ConversationKey, ConversationRecord] = {}
 
     async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
-        """Return the prompt of a conversation, which is kept if there is none yet."""
+        """Store the prompt of a new conversation; return the prompt of the conversation."""
         kept = self._records.setdefault(key, record)
         if kept.prompt_id == record.prompt_id:
             self._records[key] = record
@@ -85,14 +85,14 @@ class MemoryConversations:
 
 
 class FileConversations:
-    """Conversations in a folder, a file each; processes may share it."""
+    """Conversations in a folder, one file each. Processes may share it."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Use a folder, which is made when the first conversation is kept."""
+        """Use a folder, which the first stored conversation creates."""
         self._folder = Path(folder)
 
     async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
-        """Return the prompt of a conversation, which is kept if there is none yet.
+        """Store the prompt of a new conversation; return the prompt of the conversation.
 
         Raises:
             OSError: the folder can't be used.
@@ -108,10 +108,12 @@ class FileConversations:
         if kept is not None and kept.prompt_id != record.prompt_id:
             return kept.prompt_id
         self._folder.mkdir(parents=True, exist_ok=True)
-        document = json.dumps({**asdict(key), **asdict(record)})  # ASCII: an id may be no Unicode
+        document = json.dumps(
+            {**asdict(key), **asdict(record)}
+        )  # ASCII: an id may hold lone surrogates
         try:
             write_file(path, document.encode(), replace=kept is not None, mode=_PRIVATE)
-        except FileExistsError:  # another one wrote it first
+        except FileExistsError:  # another process wrote it first
             kept = _read(path)
             return record.prompt_id if kept is None else kept.prompt_id
         return record.prompt_id

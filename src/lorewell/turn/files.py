@@ -1,4 +1,4 @@
-"""Books without a service: files, or books that are compiled already."""
+"""Books without a service: files, or compiled books."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ _MAX_STATES = 200
 
 
 class FileLore:
-    """A `Lore` of books at hand: every prompt uses all of them, in their order.
+    """A `LoreSource` of local books: every prompt uses all of them, in their order.
 
-    Timed state of SillyTavern's rules is kept in memory, the newest 200 states of a conversation.
+    The timed state of SillyTavern's rules is kept in memory, the newest 200 states per
+    conversation.
     """
 
     def __init__(
@@ -58,14 +59,14 @@ class FileLore:
         """Read the books.
 
         Args:
-            books: paths, compiled books, or books of `load_world`.
-            policy: `auto` is `sillytavern` if any book was written for it, else `native`. For
-                `replica` books are given by their paths.
+            books: paths, compiled books, or results of `load_world`.
+            policy: `auto` is `sillytavern` if any book was written for it, else `native`. The
+                policy `replica` needs paths.
             counter: counts tokens; `cl100k_base` if not given.
 
         Raises:
-            LorewellError: a book can't be read, as `load_book` says.
-            PolicyMismatchError: a book is compiled for another policy than they are to run under.
+            LorewellError: a book is invalid, as in `load_book`.
+            PolicyMismatchError: a book was compiled for another policy.
             OSError: a file can't be read.
         """
         self._counter = default_counter() if counter is None else counter
@@ -75,11 +76,11 @@ class FileLore:
         self._worlds: dict[str, Attached] = {}
         self._replicas: dict[str, ReplicaWorld] = {}
         for given, book in zip(books, opened, strict=True):
-            self._take(given, book)
+            self._add(given, book)
         self._library = Library(self._worlds.values())
         self._states: dict[str, dict[str, Mapping[str, Any]]] = {}
 
-    def _take(self, given: GivenBook, book: ImportedBook | CompiledBook | Attached) -> None:
+    def _add(self, given: GivenBook, book: ImportedBook | CompiledBook | Attached) -> None:
         match self.policy, book:
             case "native", CompiledBook():
                 self._compiled[book.book_id] = book
@@ -111,12 +112,12 @@ class FileLore:
     async def select_for_turn(
         self, request: SelectRequest, /, *, prompt_id: str | None = None
     ) -> SelectResponse:
-        """Return what of the books belongs into a turn.
+        """Return which entries of the books go into a turn.
 
         Raises:
             LorewellError: as `select`.
         """
-        del prompt_id  # nobody watches books at hand
+        del prompt_id  # local books have no subscribers
         return await asyncio.to_thread(self._select, request)
 
     def _select(self, request: SelectRequest) -> SelectResponse:
@@ -127,10 +128,10 @@ class FileLore:
     async def activate_for_turn(
         self, request: ActivateRequest, /, *, prompt_id: str | None = None
     ) -> SillyTavernResponse:
-        """Return what SillyTavern does with the books in a turn.
+        """Run a turn under SillyTavern's rules.
 
         Raises:
-            BookNotFoundError: a book is not there.
+            BookNotFoundError: there is no such book.
             LorewellError: as `activate`.
         """
         del prompt_id
@@ -139,7 +140,7 @@ class FileLore:
     async def activate_replica(
         self, request: ReplicaRequest, /, *, prompt_id: str | None = None
     ) -> ReplicaResponse:
-        """Return what is active of the books by the rules of SillyTavern_replica."""
+        """Run a turn under SillyTavern_replica's rules."""
         del prompt_id
         return await asyncio.to_thread(activate_replica, self._replicas, request)
 
@@ -149,24 +150,24 @@ class FileLore:
                 message = f"There is no book {book.book_id}."
                 raise BookNotFoundError(message, book_id=book.book_id)
         name = request.conversation_id
-        hashes = [] if name is None else _hash_beginnings(request.chat)
+        hashes = [] if name is None else _prefix_hashes(request.chat)
         states = {} if name is None else self._states.setdefault(name, {})
-        before = [number for number, each in enumerate(hashes[:-1]) if each in states]
-        state = states[hashes[before[-1]]] if before else request.timed_state
+        known = [number for number, each in enumerate(hashes[:-1]) if each in states]
+        state = states[hashes[known[-1]]] if known else request.timed_state
         turn = request.model_copy(update={"books": (), "timed_state": {**state}})
         answer = activate(self._library, turn, counter=self._counter)
         if name is None:
             return answer
-        states.pop(hashes[-1], None)  # so that it counts as the newest one
+        states.pop(hashes[-1], None)  # so that it becomes the newest
         states[hashes[-1]] = answer.timed_state
         for oldest in list(states)[:-_MAX_STATES]:
             del states[oldest]
-        told = Continued(
+        continued = Continued(
             conversation_id=name,
-            state="kept" if before else "none",
-            kept_after=before[-1] if before else None,
+            state="kept" if known else "none",
+            kept_after=known[-1] if known else None,
         )
-        return replace(answer, conversation=told)
+        return replace(answer, conversation=continued)
 
 
 def _open(book: GivenBook) -> ImportedBook | CompiledBook | Attached:
@@ -182,7 +183,7 @@ def _policy(books: Sequence[ImportedBook | CompiledBook | Attached]) -> Policy:
     return "sillytavern" if any(foreign) else "native"
 
 
-def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
+def _prefix_hashes(chat: Sequence[ChatLine]) -> list[str]:
     """Return the hash of the first 0, 1, 2, … messages."""
     running = hashlib.sha256()
     hashes = [running.hexdigest()]

@@ -1,4 +1,4 @@
-"""What a host knows of a turn, and what the policy `sillytavern` is asked with for it."""
+"""The input of a turn, and the request for the policy `sillytavern` made from it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _SPEAKERS = frozenset({"user", "assistant"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """One accepted input of a user, and the prompt that answers it before lore is placed.
+    """One accepted input of a user, and the prompt for its reply before lore is placed.
 
     Attributes:
-        request_id: of the turn; chance is drawn from it. A retry has the same one.
-        user_id: from the host's own session, never from what the user can set.
+        request_id: the id of the turn, which seeds random draws. A retry has the same one.
+        user_id: from the host's own session, never from a value that the user can set.
         draft: the messages, in order.
-        saved_state: the story's state as it is stored: JSON or any text.
-        char, user: names, if they are known.
-        tools: definitions of tools, which count as part of the prompt.
+        saved_state: the stored state of the story: JSON or any text.
+        char, user: the names of the character and the user, if known.
+        tools: tool definitions, which count as part of the prompt.
     """
 
     request_id: str
@@ -47,24 +47,24 @@ class TurnInput:
     tools: Sequence[Mapping[str, Any]] = ()
 
     def key(self, tenant_id: str) -> ConversationKey:
-        """Return which conversation the turn is of."""
+        """Return the key of the turn's conversation."""
         return ConversationKey(
             tenant_id=tenant_id, user_id=self.user_id, conversation_id=self.conversation_id
         )
 
     @property
     def history(self) -> tuple[Mapping[str, Any], ...]:
-        """The real chat messages, the input with them, for a planner or a director: no lore."""
+        """The chat messages with the input and without lore, for a planner or a director."""
         return tuple(item.message for item in self.draft if item.kind in _CHAT)
 
 
 def activation_request(
     given: TurnInput, config: WorldbookConfig, books: Sequence[BookRef]
 ) -> ActivateRequest:
-    """Return what SillyTavern's rules are asked with for a turn.
+    """Return the request of a turn under SillyTavern's rules.
 
-    The budget is that of the configuration, instead of a share of the context. Timed state is kept
-    by whoever answers, under a name made of tenant, user and conversation.
+    The budget is the configured one, not a share of the context. The lore source keeps timed state,
+    under a name made of tenant, user and conversation.
 
     Raises:
         ValidationFailedError: a text can't be stored, or the request id is too long.
@@ -85,7 +85,7 @@ def activation_request(
         "macros": {**_without_none(char=given.char, user=given.user), "description": described},
         "scan_texts": {"character_description": described},
         "settings": {
-            # All of the context, down to the cap; a cap of 0 would be none.
+            # The whole context up to the cap, since a cap of 0 would mean no cap.
             "world_info_budget": 100 if config.token_budget else 0,
             "world_info_budget_cap": config.token_budget,
         },

@@ -1,4 +1,4 @@
-"""What a turn needs from outside, as narrow as it goes."""
+"""The ports of a turn."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from lorewell.model import (
 
 
 class LoreSource(Protocol):
-    """Where the books of one tenant are asked.
+    """A source of selections from one tenant's books.
 
-    `AsyncLorewellClient` of `lorewell.client` is one, and so is `FileLore`.
+    `AsyncLorewellClient` of `lorewell.client` and `FileLore` implement it.
     """
 
     async def resolve_bindings(self, prompt_id: str, /) -> ResolvedBindings:
-        """Return the concrete revisions that a prompt uses now, in order, and their policy."""
+        """Return the revisions that a prompt uses now, in order, and their policy."""
         ...
 
     async def select_for_turn(
         self, request: SelectRequest, /, *, prompt_id: str | None = None
     ) -> SelectResponse:
-        """Return what of the requested books belongs into a turn.
+        """Return which entries of the requested books go into a turn.
 
-        The prompt that it is for changes nothing in the answer: those who watch it are told.
+        `prompt_id` does not change the answer: subscribers to this prompt get a live event.
         """
         ...
 
     async def activate_for_turn(
         self, request: ActivateRequest, /, *, prompt_id: str | None = None
     ) -> SillyTavernResponse:
-        """Return what SillyTavern does with the requested books in a turn; `prompt_id` as above."""
+        """Run a turn under SillyTavern's rules; `prompt_id` as above."""
         ...
 
     async def activate_replica(
         self, request: ReplicaRequest, /, *, prompt_id: str | None = None
     ) -> ReplicaResponse:
-        """Return what is active of the requested books by the rules of SillyTavern_replica."""
+        """Run a turn under SillyTavern_replica's rules; `prompt_id` as above."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationKey:
-    """Which conversation it is: no user ever meets that of another one."""
+    """The key of a conversation. It holds the user, so users never share a conversation."""
 
     tenant_id: str
     user_id: str
@@ -59,19 +59,19 @@ class ConversationKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRecord:
-    """What is kept of a conversation: its prompt, for good, and its newest scene."""
+    """The stored part of a conversation: its prompt, which never changes, and its newest scene."""
 
     prompt_id: str
     scene_id: str | None = None
 
 
 class Conversations(Protocol):
-    """Where a host keeps what its conversations began with."""
+    """A host's store of the prompts that conversations began with."""
 
     async def note(self, key: ConversationKey, record: ConversationRecord) -> str:
-        """Return the prompt of a conversation, which is kept if there is none yet.
+        """Store the prompt of a new conversation; return the prompt of the conversation.
 
-        The scene is kept if the prompt is the conversation's own. Of callers at the same time all
-        get the same prompt.
+        The scene is stored if the prompt is the conversation's own. Concurrent callers all get the
+        same prompt.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a turn did, told to whoever wants to know (docs/rules/host.md §12)."""
+"""The trace of a turn (docs/rules/host.md §12)."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _DEGRADED = "rag_unavailable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTrace:
-    """One preparation of a turn. It holds no lore but ids and titles, unless texts were asked for.
+    """One preparation of a turn. Of the lore it holds ids and titles; `trace_content` adds texts.
 
     Attributes:
-        given: what the host knew.
-        config: how books are used; None where they are not.
-        reply_id: the host's own, if it named one.
+        given: the input of the turn.
+        config: the host's configuration; None without world books.
+        reply_id: the host's id of the reply, if it gave one.
         capabilities: the places that the prompt had.
-        lore: what the books gave; None if that failed.
-        prompt: what became of it; None if that failed, or there was nothing to do.
-        error: why the model was not asked.
-        reused: whether an earlier preparation of the same turn had asked the books.
+        lore: the lore of the turn; None if the selection failed.
+        prompt: the assembled prompt; None if that failed, or without world books.
+        error: why the model was not called; None if the turn could go on.
+        reused: whether the lore is that of an earlier preparation of the same turn.
     """
 
     given: TurnInput
@@ -58,7 +58,7 @@ class TurnTrace:
         return () if bindings is None else bindings.books
 
     def members(self) -> dict[str, Any]:
-        """Return it as JSON-safe members, under the names of the contract."""
+        """Return the trace as JSON-safe members, with the names of the contract."""
         given, config, lore = self.given, self.config, self.lore
         query = None if lore is None else lore.query
         return {
@@ -71,7 +71,7 @@ class TurnTrace:
             "books": [ref.model_dump() for ref in self.books],
             "strategy": self._strategy(query),
             "tokenBudget": None if config is None else config.token_budget,
-            **self._asked(lore, query),
+            **self._input_sizes(lore, query),
             "state_source": "none" if query is None else query.state_source,
             "scene_source": "none" if query is None else query.scene_source,
             "capabilities": self.capabilities.model_dump(mode="json"),
@@ -86,7 +86,7 @@ class TurnTrace:
         }
 
     def to_json(self) -> bytes:
-        """Return it as compact JSON in UTF-8."""
+        """Return the trace as compact JSON in UTF-8."""
         text = json.dumps(self.members(), ensure_ascii=False, separators=(",", ":"))
         return text.encode(errors="replace")
 
@@ -96,15 +96,15 @@ class TurnTrace:
         return None if self.config is None else self.config.strategy
 
     @staticmethod
-    def _asked(lore: TurnLore | None, query: TurnQuery | None) -> dict[str, int]:
+    def _input_sizes(lore: TurnLore | None, query: TurnQuery | None) -> dict[str, int]:
         chars = count = 0
-        asked = None if lore is None else lore.activation
+        request = None if lore is None else lore.activation
         if query is not None:
             chars, count = len(query.request.query), len(query.request.history)
-        elif isinstance(asked, ReplicaRequest):
-            chars, count = len(asked.mes), len(asked.chat_history)
-        elif asked is not None:
-            chat = asked.chat
+        elif isinstance(request, ReplicaRequest):
+            chars, count = len(request.mes), len(request.chat_history)
+        elif request is not None:
+            chat = request.chat
             chars, count = sum(len(line.content) for line in chat[-1:]), max(len(chat) - 1, 0)
         return {"query_chars": chars, "history_count": count}
 
@@ -156,7 +156,7 @@ def _selection(lore: TurnLore) -> dict[str, Any] | None:
             "degraded": [] if answer.vectors is None else list(answer.vectors.degraded),
             "duration_ms": lore.duration_ms,
         }
-    if isinstance(answer, ReplicaResponse):  # it counts no tokens
+    if isinstance(answer, ReplicaResponse):  # this policy counts no tokens
         return {
             "policy_version": answer.policy_version,
             "selection_fingerprint": answer.activation_id,
@@ -170,7 +170,7 @@ def _selection(lore: TurnLore) -> dict[str, Any] | None:
 
 
 def _replica_members(decision: ReplicaDecision) -> dict[str, Any]:
-    """Return a decision under the id that its placement has."""
+    """Return a decision with the id of its placement."""
     facts = decision.facts._asdict().items()
     return {
         "id": f"{decision.book_id}:{decision.uid}",

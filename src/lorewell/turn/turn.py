@@ -1,4 +1,4 @@
-"""One logical turn: its lore is asked for once, whatever happens after (docs/rules/host.md §4)."""
+"""One logical turn: its lore is selected once, even with retries (docs/rules/host.md §4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lorewell.model.assemble import AssembleOptions, PromptBudget
 from lorewell.model.assembled import AssembleResponse
 from lorewell.model.parse import parse_model
 from lorewell.model.worldbook import WorldbookConfig
-from lorewell.turn.asking import Asking, TurnLore
+from lorewell.turn.asking import TurnLore, TurnSteps
 from lorewell.turn.conversations import MemoryConversations
 from lorewell.turn.errors import Stage, TurnError
 from lorewell.turn.inputs import TurnInput
@@ -38,14 +38,14 @@ _MAY_RETRY = (UpstreamUnavailableError, UpstreamInvalidError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """What the model is asked.
+    """The request for the model.
 
     Attributes:
         messages: ready for the provider.
-        tools: definitions of tools, as they were given.
-        prompt: how the messages were put together; None without the block `worldbook`.
-        lore: what the books gave.
-        trace: what `on_trace` was told.
+        tools: the tool definitions of the input.
+        prompt: the assembled prompt; None without the block `worldbook`.
+        lore: the lore of the turn.
+        trace: the trace that `on_trace` got.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -56,7 +56,7 @@ class PreparedTurn:
 
 
 class TurnHost:
-    """Prepares turns: knows where the books are, and how they are used.
+    """Prepares turns with the books and the configuration of a host.
 
     >>> from lorewell.turn import FileLore, TurnHost, TurnInput
     >>> from lorewell.host import DraftMessage
@@ -81,20 +81,20 @@ class TurnHost:
         on_trace: Callable[[TurnTrace], object] | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        """Prepare turns.
+        """Create a host.
 
         Args:
-            config: of `read_config`; with None no books are asked, and drafts go out as they are.
-            lore: where the books are.
-            conversations: where conversations are kept; in memory if not given.
-            on_trace: told of every preparation. What it raises is logged and ignored.
-            counter: of the model that replies; `cl100k_base` if not given.
+            config: the result of `read_config`; with None, drafts are sent unchanged.
+            lore: the source of the books.
+            conversations: the store of conversations; in memory if not given.
+            on_trace: called with the trace of every preparation. Its errors are logged and ignored.
+            counter: the token counter of the model; `cl100k_base` if not given.
 
         Raises:
-            ValueError: there is a configuration, and no `lore`.
+            ValueError: there is a configuration, but no `lore`.
         """
         if config is not None and lore is None:
-            message = "books are configured, and there is nowhere to ask them"
+            message = "world books are configured, but `lore` is not given"
             raise ValueError(message)
         self.config = config
         self.lore = lore
@@ -103,11 +103,11 @@ class TurnHost:
         self._on_trace = on_trace
 
     def begin(self, given: TurnInput) -> Turn:
-        """Return a turn, of which nothing is asked yet."""
+        """Return a turn; nothing is selected yet."""
         return Turn(self, given)
 
-    def tell(self, trace: TurnTrace) -> None:
-        """Tell of a preparation."""
+    def report(self, trace: TurnTrace) -> None:
+        """Pass a trace to `on_trace`."""
         if self._on_trace is None:
             return
         try:
@@ -117,23 +117,23 @@ class TurnHost:
 
 
 class Turn:
-    """One logical turn. Its cache lives in memory and ends with it.
+    """One logical turn. Its cache is in memory and ends with the turn.
 
-    Usable as `async with`, which ends what is still being asked.
+    As an async context manager it cancels calls that are still running.
     """
 
     def __init__(self, host: TurnHost, given: TurnInput) -> None:
         self.given = given
         self._host = host
-        self._asking: Asking | None = None
+        self._steps: TurnSteps | None = None
         if host.config is not None and host.lore is not None:
-            self._asking = Asking(
+            self._steps = TurnSteps(
                 lore=host.lore,
                 conversations=host.conversations,
                 config=host.config,
                 given=given,
             )
-        self._promise: asyncio.Task[TurnLore] | None = None
+        self._lore_task: asyncio.Task[TurnLore] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -147,17 +147,17 @@ class Turn:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End what is still being asked, and forget what was answered."""
-        promise, self._promise = self._promise, None
-        if promise is not None and not promise.done():
-            promise.cancel()
-            await asyncio.wait([promise])
+        """Cancel running calls, and forget the lore."""
+        task, self._lore_task = self._lore_task, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task])
 
     async def prepare(self, *, reply_id: str | None = None) -> PreparedTurn:
-        """Return what the model is asked. Every call but the first one uses the same lore again.
+        """Return the request for the model. Calls after the first reuse its lore.
 
-        Callers at the same time share one set of calls. After a failure the next call asks again,
-        but for what had succeeded: so the turn's revisions stay the same.
+        Concurrent callers share one selection. After a failure the next call repeats only the steps
+        that had not succeeded, so the turn's revisions stay the same.
 
         Args:
             reply_id: for the trace.
@@ -167,7 +167,7 @@ class Turn:
         """
         lore, prompt, failed, reused = None, None, None, self._is_under_way()
         try:
-            lore = await self._ask()
+            lore = await self._select_once()
             prompt = None if self._host.config is None else await self._assemble(lore)
         except TurnError as error:
             failed = error
@@ -181,7 +181,7 @@ class Turn:
             error=failed,
             reused=reused,
         )
-        self._host.tell(trace)
+        self._host.report(trace)
         if failed is not None or lore is None:
             raise failed or AssertionError
         messages = tuple(item.message for item in self.given.draft)
@@ -202,19 +202,19 @@ class Turn:
         retry_on: tuple[type[Exception], ...] = _MAY_RETRY,
         reply_id: str | None = None,
     ) -> Reply:
-        """Return the model's reply, asked as often as it takes with the same lore.
+        """Return the model's reply; retries use the same lore.
 
         Args:
-            actor: asks the model.
-            attempts: how often at most.
-            accept: whether a reply will do; by default every one that is not empty.
-            retry_on: what `actor` may raise and be asked again.
+            actor: calls the model.
+            attempts: the largest number of calls.
+            accept: whether a reply is acceptable; by default, whether it is not empty.
+            retry_on: the errors of `actor` that are retried.
             reply_id: for the trace.
 
         Raises:
-            TurnError: the turn can't go on; the model was not asked.
+            TurnError: the turn can't go on; the model was not called.
             UpstreamInvalidError: no reply was accepted.
-            Exception: what `actor` raised at last.
+            Exception: the last error of `actor`.
         """
         for attempt in range(1, attempts + 1):
             prepared = await self.prepare(reply_id=reply_id)
@@ -226,24 +226,24 @@ class Turn:
             else:
                 if accept(reply):
                     return reply
-        raise UpstreamInvalidError(f"None of {attempts} replies could be used.")
+        raise UpstreamInvalidError(f"None of {attempts} replies was acceptable.")
 
     def _is_under_way(self) -> bool:
-        """Return whether the books were asked, and did not fail."""
-        promise = self._promise
-        if promise is None:
+        """Return whether a selection is running or has succeeded."""
+        task = self._lore_task
+        if task is None:
             return False
-        return not promise.done() or (not promise.cancelled() and promise.exception() is None)
+        return not task.done() or (not task.cancelled() and task.exception() is None)
 
-    async def _ask(self) -> TurnLore:
-        if self._asking is None:
+    async def _select_once(self) -> TurnLore:
+        if self._steps is None:
             return _DISABLED
-        promise = self._promise if self._is_under_way() else None
-        if promise is None:
-            promise = self._promise = asyncio.create_task(self._asking.ask())
-            promise.add_done_callback(_look)
-        # One caller that goes away takes nothing from the others.
-        return await asyncio.shield(promise)
+        task = self._lore_task if self._is_under_way() else None
+        if task is None:
+            task = self._lore_task = asyncio.create_task(self._steps.run())
+            task.add_done_callback(_retrieve_error)
+        # The cancellation of one caller must not cancel the others.
+        return await asyncio.shield(task)
 
     async def _assemble(self, lore: TurnLore) -> AssembleResponse:
         config = self._host.config
@@ -276,7 +276,7 @@ def _options(config: WorldbookConfig, tools: Sequence[Mapping[str, Any]]) -> Ass
     )
 
 
-def _look(promise: asyncio.Task[TurnLore]) -> None:
-    """Take note of how it ended, though nobody may be waiting any more."""
-    if not promise.cancelled():
-        promise.exception()
+def _retrieve_error(task: asyncio.Task[TurnLore]) -> None:
+    """Retrieve the error of a task that nobody may await any more, so that asyncio logs none."""
+    if not task.cancelled():
+        task.exception()

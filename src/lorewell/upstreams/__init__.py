@@ -1,4 +1,4 @@
-"""Models that a reply is asked of: any server that speaks OpenAI's protocol, or a script."""
+"""Chat models: any server that speaks OpenAI's protocol, or a script."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -22,11 +22,11 @@ __all__ = [
 
 
 class ChatModel(Protocol):
-    """A model that can be asked."""
+    """A chat model."""
 
     @property
     def model(self) -> str:
-        """Its name."""
+        """The name of the model."""
         ...
 
     async def __call__(self, prepared: PreparedTurn, /) -> ChatReply:
@@ -46,5 +46,5 @@ class ChatModel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""
         ...

@@ -1,19 +1,19 @@
-"""Server-sent events out of a stream of bytes."""
+"""A parser of server-sent events."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-_END = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a CR at the end may be half of CR LF
+_END = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a CR at the end may be the first half of CR LF
 
 
 class EventReader:
-    r"""Puts events together from pieces of any length.
+    r"""Assembles events from pieces of any length.
 
-    Comments, names and ids of events are passed over: chat completions use none of them.
+    It ignores comments, names and ids of events: chat completions use none of them.
 
-    Source: WHATWG HTML, section 9.2.6, as far as `data` goes.
+    Source: WHATWG HTML, section 9.2.6, for the field `data`.
 
     >>> reader = EventReader()
     >>> [*reader.feed(b": hello\n\ndata: a\ndata: b\r\n")], [*reader.feed(b"\r\ndata:c")]
@@ -28,7 +28,7 @@ class EventReader:
         """Yield the data of every event that ends in this piece."""
         self._rest.append(piece)
         if b"\n" not in piece and b"\r" not in b"".join(self._rest[-2:]):
-            return  # a long line is not looked through again and again
+            return  # do not scan a long line again for each piece
         *lines, rest = _END.split(b"".join(self._rest))
         self._rest = [rest]
         for line in lines:

@@ -1,4 +1,4 @@
-"""Replies from any server that speaks OpenAI's protocol: `POST {url}/chat/completions`."""
+"""Replies of any server that speaks OpenAI's protocol: `POST {url}/chat/completions`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from typing import Any, Final, NamedTuple, TypeVar
 import httpx
 
 from lorewell.errors import (
-    Fault,
     LorewellError,
     UpstreamError,
     UpstreamInvalidError,
     UpstreamRefusedError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
-    ValidationFailedError,
 )
 from lorewell.model.parse import parse_json
+from lorewell.outbound import Backoff, may_pass, parse_base_url, retry_after_s
 from lorewell.turn import PreparedTurn
 from lorewell.upstreams.events import EventReader
 from lorewell.upstreams.options import Attempt, UpstreamOptions
@@ -33,23 +32,20 @@ Result = TypeVar("Result")
 
 log = logging.getLogger("lorewell.upstreams")
 
-_LONGEST_PAUSE_S: Final = 30.0
-# Beside all that fail with 5xx: a request that came too late, clashed, or came too early.
-_MAY_PASS = frozenset({408, 409, 429})
 _OK: Final = 200
-_SERVER_ERROR: Final = 500
 _MAX_ERROR_BYTES: Final = 64 * 1024
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_EXAMPLE_URL: Final = "http://127.0.0.1:11434/v1"
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DONE: Final = b"[DONE]"
 
 
-class _Failed(NamedTuple):
+class _FailedAttempt(NamedTuple):
     """An attempt that failed.
 
     Attributes:
+        why: the end of a sentence that begins "The model server …".
         may_pass: whether another attempt may succeed.
-        pause_s: how long the server asks to wait.
+        pause_s: the seconds that the server asks to wait.
     """
 
     error: UpstreamError
@@ -60,48 +56,44 @@ class _Failed(NamedTuple):
 
 
 class OpenAiChat:
-    """A model at a server. Its key, its password and what was said are in no error and no log."""
+    """A model at a server. No error and no log holds its key, its password or a message."""
 
     def __init__(self, options: UpstreamOptions) -> None:
-        """Connect to nothing yet.
+        """Create a model without connecting.
 
         Raises:
-            ValidationFailedError: the URL or the key can't be used.
+            ValidationFailedError: the URL or the key is invalid.
         """
         self.model = options.model
         self._options = options
-        url = _parse(options.url)
-        path = url.path.rstrip("/") + "/chat/completions"
-        # httpx logs URLs, so the password must not stay in it.
-        self._url = url.copy_with(path=path, userinfo=b"", fragment=None)
-        # Unpacked, an answer could be a thousand times as large as what was read of it.
+        base = parse_base_url(options.url, parameter="url", example=_EXAMPLE_URL)
+        self._url = base.join("/chat/completions")
+        self._backoff = Backoff(first_s=options.first_pause_s)
+        # A compressed answer could become a thousand times as large as what was counted.
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        auth: httpx.Auth | None = None
-        if options.api_key:
-            headers["Authorization"] = f"Bearer {_checked_key(options.api_key)}"
-        elif url.userinfo:
-            auth = httpx.BasicAuth(url.username, url.password)
-        # No time-outs of its own: they are counted anew for each piece of an answer.
+        authorization = base.authorization(options.api_key, parameter="api_key")
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        # httpx's timeouts start again with each piece of an answer; `_timed` has one of its own.
         self._http = httpx.AsyncClient(
             headers=headers,
-            auth=auth,
             timeout=httpx.Timeout(None),
-            trust_env=url.host not in _LOOPBACK,  # no proxy can reach what is on this machine
+            trust_env=base.trust_env,
         )
 
     async def __call__(self, prepared: PreparedTurn) -> ChatReply:
-        """Return the reply to a turn, so that `Turn.run` can ask this model."""
+        """Return the reply to a turn, so that `Turn.run` can call this model."""
         return await self.complete(prepared.messages, tools=prepared.tools)
 
     async def complete(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
     ) -> ChatReply:
-        """Return the reply to the messages, which go out as they are.
+        """Return the reply to the messages, which are sent unchanged.
 
         Raises:
-            UpstreamUnavailableError: the last attempt failed, or the time is over.
-            UpstreamRefusedError: the server refuses the request.
-            UpstreamInvalidError: the reply can't be understood, or is too large.
+            UpstreamUnavailableError: the last attempt failed, or it timed out.
+            UpstreamRefusedError: the server refused the request.
+            UpstreamInvalidError: the reply is invalid or too large.
         """
         body = self._body(messages, tools)
 
@@ -109,12 +101,12 @@ class OpenAiChat:
             async with aclosing(self._pieces(body)) as pieces:
                 return read_reply(b"".join([piece async for piece in pieces]))
 
-        return await self._insist(lambda: self._timed(whole()))
+        return await self._with_retries(lambda: self._timed(whole()))
 
     async def stream(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
     ) -> AsyncGenerator[ChatDelta]:
-        """Yield the reply in pieces, as they come. Nothing is tried again once one has come.
+        """Yield the reply in pieces, as they come. There is no retry after the first piece.
 
         Raises:
             UpstreamError: as `complete`; also in the middle of a reply.
@@ -128,7 +120,7 @@ class OpenAiChat:
             opened.append(events)
             return event
 
-        event = await self._insist(first)
+        event = await self._with_retries(first)
         is_whole = False
         async with aclosing(opened[-1]) as events:
             while event is not None and event != _DONE:
@@ -139,11 +131,11 @@ class OpenAiChat:
                     event = await self._timed(anext(events, None))
                 except _AttemptError as failed:
                     raise failed.failed.error from failed
-        if event is None and not is_whole:  # not every server sends the mark of the end
-            raise UpstreamUnavailableError("The model server broke off.")
+        if event is None and not is_whole:  # not every server sends the end mark
+            raise UpstreamUnavailableError("The model server closed the connection early.")
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._http.aclose()
 
     def _body(
@@ -164,8 +156,8 @@ class OpenAiChat:
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         return text.encode(errors="replace")
 
-    async def _insist(self, ask: Callable[[], Awaitable[Result]]) -> Result:
-        """Return what is asked for, after as many attempts as it may take."""
+    async def _with_retries(self, ask: Callable[[], Awaitable[Result]]) -> Result:
+        """Return the result of `ask`, after as many attempts as the options allow."""
         number = 0
         while True:
             number += 1
@@ -175,16 +167,16 @@ class OpenAiChat:
             except _AttemptError as error:
                 failed = error.failed
             except UpstreamInvalidError as error:
-                failed = _Failed(error, "replied nothing that can be used", may_pass=False)
+                failed = _FailedAttempt(error, "returned an unusable reply", may_pass=False)
             else:
-                self._tell(number, begin)
+                self._report(number, begin)
                 return result
-            self._tell(number, begin, failed)
+            self._report(number, begin, failed)
             if not failed.may_pass or number > self._options.retries:
                 raise failed.error
-            await asyncio.sleep(self._pause_s(number, failed))
+            await asyncio.sleep(self._backoff.pause_s(number, failed.pause_s))
 
-    def _tell(self, number: int, begin: float, failed: _Failed | None = None) -> None:
+    def _report(self, number: int, begin: float, failed: _FailedAttempt | None = None) -> None:
         if self._options.on_attempt is None:
             return
         attempt = Attempt(
@@ -198,20 +190,16 @@ class OpenAiChat:
         except Exception:
             log.exception("on_attempt failed")
 
-    def _pause_s(self, made: int, failed: _Failed) -> float:
-        planned = self._options.first_pause_s * 2.0 ** min(made - 1, 16)
-        return min(max(planned, failed.pause_s), _LONGEST_PAUSE_S)
-
     async def _timed(self, work: Awaitable[Result]) -> Result:
         timeout_s = self._options.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 return await work
         except TimeoutError:
-            # It may be at work on the reply, and asking again would cost as much once more.
+            # The server may still be at work, and another attempt would cost as much again.
             why = f"did not answer within {timeout_s:g} s"
             error = UpstreamTimeoutError(f"The model server {why}.")
-            raise _AttemptError(_Failed(error, why, may_pass=False)) from None
+            raise _AttemptError(_FailedAttempt(error, why, may_pass=False)) from None
 
     async def _events(self, body: bytes) -> AsyncGenerator[bytes]:
         reader = EventReader()
@@ -224,8 +212,8 @@ class OpenAiChat:
         """Yield the bytes of a successful answer.
 
         Raises:
-            _AttemptError: it is none, or it broke off.
-            UpstreamInvalidError: it is too large.
+            _AttemptError: the server answered an error, or nothing, or broke off.
+            UpstreamInvalidError: the answer is too large.
         """
         received = 0
         try:
@@ -240,24 +228,24 @@ class OpenAiChat:
                         raise UpstreamInvalidError(message)
                     yield piece
         except httpx.ConnectError:
-            raise _AttemptError(_unavailable("can't be reached")) from None
-        except httpx.RequestError:  # its text and its request hold what was said
-            raise _AttemptError(_unavailable("broke off")) from None
+            raise _AttemptError(_unavailable("is unreachable")) from None
+        except httpx.RequestError:  # its text and its request hold messages
+            raise _AttemptError(_unavailable("closed the connection early")) from None
 
-    async def _refused(self, response: httpx.Response) -> _Failed:
+    async def _refused(self, response: httpx.Response) -> _FailedAttempt:
         status = response.status_code
         why = f"answered {status}"
-        if status in _MAY_PASS or status >= _SERVER_ERROR:
+        if may_pass(status):
             failed = _unavailable(why, status=status)
-            return failed._replace(pause_s=_asked_pause_s(response))
+            return failed._replace(pause_s=retry_after_s(response.headers))
         error = UpstreamRefusedError(f"The model server {why}.", status=status)
-        word = await self._error_word(response)
+        word = await self._error_code(response)
         if word is not None:
             error.details["reason"] = word
-        return _Failed(error, why, may_pass=False, status=status)
+        return _FailedAttempt(error, why, may_pass=False, status=status)
 
-    async def _error_word(self, response: httpx.Response) -> str | None:
-        """Return the server's word for what is wrong; its sentences may quote keys and texts."""
+    async def _error_code(self, response: httpx.Response) -> str | None:
+        """Return the server's error code, if it is one word; sentences may quote keys and texts."""
         received = bytearray()
         async for piece in response.aiter_raw():
             received += piece
@@ -274,51 +262,26 @@ class OpenAiChat:
 
 
 class _AttemptError(Exception):
-    """An attempt failed, and perhaps another one does not."""
+    """An attempt failed; `failed` says whether another one may succeed."""
 
-    def __init__(self, failed: _Failed) -> None:
+    def __init__(self, failed: _FailedAttempt) -> None:
         super().__init__(failed.why)
         self.failed = failed
 
 
-def _unavailable(why: str, *, may_pass: bool = True, status: int | None = None) -> _Failed:
+def _unavailable(why: str, *, may_pass: bool = True, status: int | None = None) -> _FailedAttempt:
     error = UpstreamUnavailableError(f"The model server {why}.")
     if status is not None:
         error.details["status"] = status
-    return _Failed(error, why, may_pass=may_pass, status=status)
+    return _FailedAttempt(error, why, may_pass=may_pass, status=status)
 
 
 def _delta(event: bytes) -> ChatDelta:
     try:
         return read_delta(event)
     except UpstreamInvalidError:
-        # Some servers tell of an error in the middle of a stream that began well.
+        # Some servers send an error in the middle of a stream.
         if b'"error"' in event:
-            message = "The model server broke off with an error."
+            message = "The model server stopped with an error."
             raise UpstreamUnavailableError(message) from None
         raise
-
-
-def _parse(url: str) -> httpx.URL:
-    try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError):
-        parsed = httpx.URL()
-    if parsed.scheme in ("http", "https") and parsed.host:
-        return parsed
-    # Outside of the handler, and without the text: it may hold a password.
-    fault = Fault("", "must be a URL such as http://127.0.0.1:11434/v1", parameter="url")
-    raise ValidationFailedError.at(fault)
-
-
-def _checked_key(key: str) -> str:
-    if key.isascii() and key.isprintable() and " " not in key:
-        return key
-    fault = Fault("", "must be printable ASCII characters", parameter="api_key")
-    raise ValidationFailedError.at(fault)
-
-
-def _asked_pause_s(response: httpx.Response) -> float:
-    """Return the seconds that the server asks to wait; 0 where it does not say."""
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""What is said about a model server before it is asked."""
+"""The options of a model server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Attempt:
 
     Attributes:
         number: from 1.
-        status: that the server answered; None if it answered nothing.
-        failure: what went wrong, as the end of "The model server …"; None if nothing did.
-        duration_ms: until it failed, or until the reply began or, in one piece, was there.
+        status: the server's HTTP status; None without an answer.
+        failure: the end of a sentence that begins "The model server …"; None for a success.
+        duration_ms: until the attempt failed, the stream began, or the whole reply was there.
     """
 
     number: int
@@ -27,19 +27,19 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamOptions:
-    """Which model is asked, and how patiently.
+    """The model to call, and the limits of a call.
 
     Attributes:
-        url: of the server, up to what comes before `/chat/completions`; it may hold a user and
+        url: the base URL of the server, without `/chat/completions`; it may hold a user and a
             password.
-        model: its name at the server.
-        api_key: sent as a bearer token, in place of what the URL holds; empty for none.
-        parameters: further members of every request, such as `temperature`.
-        timeout_s: of a reply in one piece; in a stream, of the wait for each next piece.
-        retries: attempts after the first. A time-out is none of what is tried again.
-        first_pause_s: before the second attempt; it doubles from one to the next.
-        max_reply_bytes: of one reply.
-        on_attempt: told of every attempt.
+        model: the server's name for the model.
+        api_key: sent as a bearer token, in place of the URL's password; empty for none.
+        parameters: more members of every request, such as `temperature`.
+        timeout_s: seconds for a whole reply; in a stream, for each next piece.
+        retries: attempts after the first. Timeouts are not retried.
+        first_pause_s: seconds before the second attempt; each later pause is twice as long.
+        max_reply_bytes: the largest size of a reply.
+        on_attempt: called with every attempt.
     """
 
     url: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""What a model replies, in one piece or in many."""
+"""Replies of a model, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from lorewell.errors import LorewellError, UpstreamInvalidError
 from lorewell.model.parse import parse_json
 
-_UNREADABLE = "The model server's reply can't be understood."
+_UNREADABLE = "The model server returned an invalid reply."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A whole reply. It is true unless it is empty, so that `Turn.run` asks again for that.
+    """A whole reply. An empty one is false, so that `Turn.run` asks again.
 
     Attributes:
         content: the text.
-        tool_calls: as the provider wrote them.
-        finish_reason: the provider's word.
-        usage: the provider's figures.
+        tool_calls: in the provider's form.
+        finish_reason: the provider's value.
+        usage: the provider's token counts.
     """
 
     content: str = ""
@@ -40,7 +40,7 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatDelta:
-    """A piece of a reply; the members are those of `ChatReply`, as far as this piece has them."""
+    """A piece of a reply, with the members of `ChatReply` that this piece holds."""
 
     content: str = ""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
@@ -52,7 +52,7 @@ def read_reply(body: bytes) -> ChatReply:
     """Return the reply in a body.
 
     Raises:
-        UpstreamInvalidError: there is none.
+        UpstreamInvalidError: the body holds no reply.
     """
     return ChatReply(**_members(body, "message"))
 
@@ -61,7 +61,7 @@ def read_delta(event: bytes) -> ChatDelta:
     """Return the piece of a reply in an event of a stream.
 
     Raises:
-        UpstreamInvalidError: there is none.
+        UpstreamInvalidError: the event holds none.
     """
     return ChatDelta(**_members(event, "delta"))
 
@@ -75,25 +75,25 @@ def _members(data: bytes, name: str) -> dict[str, Any]:
         raise UpstreamInvalidError(_UNREADABLE)
     usage = document.get("usage")
     members: dict[str, Any] = {"usage": usage if isinstance(usage, dict) else {}}
-    if not document["choices"] and name == "delta":  # the last event may hold figures alone
+    if not document["choices"] and name == "delta":  # the last event may hold only the usage
         return members
     choice = next(iter(document["choices"]), None)
-    said = choice.get(name) if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(said, dict):
+    message = choice.get(name) if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
         raise UpstreamInvalidError(_UNREADABLE)
-    reason, calls = choice.get("finish_reason"), said.get("tool_calls") or []
+    reason, calls = choice.get("finish_reason"), message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise UpstreamInvalidError(_UNREADABLE)
     return {
         **members,
-        "content": _text(said.get("content")),
+        "content": _text(message.get("content")),
         "tool_calls": tuple(calls),
         "finish_reason": reason if isinstance(reason, str) else None,
     }
 
 
 def _text(content: object) -> str:
-    """Return a text, or those of a list of parts; some servers write a reply like a question."""
+    """Return a text, or the joined texts of a list of parts, which some servers send."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = content if isinstance(content, list) else None
@@ -103,7 +103,7 @@ def _text(content: object) -> str:
 
 
 def joined(deltas: Iterable[ChatDelta]) -> ChatReply:
-    """Return the whole reply that came in these pieces; calls of tools are put together again."""
+    """Return the whole reply of these pieces; pieces of tool calls are joined too."""
     texts: list[str] = []
     calls: dict[object, dict[str, Any]] = {}
     reason: str | None = None
@@ -112,7 +112,7 @@ def joined(deltas: Iterable[ChatDelta]) -> ChatReply:
         texts.append(delta.content)
         reason, usage = delta.finish_reason or reason, delta.usage or usage
         for call in delta.tool_calls:
-            _add(calls.setdefault(call.get("index"), {}), call)
+            _merge_call(calls.setdefault(call.get("index"), {}), call)
     return ChatReply(
         content="".join(texts),
         tool_calls=tuple(calls.values()),
@@ -121,10 +121,10 @@ def joined(deltas: Iterable[ChatDelta]) -> ChatReply:
     )
 
 
-def _add(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
+def _merge_call(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
     function = whole.get("function", {})
-    told = piece.get("function")
-    for name, value in told.items() if isinstance(told, dict) else ():
+    added = piece.get("function")
+    for name, value in added.items() if isinstance(added, dict) else ():
         before = function.get(name)
         grows = name == "arguments" and isinstance(before, str) and isinstance(value, str)
         function[name] = before + value if grows else value

@@ -1,4 +1,4 @@
-"""A model that needs no server: it says what a script says, for demos and tests."""
+"""A model without a server that follows a script, for demos and tests."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _MAX_TITLES = 5
 
 
 class ScriptedModel:
-    """Replies without a network, the same to the same.
+    """Replies without a network; equal messages get equal replies.
 
-    After the replies of the script it says what it was told, and which titles of lore it saw, in
-    Chinese or English as the user writes.
+    After the replies of the script it repeats the user's message and names the titles of the lore
+    in the prompt, in Chinese or English like the user's message.
     """
 
     def __init__(self, script: Iterable[str] = ()) -> None:
-        """Take replies, which are said one after the other."""
+        """Take the scripted replies, which are used in order."""
         self.model = "scripted"
         self._script = iter(script)
 
     async def __call__(self, prepared: PreparedTurn) -> ChatReply:
-        """Return the reply to a turn, so that `Turn.run` can ask this model."""
+        """Return the reply to a turn, so that `Turn.run` can call this model."""
         return await self.complete(prepared.messages, tools=prepared.tools)
 
     async def complete(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
     ) -> ChatReply:
-        """Return the reply to the messages; it calls no tool."""
+        """Return the reply to the messages; it never calls a tool."""
         del tools
         content = next(self._script, None)
         return ChatReply(
@@ -48,23 +48,23 @@ class ScriptedModel:
     async def stream(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] = ()
     ) -> AsyncIterator[ChatDelta]:
-        """Yield the same reply by the word."""
+        """Yield the same reply word by word."""
         reply = await self.complete(messages, tools=tools)
         for word in _WORDS.findall(reply.content):
             yield ChatDelta(content=word)
         yield ChatDelta(finish_reason=reply.finish_reason)
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: there are no connections."""
 
 
 def _reply(messages: Sequence[Mapping[str, Any]]) -> str:
     texts = [(role_of(message), spoken_text(message)) for message in messages]
     titles = [html.unescape(title) for _, text in texts for title in _TITLE.findall(text)]
     known = [title for title in dict.fromkeys(titles) if title][:_MAX_TITLES]
-    said = next((text for role, text in reversed(texts) if role == "user"), "")
-    quoted = _LORE.sub("", said).strip()[:_MAX_QUOTED_CHARS]
-    if _CHINESE.search(said):
+    user_text = next((text for role, text in reversed(texts) if role == "user"), "")
+    quoted = _LORE.sub("", user_text).strip()[:_MAX_QUOTED_CHARS]
+    if _CHINESE.search(user_text):
         seen = f"我想到：{'、'.join(known)}。" if known else ""
         return f"你说：“{quoted}”{seen}"
     seen = f" I recall: {', '.join(known)}." if known else ""

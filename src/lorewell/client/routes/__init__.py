@@ -1,5 +1,5 @@
-"""The routes of the service: what each takes, what it is asked, and what it gives.
+"""The routes of the service: the arguments, request and answer of each.
 
-Each function has the name of its operation and makes the `Call` that both clients send. Methods of
-the clients take the same arguments, but for the session.
+Each function has the name of its operation and returns the `ClientCall` that both clients send.
+The clients' methods take the same arguments, without the session.
 """

@@ -61,9 +61,9 @@ def list_books(
     include_deleted: bool = False,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[BookPage]:
-    """Return a page of books, last changed first; `next_cursor` asks for the next one."""
-    asked = {"q": name_contains, "include_deleted": include_deleted or None}
-    query = page_of(limit, cursor) | asked
+    """Return a page of books, last changed first; pass its `next_cursor` for the next page."""
+    filters = {"q": name_contains, "include_deleted": include_deleted or None}
+    query = page_of(limit, cursor) | filters
     ask = RouteArguments(method="GET", path=BOOKS, kind=Repeatability.READ, query=query)
     return session.call(ask, model(BookPage), options)
 
@@ -75,7 +75,7 @@ def get_book(
     revision: int | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[StoredBook]:
-    """Return a book with one of its revisions, the latest one if none is named."""
+    """Return a book with one of its revisions, by default the latest."""
     query = {"revision": revision}
     ask = RouteArguments(method="GET", path=_book(book_id), kind=Repeatability.READ, query=query)
     return session.call(ask, model(StoredBook), options)
@@ -85,11 +85,11 @@ def export_book(
     session: Session,
     book_id: str,
     *,
-    format: ExportFormat,  # noqa: A002  the route's word
+    format: ExportFormat,  # noqa: A002  the route's name
     revision: int | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[dict[str, object]]:
-    """Return a book as a document of another program's format, or of our own."""
+    """Return a book as a document in another program's format, or in Lorewell's own."""
     query: dict[str, QueryValue] = {"format": format, "revision": revision}
     ask = RouteArguments(
         method="GET", path=f"{_book(book_id)}/export", kind=Repeatability.READ, query=query
@@ -105,7 +105,7 @@ def delete_book(
     force: bool = False,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[None]:
-    """Delete a book, also one that a prompt uses if `force` is given; it can be brought back."""
+    """Delete a book; `force` deletes one that a prompt uses. It can be restored."""
     query: dict[str, QueryValue] = {"expected_revision": expected_revision, "force": force or None}
     ask = RouteArguments(
         method="DELETE", path=_book(book_id), kind=Repeatability.WRITE, query=query
@@ -116,7 +116,7 @@ def delete_book(
 def restore_book(
     session: Session, book_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[BookHead]:
-    """Bring a deleted book back; one that is not deleted stays as it is."""
+    """Restore a deleted book; a book that is not deleted stays as it is."""
     ask = RouteArguments(method="POST", path=f"{_book(book_id)}/restore", kind=Repeatability.WRITE)
     return session.call(ask, model(BookHead), options)
 
@@ -143,8 +143,8 @@ def publish_revision(
     expected_revision: int,
     **options: Unpack[KeyedOptions],
 ) -> ClientCall[Published]:
-    """Store the next revision of a book, which is the whole book, if its head is the expected."""
-    asked = parse_model(
+    """Store the whole book as its next revision, if its head is the expected one."""
+    request = parse_model(
         PublishRequest,
         {
             **{name: getattr(book, name) for name in book.model_fields_set},
@@ -152,14 +152,14 @@ def publish_revision(
         },
     )
     path = f"{_book(book_id)}/revisions"
-    ask = RouteArguments(method="POST", path=path, kind=Repeatability.KEYED, body=asked)
+    ask = RouteArguments(method="POST", path=path, kind=Repeatability.KEYED, body=request)
     return session.call(ask, model(Published), options)
 
 
 def compare_revisions(
     session: Session, book_id: str, first: int, second: int, **options: Unpack[TenantOptions]
 ) -> ClientCall[BookDiff]:
-    """Return what has to change in the first revision to get the second."""
+    """Return the changes from the first revision to the second."""
     query = {"from": first, "to": second}
     ask = RouteArguments(
         method="GET", path=f"{_book(book_id)}/diff", kind=Repeatability.READ, query=query
@@ -175,17 +175,17 @@ def restore_revision(
     expected_revision: int,
     **options: Unpack[KeyedOptions],
 ) -> ClientCall[Published]:
-    """Store an old revision once more, as the next one, if the book's head is the expected."""
-    asked = parse_model(RestoreRequest, {"expected_revision": expected_revision})
+    """Store an old revision again as the next one, if the book's head is the expected one."""
+    request = parse_model(RestoreRequest, {"expected_revision": expected_revision})
     path = f"{_book(book_id)}/revisions/{revision}/restore"
-    ask = RouteArguments(method="POST", path=path, kind=Repeatability.KEYED, body=asked)
+    ask = RouteArguments(method="POST", path=path, kind=Repeatability.KEYED, body=request)
     return session.call(ask, model(Published), options)
 
 
 def import_books(
     session: Session, books: Sequence[BookCreate], **options: Unpack[KeyedOptions]
 ) -> ClientCall[CreateResult]:
-    """Store 1 to 10 new books, all or none; results are in their order."""
+    """Store 1 to 10 new books, all or none; results come in the same order."""
     batch = parse_model(ImportBatch, {"books": tuple(books)})
     ask = RouteArguments(method="POST", path="/v1/imports", kind=Repeatability.KEYED, body=batch)
     return session.call(ask, model(CreateResult), options)
@@ -194,7 +194,7 @@ def import_books(
 def preview_import(
     session: Session, name: str, data: bytes, **options: Unpack[TenantOptions]
 ) -> ClientCall[ImportPreview]:
-    """Return what a file of another program would become; nothing is stored."""
+    """Preview the import of a file of another program; nothing is stored."""
     path, part = "/v1/imports/preview", ("file", (_file_name(name), data))
     ask = RouteArguments(method="POST", path=path, kind=Repeatability.READ, files=(part,))
     return session.call(ask, model(ImportPreview), options)
@@ -205,11 +205,11 @@ def import_files(
 ) -> ClientCall[CreateResult]:
     """Store the books of 1 to 10 files, given by name and bytes, all or none.
 
-    A file that was stored before gives its first book again.
+    A file that was stored before returns the book of that time.
     """
     parts = tuple(("files", (_file_name(name), data)) for name, data in files)
     if not parts:
-        raise bad_parameter("files", "must hold at least 1")
+        raise bad_parameter("files", "must hold at least one file")
     ask = RouteArguments(
         method="POST", path="/v1/imports/files", kind=Repeatability.KEYED, files=parts
     )
@@ -225,15 +225,15 @@ def build_index(
     background: bool = False,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[IndexBuilt]:
-    """Build the vector index of a revision, unless it is ready already and `force` is not given.
+    """Build the vector index of a revision; `force` rebuilds one that is ready.
 
-    With `background` the answer comes at once; `get_index` tells how far it is.
+    With `background` the answer comes at once; `get_index` returns the progress.
     """
-    asked = parse_model(IndexRequest, {"revision": revision, "force": force})
+    request = parse_model(IndexRequest, {"revision": revision, "force": force})
     query = {"background": background or None}
     path = f"{_book(book_id)}/index"
     ask = RouteArguments(
-        method="POST", path=path, kind=Repeatability.WRITE, query=query, body=asked
+        method="POST", path=path, kind=Repeatability.WRITE, query=query, body=request
     )
     return session.call(ask, model(IndexBuilt), options)
 
@@ -245,7 +245,7 @@ def get_index(
     revision: int | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[IndexState]:
-    """Return how far the index of a revision is, of the latest one if none is named."""
+    """Return the state of a revision's index, by default of the latest revision."""
     query = {"revision": revision}
     ask = RouteArguments(
         method="GET", path=f"{_book(book_id)}/index", kind=Repeatability.READ, query=query
@@ -261,9 +261,9 @@ def list_indexes(
     stale: bool = False,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[IndexPage]:
-    """Return a page of the indexes of the revisions in use; with `stale` of those no search uses.
+    """Return a page of the indexes of revisions in use; with `stale`, of those no search can use.
 
-    In use are each book's latest revision, and those that a binding names.
+    Revisions in use are the latest of each book, and those that a binding names.
     """
     query = page_of(limit, cursor) | {"stale": stale or None}
     ask = RouteArguments(method="GET", path="/v1/indexes", kind=Repeatability.READ, query=query)

@@ -1,4 +1,4 @@
-"""The service itself: tenants, keys, health and figures."""
+"""Routes for the service itself: tenants, keys, health and metrics."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def list_all_books(
     **options: Unpack[CallOptions],
 ) -> ClientCall[BookPage]:
     """Return a page of the books of all tenants, last changed first."""
-    asked = {"q": name_contains, "include_deleted": include_deleted or None}
-    query = page_of(limit, cursor) | asked
+    filters = {"q": name_contains, "include_deleted": include_deleted or None}
+    query = page_of(limit, cursor) | filters
     path = f"{ADMIN}/books"
     ask = RouteArguments(
         method="GET", path=path, kind=Repeatability.READ, query=query, has_tenant=False
@@ -60,7 +60,7 @@ def get_any_book(
     revision: int | None = None,
     **options: Unpack[CallOptions],
 ) -> ClientCall[StoredBook]:
-    """Return a book of any tenant, a deleted one too, with one of its revisions."""
+    """Return a book of any tenant, even a deleted one, with one of its revisions."""
     path, query = f"{ADMIN}/books/{segment(book_id)}", {"revision": revision}
     ask = RouteArguments(
         method="GET", path=path, kind=Repeatability.READ, query=query, has_tenant=False
@@ -79,7 +79,7 @@ def list_keys(session: Session, **options: Unpack[CallOptions]) -> ClientCall[Ke
 def create_key(
     session: Session, request: KeyRequest, **options: Unpack[CallOptions]
 ) -> ClientCall[CreatedKey]:
-    """Make an API key. Its secret is shown this once."""
+    """Create an API key. Only this answer shows its secret."""
     path = f"{ADMIN}/keys"
     ask = RouteArguments(
         method="POST", path=path, kind=Repeatability.WRITE, body=request, has_tenant=False
@@ -88,25 +88,25 @@ def create_key(
 
 
 def revoke_key(session: Session, key_id: str, **options: Unpack[CallOptions]) -> ClientCall[None]:
-    """Close an API key for good."""
+    """Revoke an API key permanently."""
     path = f"{ADMIN}/keys/{segment(key_id)}"
     ask = RouteArguments(method="DELETE", path=path, kind=Repeatability.WRITE, has_tenant=False)
     return session.call(ask, nothing, options)
 
 
 def check_health(session: Session, **options: Unpack[CallOptions]) -> ClientCall[None]:
-    """Return if the service runs; an UnavailableError says that it does not."""
+    """Return if the service runs; raise UnavailableError if it does not."""
     ask = RouteArguments(method="GET", path="/healthz", kind=Repeatability.PROBE, has_tenant=False)
     return session.call(ask, nothing, options)
 
 
 def check_readiness(session: Session, **options: Unpack[CallOptions]) -> ClientCall[None]:
-    """Return if the service can work; an UnavailableError says that it can't yet."""
+    """Return if the service is ready; raise UnavailableError if it is not yet."""
     ask = RouteArguments(method="GET", path="/readyz", kind=Repeatability.PROBE, has_tenant=False)
     return session.call(ask, nothing, options)
 
 
 def get_metrics(session: Session, **options: Unpack[CallOptions]) -> ClientCall[str]:
-    """Return the figures of the service in Prometheus' text format."""
+    """Return the service's metrics in the Prometheus text format."""
     ask = RouteArguments(method="GET", path="/metrics", kind=Repeatability.READ, has_tenant=False)
     return session.call(ask, text, options)

@@ -1,4 +1,4 @@
-"""What a turn asks: selections, conversations, searches, tokens, and the books of a prompt."""
+"""Routes for turns: selections, conversations, searches, token counts, and prompt bindings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def select_for_turn(
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[SelectResponse]:
-    """Return what of the requested books belongs into this turn, and why."""
+    """Return which entries of the books go into this turn, and why the others don't."""
     path, query = "/v1/context/select", {"prompt_id": prompt_id}
     ask = RouteArguments(
         method="POST", path=path, kind=Repeatability.READ, query=query, body=request
@@ -79,7 +79,7 @@ def preview_for_turn(
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[SelectResponse]:
-    """Select from books that are changed or not stored at all; nothing is stored."""
+    """Select from books with unsaved changes, or not stored at all; nothing is stored."""
     path, query = "/v1/context/preview", {"prompt_id": prompt_id}
     ask = RouteArguments(
         method="POST", path=path, kind=Repeatability.READ, query=query, body=request
@@ -90,7 +90,7 @@ def preview_for_turn(
 def get_selection(
     session: Session, selection_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[SelectResponse]:
-    """Return a selection of a while ago, by its fingerprint, with its whole ledger."""
+    """Return a recent selection by its fingerprint, with its whole ledger."""
     path = f"/v1/selections/{segment(selection_id)}"
     return session.call(
         RouteArguments(method="GET", path=path, kind=Repeatability.READ), selection, options
@@ -104,9 +104,9 @@ def activate_for_turn(
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[SillyTavernResponse]:
-    """Return what SillyTavern does with these books in this turn, and why.
+    """Run one turn under SillyTavern's rules; return the active entries, and why the others aren't.
 
-    With a `conversation_id` timed state is kept; asked twice, it is the same.
+    With a `conversation_id`, timed state is kept. The same call again gives the same answer.
     """
     path, query = f"{SILLYTAVERN}/activate", {"prompt_id": prompt_id}
     ask = RouteArguments(
@@ -118,7 +118,7 @@ def activate_for_turn(
 def get_activation(
     session: Session, activation_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[SillyTavernResponse]:
-    """Return a turn that the gateway made a while ago, with its whole ledger."""
+    """Return a recent turn of the gateway with its whole ledger."""
     path = f"{SILLYTAVERN}/activations/{segment(activation_id)}"
     return session.call(
         RouteArguments(method="GET", path=path, kind=Repeatability.READ), activation, options
@@ -128,7 +128,7 @@ def get_activation(
 def preview_activation(
     session: Session, request: ActivatePreview, **options: Unpack[TenantOptions]
 ) -> ClientCall[SillyTavernResponse]:
-    """Activate from books that are changed or not stored at all; nothing is kept."""
+    """Activate books with unsaved changes, or not stored at all; nothing is kept."""
     ask = RouteArguments(
         method="POST", path=f"{SILLYTAVERN}/preview", kind=Repeatability.READ, body=request
     )
@@ -138,7 +138,7 @@ def preview_activation(
 def replay_chat(
     session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
 ) -> ClientCall[ReplayResponse]:
-    """Run a whole chat turn after turn: active entries, timed state and budget of each."""
+    """Run a whole chat turn by turn; return active entries, timed state and budget of each turn."""
     ask = RouteArguments(
         method="POST", path=f"{SILLYTAVERN}/replay", kind=Repeatability.READ, body=request
     )
@@ -152,7 +152,7 @@ def activate_replica(
     prompt_id: str | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[ReplicaResponse]:
-    """Return which entries are active in this turn by the rules of SillyTavern_replica, and why."""
+    """Run one turn under SillyTavern_replica's rules; return the active entries and the reasons."""
     path, query = f"{REPLICA}/activate", {"prompt_id": prompt_id}
     ask = RouteArguments(
         method="POST", path=path, kind=Repeatability.READ, query=query, body=request
@@ -163,7 +163,7 @@ def activate_replica(
 def get_replica_activation(
     session: Session, activation_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[ReplicaResponse]:
-    """Return a turn of a while ago, by its `activation_id`, with its whole ledger."""
+    """Return a recent turn by its `activation_id`, with its whole ledger."""
     path = f"{REPLICA}/activations/{segment(activation_id)}"
     return session.call(
         RouteArguments(method="GET", path=path, kind=Repeatability.READ), replica, options
@@ -173,7 +173,7 @@ def get_replica_activation(
 def preview_replica(
     session: Session, request: ReplicaPreview, **options: Unpack[TenantOptions]
 ) -> ClientCall[ReplicaResponse]:
-    """Activate from books of which some entries are other than stored; nothing is kept."""
+    """Activate books with unsaved changes to some entries; nothing is kept."""
     ask = RouteArguments(
         method="POST", path=f"{REPLICA}/preview", kind=Repeatability.READ, body=request
     )
@@ -183,7 +183,7 @@ def preview_replica(
 def assemble_prompt(
     session: Session, request: AssembleRequest, **options: Unpack[TenantOptions]
 ) -> ClientCall[AssembleResponse]:
-    """Return the messages of a prompt with lore in its places; nothing is stored."""
+    """Return the messages of a prompt with the lore in place; nothing is stored."""
     ask = RouteArguments(
         method="POST", path="/v1/host/assemble", kind=Repeatability.READ, body=request
     )
@@ -197,7 +197,7 @@ def list_conversations(
     cursor: str | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[ConversationPage]:
-    """Return a page of conversations, last used first."""
+    """Return a page of conversations, most recently used first."""
     ask = RouteArguments(
         method="GET", path=CONVERSATIONS, kind=Repeatability.READ, query=page_of(limit, cursor)
     )
@@ -207,7 +207,7 @@ def list_conversations(
 def get_conversation(
     session: Session, conversation_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[Conversation]:
-    """Return a conversation with all states that are kept of it, newest first."""
+    """Return a conversation with all its stored states, newest first."""
     path = f"{CONVERSATIONS}/{segment(conversation_id)}"
     return session.call(
         RouteArguments(method="GET", path=path, kind=Repeatability.READ),
@@ -219,7 +219,7 @@ def get_conversation(
 def delete_conversation(
     session: Session, conversation_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[None]:
-    """Forget a conversation and all that is kept of it."""
+    """Delete a conversation and its stored states."""
     path = f"{CONVERSATIONS}/{segment(conversation_id)}"
     return session.call(
         RouteArguments(method="DELETE", path=path, kind=Repeatability.WRITE), nothing, options
@@ -233,10 +233,10 @@ def count_tokens(
     tokenizer: str | None = None,
     **options: Unpack[TenantOptions],
 ) -> ClientCall[TokenCounts]:
-    """Return the tokens of each of 1 to 1,000 texts, with the service's tokenizer or another."""
-    asked = parse_model(TokenCountRequest, {"texts": tuple(texts), "tokenizer": tokenizer})
+    """Count the tokens of 1 to 1,000 texts, with the service's tokenizer or a named one."""
+    request = parse_model(TokenCountRequest, {"texts": tuple(texts), "tokenizer": tokenizer})
     ask = RouteArguments(
-        method="POST", path="/v1/tokens/count", kind=Repeatability.READ, body=asked
+        method="POST", path="/v1/tokens/count", kind=Repeatability.READ, body=request
     )
     return session.call(ask, model(TokenCounts), options)
 
@@ -244,7 +244,7 @@ def count_tokens(
 def try_condition(
     session: Session, trial: ConditionTrial, **options: Unpack[TenantOptions]
 ) -> ClientCall[ConditionTried]:
-    """Return whether a condition holds for some values, part by part, or what is wrong with it."""
+    """Evaluate a condition for some values, part by part, or return what is wrong with it."""
     ask = RouteArguments(
         method="POST", path="/v1/conditions/try", kind=Repeatability.READ, body=trial
     )
@@ -254,7 +254,7 @@ def try_condition(
 def search_books(
     session: Session, request: SearchRequest, **options: Unpack[TenantOptions]
 ) -> ClientCall[SearchResponse]:
-    """Return the entries that match, best first; no filter of a selection applies."""
+    """Return the matching entries, best first; the filters of a selection do not apply."""
     ask = RouteArguments(method="POST", path="/v1/search", kind=Repeatability.READ, body=request)
     return session.call(ask, model(SearchResponse), options)
 
@@ -273,7 +273,7 @@ def put_bindings(
 def get_bindings(
     session: Session, prompt_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[BindingSet]:
-    """Return a prompt's bindings as they are stored, disabled ones too."""
+    """Return the stored bindings of a prompt, including disabled ones."""
     ask = RouteArguments(
         method="GET", path=BINDINGS, kind=Repeatability.READ, query={"prompt_id": prompt_id}
     )
@@ -283,7 +283,7 @@ def get_bindings(
 def resolve_bindings(
     session: Session, prompt_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[ResolvedBindings]:
-    """Return the concrete revisions that a prompt uses now, in order, and their policy."""
+    """Return the revisions that a prompt uses now, in order, and their policy."""
     path, query = f"{BINDINGS}/resolve", {"prompt_id": prompt_id}
     ask = RouteArguments(method="GET", path=path, kind=Repeatability.READ, query=query)
     return session.call(ask, model(ResolvedBindings), options)

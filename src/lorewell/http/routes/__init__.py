@@ -1,1 +1,1 @@
-"""The routes, a module a resource (docs/rules/native.md §6)."""
+"""The routes, one module per resource (docs/rules/native.md §6)."""

@@ -1,4 +1,4 @@
-"""Look at the books of all tenants, and manage API keys."""
+"""The books of all tenants, and API keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from lorewell.http.calls import (
     answer,
     answer_json,
 )
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import SMALL
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import (
     BookId,
     Cursor,
@@ -34,16 +35,18 @@ TAG = "admin"
 
 KeyId = Annotated[str, Path(description="A key's id.")]
 
+_KEY = {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}
+
 router = APIRouter()
 
 
-@router.get("/v1/admin/tenants", **told(gives={OK: TenantList}))
+@router.get("/v1/admin/tenants", **documented(gives={OK: TenantList}))
 async def list_tenants(call: Administering) -> Response:
     """Return all tenants that have a book."""
     return answer(await list_all_tenants(call.services))
 
 
-@router.get("/v1/admin/books", **told(gives={OK: BookPage}))
+@router.get("/v1/admin/books", **documented(gives={OK: BookPage}))
 async def list_all_books(
     call: Administering,
     limit: Limit = 50,
@@ -64,41 +67,43 @@ async def list_all_books(
 
 @router.get(
     "/v1/admin/books/{book_id}",
-    **told(BookNotFoundError, RevisionNotFoundError, gives={OK: StoredBook}),
+    **documented(BookNotFoundError, RevisionNotFoundError, gives={OK: StoredBook}),
 )
 async def get_any_book(call: Administering, book_id: BookId, revision: Revision = None) -> Response:
-    """Return a book of any tenant, a deleted one too, with one of its revisions."""
+    """Return a book of any tenant, even a deleted one, with one of its revisions."""
     return answer_json(await read_book(call.services, None, book_id, revision))
 
 
-@router.get("/v1/admin/keys", **told(gives={OK: KeyList}))
+@router.get("/v1/admin/keys", **documented(gives={OK: KeyList}))
 async def list_keys(call: Managing) -> Response:
     """Return all API keys without their secrets, oldest first.
 
-    With the scope `tenant_admin`, those that open no other tenants than its own.
+    With the scope `tenant_admin`: the keys whose tenants are all among the caller's own.
     """
     return answer(await list_all(call.services, call.rights))
 
 
 @router.post(
     "/v1/admin/keys",
-    **told(
+    **documented(
         gives={CREATED: CreatedKey},
-        takes=json_body(KeyRequest, {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}),
+        takes=json_body(
+            KeyRequest, {"name": "studio", "tenants": ["demo"], "scopes": ["read"]}, SMALL
+        ),
         leads_to={"revocation": ("revoke_key", {"key_id": "$response.body#/id"})},
     ),
 )
 async def create_key(call: Managing) -> Response:
-    """Make an API key. Its secret is shown this once.
+    """Create an API key. Only this answer shows its secret.
 
-    With the scope `tenant_admin`, for its own tenants and with its own scopes.
+    With the scope `tenant_admin`: for the caller's own tenants and with the caller's own scopes.
     """
     made = await create(call.services, await call.body(KeyRequest), call.rights)
     return answer(made, CREATED)
 
 
-@router.delete("/v1/admin/keys/{key_id}", **told(NotFoundError, gives={NO_CONTENT: None}))
+@router.delete("/v1/admin/keys/{key_id}", **documented(NotFoundError, gives={NO_CONTENT: None}))
 async def revoke_key(call: Managing, key_id: KeyId) -> Response:
-    """Close an API key for good."""
+    """Revoke an API key permanently."""
     await revoke(call.services, key_id, call.rights)
     return Response(status_code=NO_CONTENT)

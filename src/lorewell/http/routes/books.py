@@ -1,4 +1,4 @@
-"""Books: make, list, read, delete and bring back."""
+"""Books: create, list, read, delete and restore."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from lorewell.http.calls import (
     answer_json,
 )
 from lorewell.http.examples import BOOK
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import BOOKS
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import (
     BookId,
     Cursor,
@@ -56,11 +57,11 @@ router = APIRouter()
 
 @router.post(
     "/v1/books",
-    **told(
+    **documented(
         InvalidDependencyError,
         IdempotencyConflictError,
         gives={CREATED: CreateResult, OK: CreateResult},
-        takes=json_body(BookCreate, BOOK),
+        takes=json_body(BookCreate, BOOK, BOOKS),
         leads_to={
             "book": ("get_book", FIRST_BOOK),
             "revisions": ("list_revisions", FIRST_BOOK),
@@ -69,7 +70,7 @@ router = APIRouter()
     ),
 )
 async def create_book(call: Writing, idempotency_key: IdempotencyKey = None) -> Response:
-    """Store a new book; it becomes revision 1. 200 where the key had done it before."""
+    """Store a new book as revision 1. The status is 200 if the idempotency key was used before."""
     book = await call.body(BookCreate)
     result = await create_books(
         call.services, call.tenant_id, [book], route="book", key=idempotency_key
@@ -77,7 +78,7 @@ async def create_book(call: Writing, idempotency_key: IdempotencyKey = None) -> 
     return answer_created(result)
 
 
-@router.get("/v1/books", **told(gives={OK: BookPage}))
+@router.get("/v1/books", **documented(gives={OK: BookPage}))
 async def list_books(
     call: Reading,
     limit: Limit = 50,
@@ -98,16 +99,16 @@ async def list_books(
 
 @router.get(
     "/v1/books/{book_id}",
-    **told(BookNotFoundError, RevisionNotFoundError, gives={OK: StoredBook}),
+    **documented(BookNotFoundError, RevisionNotFoundError, gives={OK: StoredBook}),
 )
 async def get_book(call: Reading, book_id: BookId, revision: Revision = None) -> Response:
-    """Return a book with one of its revisions, the latest one if none is named."""
+    """Return a book with one of its revisions, by default the latest."""
     return answer_json(await read_book(call.services, call.tenant_id, book_id, revision))
 
 
 @router.get(
     "/v1/books/{book_id}/export",
-    **told(
+    **documented(
         BookNotFoundError,
         RevisionNotFoundError,
         gives={OK: {"application/json": {"schema": {"type": "object"}}}},
@@ -116,14 +117,16 @@ async def get_book(call: Reading, book_id: BookId, revision: Revision = None) ->
 async def export_book(
     call: Reading, book_id: BookId, target: Target, revision: Revision = None
 ) -> Response:
-    """Return a book as a file in a format: our own, world info, or the book of a card."""
+    """Return a book as a file: in the native format, as world info, or as a card's book."""
     name, content = await export(call.services, call.tenant_id, book_id, revision, target=target)
     return answer_file(name, content)
 
 
 @router.delete(
     "/v1/books/{book_id}",
-    **told(BookNotFoundError, RevisionConflictError, BookBoundError, gives={NO_CONTENT: None}),
+    **documented(
+        BookNotFoundError, RevisionConflictError, BookBoundError, gives={NO_CONTENT: None}
+    ),
 )
 async def delete_book(
     call: Writing,
@@ -131,14 +134,14 @@ async def delete_book(
     expected_revision: ExpectedRevision = None,
     force: Force = False,  # noqa: FBT002  a query parameter
 ) -> Response:
-    """Delete a book. All of it is kept, and can be brought back."""
+    """Delete a book. Its revisions stay, and it can be restored."""
     await delete(
         call.services, call.tenant_id, book_id, expected_revision=expected_revision, force=force
     )
     return Response(status_code=NO_CONTENT)
 
 
-@router.post("/v1/books/{book_id}/restore", **told(BookNotFoundError, gives={OK: BookHead}))
+@router.post("/v1/books/{book_id}/restore", **documented(BookNotFoundError, gives={OK: BookHead}))
 async def restore_book(call: Writing, book_id: BookId) -> Response:
-    """Bring a deleted book back; one that is not deleted stays as it is."""
+    """Restore a deleted book; a book that is not deleted stays as it is."""
     return answer(await restore(call.services, call.tenant_id, book_id))

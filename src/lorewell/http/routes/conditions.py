@@ -1,4 +1,4 @@
-"""Trying conditions out."""
+"""Trials of conditions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from fastapi import APIRouter, Response
 
 from lorewell.engine.conditions.trial import try_condition as try_out
 from lorewell.http.calls import OK, Reading, answer
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import TRIAL
+from lorewell.http.openapi import documented, json_body
 from lorewell.model import ConditionTrial, ConditionTried
 
 TAG = "conditions"
@@ -17,9 +18,9 @@ router = APIRouter()
 
 @router.post(
     "/v1/conditions/try",
-    **told(gives={OK: ConditionTried}, takes=json_body(ConditionTrial, _EXAMPLE)),
+    **documented(gives={OK: ConditionTried}, takes=json_body(ConditionTrial, _EXAMPLE, TRIAL)),
 )
 async def try_condition(call: Reading) -> Response:
-    """Return whether a condition holds for these values, part by part, or what is wrong with it."""
+    """Evaluate a condition for these values, part by part, or return what is wrong with it."""
     trial = await call.body(ConditionTrial)
     return answer(await call.compute(lambda: try_out(trial)))

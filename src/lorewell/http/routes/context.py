@@ -1,10 +1,11 @@
-"""Selecting what belongs into a turn, and why."""
+"""Selections for turns."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
+from fastapi.routing import APIRoute
 
 from lorewell.app.native.selection import open_selection, preview_context, select_context
 from lorewell.errors import (
@@ -21,7 +22,8 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import OK, Reading, answer_selection
 from lorewell.http.examples import PREVIEW, SELECT
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import BOOKS, TURN
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
 from lorewell.model.live import Occasion
@@ -41,15 +43,14 @@ _PROBLEMS = (
 SelectionId = Annotated[str, Path(description="`selection_fingerprint` of an answer.")]
 
 router = APIRouter()
-SELECT_PATH = "/v1/context/select"
 
 
 @router.post(
-    SELECT_PATH,
-    **told(
+    "/v1/context/select",
+    **documented(
         *_PROBLEMS,
         gives={OK: SelectResponse},
-        takes=json_body(SelectRequest, SELECT),
+        takes=json_body(SelectRequest, SELECT, TURN),
         leads_to={
             "selection": (
                 "get_selection",
@@ -59,9 +60,9 @@ SELECT_PATH = "/v1/context/select"
     ),
 )
 async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
-    """Return what of the requested books belongs into this turn, and why.
+    """Return which entries of the books go into this turn, and why the others don't.
 
-    Who watches the prompt that it is for is told of it.
+    Subscribers to the prompt `prompt_id` get a live event.
     """
     request = await call.body(SelectRequest)
     occasion = Occasion.of(prompt_id, "select")
@@ -70,18 +71,22 @@ async def select_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Respo
     )
 
 
+SELECT_ROUTE = next(each for each in router.routes if isinstance(each, APIRoute))
+"""The route of `select_for_turn`."""
+
+
 @router.post(
     "/v1/context/preview",
-    **told(
+    **documented(
         *_PROBLEMS,
         InvalidDependencyError,
         gives={OK: SelectResponse},
-        takes=json_body(PreviewRequest, PREVIEW),
+        takes=json_body(PreviewRequest, PREVIEW, BOOKS),
     ),
 )
 async def preview_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
-    """Select from books that are changed or not stored at all; nothing is stored."""
-    del prompt_id  # nobody is told of a preview
+    """Select from books with unsaved changes, or not stored at all; nothing is stored."""
+    del prompt_id  # a preview sends no live event
     request = await call.body(PreviewRequest)
     return await answer_selection(
         call, await preview_context(call.services, call.tenant_id, request)
@@ -90,9 +95,9 @@ async def preview_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Resp
 
 @router.get(
     "/v1/selections/{selection_id}",
-    **told(*_PROBLEMS, NotFoundError, gives={OK: SelectResponse}),
+    **documented(*_PROBLEMS, NotFoundError, gives={OK: SelectResponse}),
 )
 async def get_selection(call: Reading, selection_id: SelectionId) -> Response:
-    """Return a selection of a while ago with its whole ledger, computed now."""
+    """Return a recent selection with its whole ledger, recomputed."""
     found = await open_selection(call.services, call.tenant_id, selection_id)
     return await answer_selection(call, found)

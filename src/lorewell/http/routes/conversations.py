@@ -1,4 +1,4 @@
-"""Conversations: the timed state that is kept from turn to turn."""
+"""Conversations: timed state that lasts from turn to turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lorewell.app.sillytavern.conversations import (
 )
 from lorewell.errors import NotFoundError
 from lorewell.http.calls import NO_CONTENT, OK, Reading, Writing, answer
-from lorewell.http.openapi import told
+from lorewell.http.openapi import documented
 from lorewell.http.parameters import ConversationPath, Cursor, Limit
 from lorewell.model import Conversation, ConversationPage
 
@@ -21,24 +21,26 @@ TAG = "conversations"
 router = APIRouter()
 
 
-@router.get("/v1/conversations", **told(gives={OK: ConversationPage}))
+@router.get("/v1/conversations", **documented(gives={OK: ConversationPage}))
 async def list_conversations(call: Reading, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Return a page of conversations, last used first."""
+    """Return a page of conversations, most recently used first."""
     page = PageRequest(limit=limit, cursor=cursor)
     return answer(await list_page(call.services, call.tenant_id, page))
 
 
-@router.get("/v1/conversations/{conversation_id}", **told(NotFoundError, gives={OK: Conversation}))
+@router.get(
+    "/v1/conversations/{conversation_id}", **documented(NotFoundError, gives={OK: Conversation})
+)
 async def get_conversation(call: Reading, conversation_id: ConversationPath) -> Response:
-    """Return a conversation with all states that are kept of it, newest first."""
+    """Return a conversation with all its stored states, newest first."""
     found = await get(call.services, call.tenant_id, conversation_id)
     return await call.finish(lambda: answer(found))
 
 
 @router.delete(
-    "/v1/conversations/{conversation_id}", **told(NotFoundError, gives={NO_CONTENT: None})
+    "/v1/conversations/{conversation_id}", **documented(NotFoundError, gives={NO_CONTENT: None})
 )
 async def delete_conversation(call: Writing, conversation_id: ConversationPath) -> Response:
-    """Forget a conversation and all that is kept of it."""
+    """Delete a conversation and its stored states."""
     await delete(call.services, call.tenant_id, conversation_id)
     return Response(status_code=NO_CONTENT)

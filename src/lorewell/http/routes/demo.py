@@ -1,4 +1,4 @@
-"""A page to try the books of a tenant in a chat; it changes no book and no binding."""
+"""A demo page: a chat with the books of a tenant. It changes neither books nor bindings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pydantic import Field
 
 from lorewell.app.bindings import get_bindings
 from lorewell.app.turns import TenantLore
-from lorewell.http.calls import Call, answer, answer_json, reading, shared
+from lorewell.http.calls import OK, Call, answer, answer_json, reading, shared
+from lorewell.http.limits import SMALL
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.pages import answer_page
 from lorewell.http.parameters import PromptId
 from lorewell.model.assemble import DraftMessage
@@ -35,7 +37,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class DemoInput(Contract):
-    """What a visitor says."""
+    """A message of a visitor."""
 
     conversation_id: Annotated[Identifier, Field(min_length=1, max_length=200)]
     prompt_id: PromptName
@@ -43,7 +45,7 @@ class DemoInput(Contract):
 
 
 class DemoChats:
-    """The chats of visitors, in memory: the newest ones, and the newest messages of each."""
+    """The newest chats of visitors with their newest messages, in memory."""
 
     def __init__(self) -> None:
         self._chats: OrderedDict[str, list[DraftMessage]] = OrderedDict()
@@ -54,16 +56,16 @@ class DemoChats:
         """Return the messages of a chat."""
         return [*self._chats.get(conversation_id, ())]
 
-    def add(self, conversation_id: str, *said: DraftMessage) -> None:
-        """Keep what was said."""
+    def add(self, conversation_id: str, *messages: DraftMessage) -> None:
+        """Append messages to a chat."""
         chat = self._chats.pop(conversation_id, [])
-        self._chats[conversation_id] = [*chat, *said][-_MAX_MESSAGES:]
+        self._chats[conversation_id] = [*chat, *messages][-_MAX_MESSAGES:]
         while len(self._chats) > _MAX_CONVERSATIONS:
             self._chats.popitem(last=False)
 
 
 async def _visiting(request: Request) -> Call:
-    """Return the request if it may read the books that the page shows."""
+    """Return the request if it may read the books of the page."""
     return await reading(request, shared(request).settings.demo_tenant)
 
 
@@ -82,23 +84,25 @@ async def show_bindings(call: Visiting, prompt_id: PromptId) -> Response:
     return answer(await get_bindings(call.services, call.tenant_id, prompt_id))
 
 
-@router.post("/demo/api/chat")
+@router.post(
+    "/demo/api/chat", **documented(gives={OK: None}, takes=json_body(DemoInput, {}, SMALL))
+)
 async def chat(call: Visiting) -> Response:
-    """Return the scripted model's reply, and the trace of what it was given and why."""
-    await call.need("write")  # SillyTavern's rules keep timed state of a conversation
-    said = await call.body(DemoInput)
+    """Return the scripted model's reply, and the trace of its turn."""
+    await call.need("write")  # SillyTavern's rules store timed state of the conversation
+    body = await call.body(DemoInput)
     chats: DemoChats = call.request.app.state.demo
     reply_id = call.services.new_id()
-    asked = _message("input", {"role": "user", "content": said.input})
+    input_message = _message("input", {"role": "user", "content": body.input})
     given = TurnInput(
         request_id=reply_id,
         user_id=_USER,
-        conversation_id=said.conversation_id,
-        prompt_id=said.prompt_id,
+        conversation_id=body.conversation_id,
+        prompt_id=body.prompt_id,
         draft=(
             _message("template", {"role": "system", "content": _PART}),
-            *chats.past(said.conversation_id),
-            asked,
+            *chats.past(body.conversation_id),
+            input_message,
         ),
     )
     async with _host(chats, call).begin(given) as turn:
@@ -108,7 +112,9 @@ async def chat(call: Visiting) -> Response:
             raise failed.cause from failed
         reply = await chats.model(prepared)
     chats.add(
-        said.conversation_id, _message("chat", asked.message), _message("chat", reply.message)
+        body.conversation_id,
+        _message("chat", input_message.message),
+        _message("chat", reply.message),
     )
     document = {"reply_id": reply_id, "reply": reply.content, "trace": prepared.trace.members()}
     return answer_json(orjson.dumps(document))

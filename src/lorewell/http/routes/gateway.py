@@ -1,4 +1,4 @@
-"""The gateway: chat completions of any client, with lore in their messages."""
+"""The gateway: adds lore to the chat completions of any client."""
 
 from __future__ import annotations
 
@@ -33,29 +33,35 @@ from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
 from lorewell.http.completion_body import Completion
 from lorewell.http.held import TENANT
-from lorewell.http.openapi import any_body, told
+from lorewell.http.limits import BOOKS
+from lorewell.http.openapi import any_body, documented
 from lorewell.http.relay import Relay
 
 TAG = "gateway"
 _SMALL_BYTES = 32_768
 _UPSTREAM = (GatewayOffError, UpstreamUnavailableError, UpstreamTimeoutError)
-_MANY = {"application/json": {"schema": {}}, "text/event-stream": {"schema": {"type": "string"}}}
+_ANY_ANSWER = {
+    "application/json": {"schema": {}},
+    "text/event-stream": {"schema": {"type": "string"}},
+}
 
 _Prompt = Annotated[
     str | None,
-    Header(alias=names.PROMPT, description="The prompt whose books are used; UTF-8 or %-encoded."),
+    Header(
+        alias=names.PROMPT, description="The prompt whose books apply; UTF-8 or percent-encoded."
+    ),
 ]
 _Conversation = Annotated[
     str | None,
-    Header(alias=names.CONVERSATION, description="Names the conversation that timed state is of."),
+    Header(alias=names.CONVERSATION, description="The conversation whose timed state applies."),
 ]
-_Char = Annotated[str | None, Header(alias=names.CHAR, description="Stands for {{char}}.")]
-_User = Annotated[str | None, Header(alias=names.USER, description="Stands for {{user}}.")]
+_Char = Annotated[str | None, Header(alias=names.CHAR, description="The value of {{char}}.")]
+_User = Annotated[str | None, Header(alias=names.USER, description="The value of {{user}}.")]
 _Key = Annotated[
     str | None,
     Header(
         alias=names.UPSTREAM_AUTHORIZATION,
-        description="The `Authorization` that the model server is asked with.",
+        description="The `Authorization` header for the model server.",
     ),
 ]
 
@@ -64,7 +70,7 @@ router = APIRouter()
 
 @router.post(
     "/gateway/v1/chat/completions",
-    **told(
+    **documented(
         *_UPSTREAM,
         BindingInvalidError,
         BookNotFoundError,
@@ -77,8 +83,8 @@ router = APIRouter()
         BudgetExceededError,
         PlacementFailedError,
         ContextOverflowError,
-        gives={OK: _MANY},
-        takes=any_body("As OpenAI's chat completions take it, with any further members."),
+        gives={OK: _ANY_ANSWER},
+        takes=any_body("A request of OpenAI's chat completions, with any further members.", BOOKS),
         is_gateway=True,
     ),
 )
@@ -90,9 +96,9 @@ async def create_chat_completion(
     _user: _User = None,
     _key: _Key = None,
 ) -> Response:
-    """Put lore into the messages and forward the request; the answer comes back as it is.
+    """Add lore to the messages and forward the request; the answer comes back unchanged.
 
-    Takes the scope `read`, and `write` where the books keep timed state.
+    Needs the scope `read`, and `write` if the books keep timed state.
     """
     gateway, entered = await _enter(request)
     services = shared(request).services
@@ -118,19 +124,21 @@ async def create_chat_completion(
     call = UpstreamCall(
         method="POST",
         path="/chat/completions",
-        headers=names.passed_on(request.headers.raw),
-        authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
+        headers=names.forwarded_headers(request.headers.raw),
+        authorization=_authorization(request, gateway),
         body=body,
     )
-    return Relay(gateway.upstream, call, names.told(enriched), _checking(request))
+    return Relay(gateway.upstream, call, names.lore_headers(enriched), _checking(request))
 
 
-@router.get("/gateway/v1/models", **told(*_UPSTREAM, gives={OK: _MANY}, is_gateway=True))
+@router.get(
+    "/gateway/v1/models", **documented(*_UPSTREAM, gives={OK: _ANY_ANSWER}, is_gateway=True)
+)
 async def list_models(request: Request, _key: _Key = None) -> Response:
-    """Return what a client may name as its model.
+    """Return the model names that a client may use.
 
-    Where the gateway asks for one model whatever a client names, these are the prompts that have
-    books, and that model; else they are the models of the model server.
+    If the gateway is set to one model, these are the prompts that have books, and that model. Else
+    they are the models of the model server.
     """
     gateway, entered = await _enter(request)
     services = shared(request).services
@@ -138,8 +146,10 @@ async def list_models(request: Request, _key: _Key = None) -> Response:
         call = UpstreamCall(
             method="GET",
             path="/models",
-            headers=names.passed_on(request.headers.raw),
-            authorization=names.authorization_of(request.headers, gateway, auth=services.auth),
+            headers=names.forwarded_headers(request.headers.raw),
+            authorization=names.upstream_authorization(
+                request.headers, gateway, auth=services.auth
+            ),
         )
         return Relay(gateway.upstream, call, {}, _checking(request))
     prompts = await list_prompts(services, entered.tenant_id)
@@ -154,12 +164,17 @@ async def _enter(request: Request) -> tuple[Gateway, Caller]:
     services = shared(request).services
     gateway = services.gateway
     if gateway is None:
-        message = "The gateway is off: LOREWELL_GATEWAY_UPSTREAM_URL names no model server."
+        message = "The gateway is off: set LOREWELL_GATEWAY_UPSTREAM_URL to a model server."
         raise GatewayOffError(message)
     authorization = request.headers.get("authorization")
     entered = await enter(services, authorization, "read", usual_tenant=gateway.tenant_id)
     request.scope["state"][TENANT] = entered.tenant_id
     return gateway, entered
+
+
+def _authorization(request: Request, gateway: Gateway) -> str | None:
+    auth = shared(request).services.auth
+    return names.upstream_authorization(request.headers, gateway, auth=auth)
 
 
 def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:
@@ -179,9 +194,9 @@ def _checking(request: Request) -> Callable[[], Awaitable[object]]:
 def _turn_of(request: Request, completion: Completion) -> ChatTurn:
     headers = request.headers
     named = names.find_text(headers, names.PROMPT)
-    told = (completion.find_text("user"), completion.find_text("model"))
+    fallbacks = (completion.find_text("user"), completion.find_text("model"))
     return ChatTurn(
-        prompt_ids=[named] if named else list(dict.fromkeys(each for each in told if each)),
+        prompt_ids=[named] if named else list(dict.fromkeys(each for each in fallbacks if each)),
         conversation_id=names.find_text(headers, names.CONVERSATION),
         messages=completion.messages(),
         chars=len(completion.text),

@@ -1,4 +1,4 @@
-"""Whether the service runs and can work, and its figures."""
+"""Health, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from lorewell.errors import StorageUnavailableError
 from lorewell.http.calls import JSON, OK, Measuring, answer_json, shared
-from lorewell.http.openapi import told
+from lorewell.http.openapi import documented
 
 TAG = "health"
 
 router = APIRouter()
 
 
-def _status(word: str) -> dict[str, object]:
+def _status_schema(word: str) -> dict[str, object]:
     schema = {
         "type": "object",
         "properties": {"status": {"const": word}},
@@ -23,18 +23,18 @@ def _status(word: str) -> dict[str, object]:
     return {JSON: {"schema": schema}}
 
 
-@router.get("/healthz", **told(gives={OK: _status("ok")}, is_open=True))
+@router.get("/healthz", **documented(gives={OK: _status_schema("ok")}, is_open=True))
 async def check_health() -> Response:
-    """Say that the process runs."""
+    """Return 200 while the process runs."""
     return answer_json(b'{"status":"ok"}')
 
 
 @router.get(
     "/readyz",
-    **told(StorageUnavailableError, gives={OK: _status("ready")}, is_open=True),
+    **documented(StorageUnavailableError, gives={OK: _status_schema("ready")}, is_open=True),
 )
 async def check_readiness(request: Request) -> Response:
-    """Say that the database can be used; if not, `details.part` is what is not ready."""
+    """Return 200 if the database is usable; else 503 with the failing part in `details.part`."""
     part = await shared(request).services.store.check()
     if part is not None:
         raise StorageUnavailableError("The service is not ready.", part=part, reason=part)
@@ -43,8 +43,8 @@ async def check_readiness(request: Request) -> Response:
 
 @router.get(
     "/metrics",
-    **told(gives={OK: {"text/plain": {"schema": {"type": "string"}}}}),
+    **documented(gives={OK: {"text/plain": {"schema": {"type": "string"}}}}),
 )
 async def get_metrics(call: Measuring) -> Response:
-    """Return the figures of this service for Prometheus."""
+    """Return the metrics of this service for Prometheus."""
     return Response(call.shared.metrics.to_text(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,4 +1,4 @@
-"""Putting selected lore into the messages of a prompt."""
+"""Assembly of prompts from messages and lore."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from fastapi import APIRouter, Response
 
 from lorewell.app.assembly import assemble_prompt as assemble
 from lorewell.errors import ContextOverflowError, PlacementFailedError
-from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ASSEMBLE
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import TURN
+from lorewell.http.openapi import documented, json_body
 from lorewell.model import AssembleRequest, AssembleResponse
 
 TAG = "host"
@@ -18,19 +19,19 @@ router = APIRouter()
 
 @router.post(
     "/v1/host/assemble",
-    **told(
+    **documented(
         PlacementFailedError,
         ContextOverflowError,
         gives={OK: AssembleResponse},
-        takes=json_body(AssembleRequest, ASSEMBLE),
+        takes=json_body(AssembleRequest, ASSEMBLE, TURN),
     ),
 )
 async def assemble_prompt(call: Reading) -> Response:
-    """Return the messages of a prompt with lore in its places, where each part came from, tokens.
+    """Return the messages of a prompt with the lore in place, the origin of each part, and tokens.
 
-    The lore is `blocks` of a selection, or an answer of SillyTavern's rules. Nothing is stored,
-    and nothing is trimmed: what does not fit the window is refused.
+    The lore is the `blocks` of a selection, or an answer of SillyTavern's rules. Nothing is stored.
+    Nothing is trimmed: a prompt that does not fit the window is refused.
     """
     request = await call.body(AssembleRequest)
     found = await assemble(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)

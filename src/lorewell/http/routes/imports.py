@@ -1,4 +1,4 @@
-"""Import: several native books at once, or foreign files."""
+"""Imports of several native books at once, or of files of other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import CREATED, OK, Reading, Writing, answer, answer_created
 from lorewell.http.examples import BOOK
-from lorewell.http.openapi import file_body, json_body, told
+from lorewell.http.limits import BOOKS
+from lorewell.http.openapi import documented, file_body, json_body
 from lorewell.http.parameters import IdempotencyKey
 from lorewell.http.routes.books import FIRST_BOOK
 from lorewell.model import CreateResult, ImportBatch, ImportPreview
@@ -29,11 +30,11 @@ router = APIRouter()
 
 @router.post(
     "/v1/imports",
-    **told(
+    **documented(
         InvalidDependencyError,
         IdempotencyConflictError,
         gives={CREATED: CreateResult, OK: CreateResult},
-        takes=json_body(ImportBatch, {"books": [BOOK]}),
+        takes=json_body(ImportBatch, {"books": [BOOK]}, BOOKS),
         leads_to={"book": ("get_book", FIRST_BOOK)},
     ),
 )
@@ -48,7 +49,7 @@ async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) ->
 
 @router.post(
     "/v1/imports/preview",
-    **told(
+    **documented(
         ImportInvalidError,
         InvalidDependencyError,
         FileTooLargeError,
@@ -59,7 +60,7 @@ async def import_books(call: Writing, idempotency_key: IdempotencyKey = None) ->
     ),
 )
 async def preview_import(call: Reading) -> Response:
-    """Return what a foreign file would become; nothing is stored."""
+    """Preview the import of a file of another program; nothing is stored."""
     (file,) = await call.files("file", 1)
     found = await preview(call.services, call.tenant_id, file)
     return await call.finish(lambda: answer(found))
@@ -67,7 +68,7 @@ async def preview_import(call: Reading) -> Response:
 
 @router.post(
     "/v1/imports/files",
-    **told(
+    **documented(
         ImportInvalidError,
         InvalidDependencyError,
         IdempotencyConflictError,
@@ -80,7 +81,7 @@ async def preview_import(call: Reading) -> Response:
     ),
 )
 async def import_files(call: Writing, idempotency_key: IdempotencyKey = None) -> Response:
-    """Store the books of foreign files, all or none; a known file gives its first book again."""
+    """Store the books of files, all or none; a known file returns its stored book."""
     files = await call.files("files", _MAX_FILES)
     result = await store_files(call.services, call.tenant_id, files, key=idempotency_key)
     return await call.finish(lambda: answer_created(result))

@@ -21,14 +21,15 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import ACCEPTED, OK, Call, Reading, Writing, answer
 from lorewell.http.events import MEDIA_TYPE, QUIET_SECONDS, STILL_HERE, event
-from lorewell.http.openapi import json_body, json_or_events, told
+from lorewell.http.limits import SMALL
+from lorewell.http.openapi import documented, json_body, json_or_events
 from lorewell.http.parameters import Background, BookId, Cursor, Limit, Revision, Stale
 from lorewell.http.problems import problem_of
 from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 
 TAG = "index"
 Progress = asyncio.Queue[tuple[int, int] | None]
-"""How many chunks of how many are done; None at the end."""
+"""(chunks done, all chunks); None at the end."""
 
 _PROBLEMS = (BookNotFoundError, RevisionNotFoundError)
 
@@ -37,13 +38,13 @@ router = APIRouter()
 
 @router.post(
     "/v1/books/{book_id}/index",
-    **told(
+    **documented(
         *_PROBLEMS,
         VectorDisabledError,
         IndexBusyError,
         EmbeddingUnavailableError,
         gives={OK: json_or_events(IndexBuilt), ACCEPTED: IndexBuilt},
-        takes=json_body(IndexRequest, {"revision": 1}),
+        takes=json_body(IndexRequest, {"revision": 1}, SMALL),
     ),
 )
 async def build_index(
@@ -51,34 +52,34 @@ async def build_index(
 ) -> Response:
     """Build the index of a revision, unless it is ready already.
 
-    Asked for events, the answer tells of the progress: `progress` with `done` and `total` chunks,
-    in the end `index` with what else would be the answer, or `problem`.
+    If the request accepts events, the answer is a stream of them: `progress` with `done` and
+    `total` chunks, and in the end `index` with the usual answer, or `problem`.
     """
-    asked = await call.body(IndexRequest)
+    request = await call.body(IndexRequest)
     build = await claim_index(
-        call.services, call.tenant_id, book_id, asked.revision, force=asked.force
+        call.services, call.tenant_id, book_id, request.revision, force=request.force
     )
     if background:
         if not build.reused:
             build.start()
         return answer(build.state, OK if build.reused else ACCEPTED)
     if MEDIA_TYPE in call.request.headers.get("accept", ""):
-        # It runs before anybody listens, and goes on if nobody listens any more.
-        told_of: Progress = asyncio.Queue()
-        running = build.start(lambda done, total: told_of.put_nowait((done, total)))
-        running.add_done_callback(lambda _: told_of.put_nowait(None))
-        return StreamingResponse(_events(call, running, told_of), media_type=MEDIA_TYPE)
+        # The build starts before the client reads, and goes on if the client leaves.
+        progress_queue: Progress = asyncio.Queue()
+        running = build.start(lambda done, total: progress_queue.put_nowait((done, total)))
+        running.add_done_callback(lambda _: progress_queue.put_nowait(None))
+        return StreamingResponse(_events(call, running, progress_queue), media_type=MEDIA_TYPE)
     return answer(await build.run())
 
 
 async def _events(
-    call: Call, running: asyncio.Task[IndexBuilt], told_of: Progress
+    call: Call, running: asyncio.Task[IndexBuilt], progress_queue: Progress
 ) -> AsyncIterator[bytes]:
-    """Yield the progress of a build, and how it ended."""
+    """Yield the progress of a build, and its result."""
     while True:
         try:
             async with asyncio.timeout(QUIET_SECONDS):
-                progress = await told_of.get()
+                progress = await progress_queue.get()
         except TimeoutError:
             yield STILL_HERE
             continue
@@ -93,16 +94,16 @@ async def _events(
         yield event("problem", json.dumps(problem))
 
 
-@router.get("/v1/books/{book_id}/index", **told(*_PROBLEMS, gives={OK: IndexState}))
+@router.get("/v1/books/{book_id}/index", **documented(*_PROBLEMS, gives={OK: IndexState}))
 async def get_index(call: Reading, book_id: BookId, revision: Revision = None) -> Response:
-    """Return how far the index of a revision is, of the latest one if none is named."""
+    """Return the state of a revision's index, by default of the latest revision."""
     return answer(await index_state(call.services, call.tenant_id, book_id, revision))
 
 
-@router.get("/v1/indexes", **told(VectorDisabledError, gives={OK: IndexPage}))
+@router.get("/v1/indexes", **documented(VectorDisabledError, gives={OK: IndexPage}))
 async def list_indexes(
     call: Reading, limit: Limit = 50, cursor: Cursor = None, *, stale: Stale = False
 ) -> Response:
-    """Return the indexes of each book's latest revision and of those that are bound by number."""
+    """Return the indexes of each book's latest revision, and of revisions that bindings name."""
     page = PageRequest(limit=limit, cursor=cursor)
     return answer(await list_page(call.services, call.tenant_id, page, stale=stale))

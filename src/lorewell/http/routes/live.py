@@ -1,4 +1,4 @@
-"""Watching the selections that are made for a prompt (docs/live.md)."""
+"""Live events of a prompt's selections (docs/live.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lorewell.app.services import Services
 from lorewell.errors import LiveOffError, TooManySocketsError
 from lorewell.http.calls import OK, Reading
 from lorewell.http.events import MEDIA_TYPE
-from lorewell.http.openapi import told
+from lorewell.http.openapi import documented
 from lorewell.http.parameters import LastEventId, LastEventIdHeader, PromptId, TenantId
 from lorewell.http.sockets import Socket, SocketClosed, attend
 from lorewell.http.streams import LiveStream
@@ -32,24 +32,24 @@ async def watch_prompt(
     last_event_id: LastEventId = None,
     last_event_id_header: LastEventIdHeader = None,
 ) -> None:
-    """Tell every selection that is made for a prompt, from now on or from an event on."""
+    """Send the live events of a prompt's selections, from now or from an event on."""
     last_id = last_event_id if last_event_id_header is None else last_event_id_header
 
     async def work(socket: Socket) -> None:
         await socket.open("read", tenant_id, listens=False)
         hub = _hub(socket.services)
         async with hub.subscribe(tenant_id, prompt_id, last_id) as subscription:
-            await _tell(socket, subscription)
+            await _send_frames(socket, subscription)
 
     await attend(websocket, work)
 
 
-async def _tell(socket: Socket, subscription: Subscription) -> None:
+async def _send_frames(socket: Socket, subscription: Subscription) -> None:
     try:
         while True:
             for number, piece in enumerate(in_pieces(await subscription.take())):
                 if number:
-                    await asyncio.sleep(0)  # only then is it known if the client took the last one
+                    await asyncio.sleep(0)  # lets the transport see whether the client reads
                 async with asyncio.timeout(SEND_S):
                     await socket.send_all(piece)
     except (SlowConsumer, TimeoutError):
@@ -59,7 +59,7 @@ async def _tell(socket: Socket, subscription: Subscription) -> None:
 @router.get(
     "/v1/live",
     name="live",
-    **told(
+    **documented(
         LiveOffError,
         TooManySocketsError,
         gives={OK: {MEDIA_TYPE: {"schema": {"type": "string"}}}},
@@ -71,18 +71,18 @@ async def stream_prompt(
     last_event_id: LastEventId = None,
     last_event_id_header: LastEventIdHeader = None,
 ) -> Response:
-    """Tell every selection that is made for a prompt, as server-sent events.
+    """Stream the live events of a prompt's selections as server-sent events.
 
-    The same path is a WebSocket, with the same frames.
+    The same path is also a WebSocket with the same frames.
     """
     last_id = last_event_id if last_event_id_header is None else last_event_id_header
-    place = call.request.app.state.places.take(call.tenant_id)
+    slot = call.request.app.state.slots.take(call.tenant_id)
     feed = _hub(call.services).subscribe(call.tenant_id, prompt_id, last_id)
 
     async def check() -> None:
         await call.need("read")
 
-    return LiveStream(feed, place, check, send_s=SEND_S)
+    return LiveStream(feed, slot, check, send_s=SEND_S)
 
 
 def _hub(services: Services) -> LiveHub:

@@ -1,4 +1,4 @@
-"""A page that shows what the live channel tells. It holds nothing itself: anybody may load it."""
+"""A page that shows the live channel. It holds no data, so loading it needs no key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of SillyTavern_replica: one turn, and a preview of one."""
+"""SillyTavern_replica's rules: a turn, and a preview of one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http import limits
+from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
-from lorewell.http.openapi import json_body, told
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
 from lorewell.model.live import Occasion
@@ -36,17 +37,17 @@ _PROBLEMS = (
 )
 _GONE = (BookNotFoundError, RevisionNotFoundError)
 
-ActivationId = Annotated[str, Path(description="As an answer's `activation_id` says.")]
+ActivationId = Annotated[str, Path(description="The `activation_id` of an answer.")]
 
 router = APIRouter()
 
 
 @router.post(
     "/v1/replica/activate",
-    **told(
+    **documented(
         *_PROBLEMS,
         gives={OK: ReplicaResponse},
-        takes=json_body(ReplicaRequest, REPLICA),
+        takes=json_body(ReplicaRequest, REPLICA, limits.REPLICA),
         leads_to={
             "ledger": (
                 "get_replica_activation",
@@ -56,38 +57,38 @@ router = APIRouter()
     ),
 )
 async def activate_replica(call: Reading, prompt_id: AnyPromptId = None) -> Response:
-    """Return which entries of the books are active in this turn, and why.
+    """Return the active entries of the books in this turn, and the reasons.
 
-    Who watches the prompt that it is for is told of it: that of the query, else that of the body.
+    Subscribers to the prompt `prompt_id` of the query, else of the body, get a live event.
     """
     request = await call.body(ReplicaRequest)
     occasion = Occasion.of(prompt_id or request.prompt_id, "replica")
     found = await activate(call.services, call.tenant_id, request, occasion)
     call.shared.metrics.activated(found)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.get(
     "/v1/replica/activations/{activation_id}",
-    **told(*_PROBLEMS, *_GONE, NotFoundError, gives={OK: ReplicaResponse}),
+    **documented(*_PROBLEMS, *_GONE, NotFoundError, gives={OK: ReplicaResponse}),
 )
 async def get_replica_activation(call: Reading, activation_id: ActivationId) -> Response:
-    """Return a turn that was made a while ago with its whole ledger, computed now."""
+    """Return a recent turn with its whole ledger, recomputed."""
     found = await open_replica(call.services, call.tenant_id, activation_id)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.post(
     "/v1/replica/preview",
-    **told(
+    **documented(
         *_PROBLEMS,
         *_GONE,
         gives={OK: ReplicaResponse},
-        takes=json_body(ReplicaPreview, REPLICA_PREVIEW),
+        takes=json_body(ReplicaPreview, REPLICA_PREVIEW, limits.REPLICA),
     ),
 )
 async def preview_replica(call: Reading) -> Response:
-    """Activate from books of which some entries are other than stored; nothing is kept."""
+    """Activate books with unsaved changes to some entries; nothing is kept."""
     request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)

@@ -1,4 +1,4 @@
-"""The socket on which the front end of SillyTavern_replica chats."""
+"""The chat socket of SillyTavern_replica's front end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ router = APIRouter()
 
 @router.websocket("/api/chat/{role}/{chat}/ws")
 async def chat_with_role(websocket: WebSocket) -> None:
-    """Answer each message with the entries that are active, and with a reply if there is a model.
+    """Answer each message with the active entries, and with a reply if there is a model.
 
-    One message is answered after the other; one that can't be answered closes nothing.
+    Messages are answered one by one. A message that fails does not close the socket.
     """
     await attend(websocket, _talk)
 
@@ -35,7 +35,7 @@ async def _talk(socket: Socket) -> None:
         except LorewellError as error:
             if status_of(error) >= INTERNAL_ERROR:
                 socket.log(error)
-            await socket.tell(error)
+            await socket.send_error(error)
 
 
 async def _read(socket: Socket, text: str) -> ReplicaChat:

@@ -1,4 +1,4 @@
-"""Revisions of a book: publish, list, compare, and store an old one again."""
+"""Revisions of a book: publish, list, compare and restore."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import CREATED, OK, Reading, Writing, answer
 from lorewell.http.examples import BOOK
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import BOOKS, SMALL
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import (
     BookId,
     Cursor,
@@ -43,7 +44,9 @@ TAG = "revisions"
 router = APIRouter()
 
 
-@router.get("/v1/books/{book_id}/revisions", **told(BookNotFoundError, gives={OK: RevisionPage}))
+@router.get(
+    "/v1/books/{book_id}/revisions", **documented(BookNotFoundError, gives={OK: RevisionPage})
+)
 async def list_revisions(
     call: Reading, book_id: BookId, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
@@ -54,26 +57,26 @@ async def list_revisions(
 
 @router.post(
     "/v1/books/{book_id}/revisions",
-    **told(
+    **documented(
         BookNotFoundError,
         InvalidDependencyError,
         RevisionConflictError,
         IdempotencyConflictError,
         gives={CREATED: Published, OK: Published},
-        takes=json_body(PublishRequest, {**BOOK, "expected_revision": 1}),
+        takes=json_body(PublishRequest, {**BOOK, "expected_revision": 1}, BOOKS),
     ),
 )
 async def publish_revision(
     call: Writing, book_id: BookId, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Store the next revision of a book, which is the whole book, if its head is the expected."""
-    asked = await call.body(PublishRequest)
+    """Store the whole book as its next revision, if its head is the expected one."""
+    request = await call.body(PublishRequest)
     published = await publish(
         call.services,
         call.tenant_id,
         book_id,
-        asked,
-        expected_revision=asked.expected_revision,
+        request,
+        expected_revision=request.expected_revision,
         key=idempotency_key,
     )
     return answer(published, OK if published.replayed else CREATED)
@@ -81,28 +84,28 @@ async def publish_revision(
 
 @router.get(
     "/v1/books/{book_id}/diff",
-    **told(BookNotFoundError, RevisionNotFoundError, gives={OK: BookDiff}),
+    **documented(BookNotFoundError, RevisionNotFoundError, gives={OK: BookDiff}),
 )
 async def compare_revisions(call: Reading, book_id: BookId, first: From, second: To) -> Response:
-    """Return what has to change in one revision to get the other."""
+    """Return the changes from one revision to another."""
     return answer(await diff(call.services, call.tenant_id, book_id, first=first, second=second))
 
 
 @router.post(
     "/v1/books/{book_id}/revisions/{n}/restore",
-    **told(
+    **documented(
         BookNotFoundError,
         RevisionNotFoundError,
         RevisionConflictError,
         IdempotencyConflictError,
         gives={CREATED: Published, OK: Published},
-        takes=json_body(RestoreRequest, {"expected_revision": 2}),
+        takes=json_body(RestoreRequest, {"expected_revision": 2}, SMALL),
     ),
 )
 async def restore_revision(
     call: Writing, book_id: BookId, n: RevisionPath, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Store an old revision once more, as the next one."""
+    """Store an old revision again, as the next one."""
     expected = (await call.body(RestoreRequest)).expected_revision
     published = await restore(
         call.services, call.tenant_id, book_id, n, expected_revision=expected, key=idempotency_key

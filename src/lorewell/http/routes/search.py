@@ -1,4 +1,4 @@
-"""Searching the entries of books."""
+"""Searches in the entries of books."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import OK, Reading, answer
 from lorewell.http.examples import SEARCH
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import SMALL
+from lorewell.http.openapi import documented, json_body
 from lorewell.model import SearchRequest, SearchResponse
 
 TAG = "search"
@@ -25,7 +26,7 @@ router = APIRouter()
 
 @router.post(
     "/v1/search",
-    **told(
+    **documented(
         BookNotFoundError,
         RevisionNotFoundError,
         VectorDisabledError,
@@ -33,10 +34,10 @@ router = APIRouter()
         EmbeddingUnavailableError,
         SnapshotTooLargeError,
         gives={OK: SearchResponse},
-        takes=json_body(SearchRequest, SEARCH),
+        takes=json_body(SearchRequest, SEARCH, SMALL),
     ),
 )
 async def search_books(call: Reading) -> Response:
-    """Return the entries that match, best first; no filter of a selection applies."""
+    """Return the matching entries, best first; the filters of a selection do not apply."""
     request = await call.body(SearchRequest)
     return answer(await search(call.services, call.tenant_id, request))

@@ -1,4 +1,4 @@
-"""SillyTavern's rules: one turn, a preview of one, and a whole chat."""
+"""SillyTavern's rules: a turn, a preview of one, and a whole chat."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_written
+from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import BOOKS, TURN
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import (
     ActivatePreview,
@@ -44,17 +45,19 @@ _PROBLEMS = (
     SnapshotTooLargeError,
 )
 
-ActivationId = Annotated[str, Path(description="As the gateway's header `X-Lorewell-Ledger` says.")]
+ActivationId = Annotated[
+    str, Path(description="The id in the gateway's header `X-Lorewell-Ledger`.")
+]
 
 router = APIRouter()
 
 
 @router.post(
     "/v1/sillytavern/activate",
-    **told(
+    **documented(
         *_PROBLEMS,
         gives={OK: SillyTavernResponse},
-        takes=json_body(ActivateRequest, ACTIVATE),
+        takes=json_body(ActivateRequest, ACTIVATE, TURN),
         leads_to={
             "conversation": (
                 "get_conversation",
@@ -64,10 +67,10 @@ router = APIRouter()
     ),
 )
 async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
-    """Return what SillyTavern does with these books in this turn, and why.
+    """Run one turn under SillyTavern's rules; return the active entries and the reasons.
 
-    With a `conversation_id` timed state is kept from turn to turn, which takes the scope `write`.
-    Who watches the prompt that it is for is told of it: that of the query, else that of the body.
+    With a `conversation_id`, timed state is kept from turn to turn; this needs the scope `write`.
+    Subscribers to the prompt `prompt_id` of the query, else of the body, get a live event.
     """
     request = await call.body(ActivateRequest)
     if request.conversation_id is not None:
@@ -75,44 +78,44 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     name = prompt_id or request.prompt_id
     occasion = Occasion.of(name, "activate", request.conversation_id)
     found = await activate_turn(call.services, call.tenant_id, request, occasion)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.get(
     "/v1/sillytavern/activations/{activation_id}",
-    **told(*_PROBLEMS, NotFoundError, gives={OK: SillyTavernResponse}),
+    **documented(*_PROBLEMS, NotFoundError, gives={OK: SillyTavernResponse}),
 )
 async def get_activation(call: Reading, activation_id: ActivationId) -> Response:
-    """Return a turn that the gateway made a while ago with its whole ledger, computed now."""
+    """Return a recent turn of the gateway with its whole ledger, recomputed."""
     found = await open_activation(call.services, call.tenant_id, activation_id)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.post(
     "/v1/sillytavern/preview",
-    **told(
+    **documented(
         *_PROBLEMS,
         gives={OK: SillyTavernResponse},
-        takes=json_body(ActivatePreview, ACTIVATE_PREVIEW),
+        takes=json_body(ActivatePreview, ACTIVATE_PREVIEW, BOOKS),
     ),
 )
 async def preview_activation(call: Reading) -> Response:
-    """Activate from books that are changed or not stored at all; nothing is kept."""
+    """Activate books with unsaved changes, or not stored at all; nothing is kept."""
     request = await call.body(ActivatePreview)
     found = await preview_turn(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)
 
 
 @router.post(
     "/v1/sillytavern/replay",
-    **told(
+    **documented(
         *_PROBLEMS,
         gives={OK: ReplayResponse},
-        takes=json_body(ReplayRequest, REPLAY),
+        takes=json_body(ReplayRequest, REPLAY, TURN),
     ),
 )
 async def replay_chat(call: Reading) -> Response:
-    """Run a whole chat turn after turn: active entries, timed state and budget of each."""
+    """Run a whole chat turn by turn; return active entries, timed state and budget of each turn."""
     request = await call.body(ReplayRequest)
     found = await replay(call.services, call.tenant_id, request)
-    return await answer_written(call, found)
+    return await answer_encoded(call, found)

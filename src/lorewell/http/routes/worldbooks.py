@@ -1,4 +1,4 @@
-"""The books of one tenant, under the paths and in the forms of SillyTavern_replica."""
+"""The books of one tenant, with the paths and formats of SillyTavern_replica."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from lorewell.http.calls import (
     shared,
     writing,
 )
-from lorewell.http.openapi import any_body, file_body, told
+from lorewell.http.limits import BOOKS, SMALL, TURN
+from lorewell.http.openapi import any_body, documented, file_body
 from lorewell.model.replica_books import (
     NewReplicaBook,
     ReplicaBookChange,
@@ -42,24 +43,31 @@ from lorewell.model.replica_books import (
 
 TAG = "worldbooks"
 _BOOKS = "/api/worldbooks"
-# A name that holds a slash is refused as a name: another route could not be meant.
+# A slash in the name is a fault of the name: it can't lead to another route.
 _BOOK = _BOOKS + "/{name:book}"
 _PARTS = _BOOKS + "/{name:text}"
 _ENTRIES = _PARTS + "/entries"
 _ENTRY = _ENTRIES + "/{uid:text}"
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 _OBJECTS = {"application/json": {"schema": {"type": "array", "items": {"type": "object"}}}}
-_ENTRY_BODY = any_body("An entry of the internal form, or some of its members.")
+_ENTRY_BODY = any_body("An entry in the internal format, or some of its members.", TURN)
+
+_CREATION = documented(
+    NameTakenError,
+    InvalidDependencyError,
+    gives={CREATED: _OBJECT},
+    takes=any_body("`name`, and optionally `description` and `entries`.", BOOKS),
+)
 
 
 class _Text(StringConvertor):
-    """Takes any text of a path: what it may not hold is told of the name, not of the route."""
+    """Matches any text, so that an invalid name is a fault of the name and not an unknown route."""
 
     regex = "(?s:.*)"
 
 
 class _WholeText(_Text):
-    """Leaves the paths of a book's parts to their own routes, with their own methods."""
+    """Matches any text except the paths of a book's parts, which have their own routes."""
 
     regex = r"(?s:(?!.*/(?:entries|import|export)\Z).*)"
 
@@ -80,37 +88,29 @@ async def _writing(request: Request) -> Call:
 _Reading = Annotated[Call, Depends(_reading)]
 _Writing = Annotated[Call, Depends(_writing)]
 _Name = Annotated[
-    str, Path(description="A book's name, and no path."), AfterValidator(check_book_name)
+    str, Path(description="A book's name; not a path."), AfterValidator(check_book_name)
 ]
-_Uid = Annotated[str, Path(description="An entry's uid.")]
-_Format = Annotated[Form, Query(alias="format", description="The program that reads the file.")]
+_Uid = Annotated[str, Path(description="The uid of an entry.")]
+_Format = Annotated[Form, Query(alias="format", description="The program that the file is for.")]
 
 
 @router.get(_BOOKS + "/", include_in_schema=False)
-@router.get(_BOOKS, **told(gives={OK: _OBJECTS}))
+@router.get(_BOOKS, **documented(gives={OK: _OBJECTS}))
 async def list_worldbooks(call: _Reading) -> Response:
-    """Return the books without their entries, last changed first, 1,000 at most."""
+    """Return the books without their entries, last changed first, at most 1,000."""
     return answer_json(await worldbooks.list_worldbooks(call.services, call.tenant_id))
 
 
-@router.post(_BOOKS + "/", include_in_schema=False)
-@router.post(
-    _BOOKS,
-    **told(
-        NameTakenError,
-        InvalidDependencyError,
-        gives={CREATED: _OBJECT},
-        takes=any_body("`name`, and if wanted `description` and `entries`."),
-    ),
-)
+@router.post(_BOOKS + "/", **_CREATION, include_in_schema=False)
+@router.post(_BOOKS, **_CREATION)
 async def create_worldbook(call: _Writing) -> Response:
     """Store a new book."""
-    asked = await call.body(NewReplicaBook)
-    made = await worldbooks.create_worldbook(call.services, call.tenant_id, asked)
+    request = await call.body(NewReplicaBook)
+    made = await worldbooks.create_worldbook(call.services, call.tenant_id, request)
     return answer_json(made, CREATED)
 
 
-@router.get(_ENTRY, **told(BookNotFoundError, NotFoundError, gives={OK: _OBJECT}))
+@router.get(_ENTRY, **documented(BookNotFoundError, NotFoundError, gives={OK: _OBJECT}))
 async def get_worldbook_entry(call: _Reading, name: _Name, uid: _Uid) -> Response:
     """Return an entry."""
     return answer_json(await worldbooks.get_entry(call.services, call.tenant_id, name, uid))
@@ -118,7 +118,7 @@ async def get_worldbook_entry(call: _Reading, name: _Name, uid: _Uid) -> Respons
 
 @router.put(
     _ENTRY,
-    **told(
+    **documented(
         BookNotFoundError,
         NotFoundError,
         InvalidDependencyError,
@@ -128,7 +128,7 @@ async def get_worldbook_entry(call: _Reading, name: _Name, uid: _Uid) -> Respons
     ),
 )
 async def change_worldbook_entry(call: _Writing, name: _Name, uid: _Uid) -> Response:
-    """Change the members of an entry that are given; the others stay."""
+    """Change the given members of an entry; the others stay."""
     given = await call.body(ReplicaEntryGiven)
     changed = worldbooks.change_entry_of(call.services, call.tenant_id, name, uid, given.root)
     return answer_json(await changed)
@@ -136,7 +136,7 @@ async def change_worldbook_entry(call: _Writing, name: _Name, uid: _Uid) -> Resp
 
 @router.delete(
     _ENTRY,
-    **told(
+    **documented(
         BookNotFoundError,
         NotFoundError,
         InvalidDependencyError,
@@ -145,11 +145,11 @@ async def change_worldbook_entry(call: _Writing, name: _Name, uid: _Uid) -> Resp
     ),
 )
 async def delete_worldbook_entry(call: _Writing, name: _Name, uid: _Uid) -> Response:
-    """Take an entry out of a book; older revisions keep it."""
+    """Remove an entry from a book; older revisions keep it."""
     return answer_json(await worldbooks.delete_entry(call.services, call.tenant_id, name, uid))
 
 
-@router.get(_ENTRIES, **told(BookNotFoundError, gives={OK: _OBJECTS}))
+@router.get(_ENTRIES, **documented(BookNotFoundError, gives={OK: _OBJECTS}))
 async def list_worldbook_entries(call: _Reading, name: _Name) -> Response:
     """Return the entries of a book, in their order."""
     return answer_json(await worldbooks.list_entries(call.services, call.tenant_id, name))
@@ -157,7 +157,7 @@ async def list_worldbook_entries(call: _Reading, name: _Name) -> Response:
 
 @router.post(
     _ENTRIES,
-    **told(
+    **documented(
         BookNotFoundError,
         NameTakenError,
         InvalidDependencyError,
@@ -175,7 +175,7 @@ async def create_worldbook_entry(call: _Writing, name: _Name) -> Response:
 
 @router.post(
     _PARTS + "/import",
-    **told(
+    **documented(
         ImportInvalidError,
         InvalidDependencyError,
         RevisionConflictError,
@@ -187,42 +187,42 @@ async def create_worldbook_entry(call: _Writing, name: _Name) -> Response:
     ),
 )
 async def import_worldbook(call: _Writing, name: _Name) -> Response:
-    """Make a book of a file, or merge it into the book of this name: its entries win, by uid."""
+    """Create a book from a file, or merge the file into the book of this name, by uid."""
     (file,) = await call.files("file", 1)
     return answer_json(await worldbooks.import_into(call.services, call.tenant_id, name, file))
 
 
-@router.get(_PARTS + "/export", **told(BookNotFoundError, gives={OK: _OBJECT}))
+@router.get(_PARTS + "/export", **documented(BookNotFoundError, gives={OK: _OBJECT}))
 async def export_worldbook(call: _Reading, name: _Name, form: _Format = "internal") -> Response:
-    """Return a book as a file of that program, or of SillyTavern."""
+    """Return a book as a file for SillyTavern_replica or for SillyTavern."""
     content = await worldbooks.export_worldbook(call.services, call.tenant_id, name, form)
     return answer_file(name, content)
 
 
-@router.get(_BOOK, **told(BookNotFoundError, gives={OK: _OBJECT}))
+@router.get(_BOOK, **documented(BookNotFoundError, gives={OK: _OBJECT}))
 async def get_worldbook(call: _Reading, name: _Name) -> Response:
-    """Return a book with its entries in the internal form."""
+    """Return a book with its entries in the internal format."""
     return answer_json(await worldbooks.get_worldbook(call.services, call.tenant_id, name))
 
 
 @router.put(
     _BOOK,
-    **told(
+    **documented(
         BookNotFoundError,
         RevisionConflictError,
         gives={OK: _OBJECT},
-        takes=any_body("`description`."),
+        takes=any_body("`description`.", SMALL),
     ),
 )
 async def change_worldbook(call: _Writing, name: _Name) -> Response:
-    """Change a book's description."""
-    asked = await call.body(ReplicaBookChange)
+    """Change the description of a book."""
+    request = await call.body(ReplicaBookChange)
     return answer_json(
-        await worldbooks.change_worldbook(call.services, call.tenant_id, name, asked)
+        await worldbooks.change_worldbook(call.services, call.tenant_id, name, request)
     )
 
 
-@router.delete(_BOOK, **told(BookNotFoundError, BookBoundError, gives={OK: _OBJECT}))
+@router.delete(_BOOK, **documented(BookNotFoundError, BookBoundError, gives={OK: _OBJECT}))
 async def delete_worldbook(call: _Writing, name: _Name) -> Response:
-    """Mark a book as deleted; all of it is kept."""
+    """Delete a book; its revisions stay, and it can be restored."""
     return answer_json(await worldbooks.delete_worldbook(call.services, call.tenant_id, name))
