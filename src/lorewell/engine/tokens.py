@@ -110,8 +110,7 @@ class _HuggingFaceCounter:
 
 
 def _no_tokenizer(name: str, why: str) -> ValidationFailedError:
-    message = f"The tokenizer {name!r} can't be used: {why}."
-    return ValidationFailedError(message, faults=(Fault("/tokenizer", why),))
+    return ValidationFailedError.at(Fault("/tokenizer", f"{name!r} can't be used: {why}"))
 
 
 @cache

@@ -107,7 +107,7 @@ def read_json(text: str, notes: ImportNotes) -> JsonDocument:
 
     Source: docs/rules/formats.md §0.1, §0.5.
 
-    >>> read_json('{"keys": ["a",], /* why */ "order": 1}', Notes()).value
+    >>> read_json('{"keys": ["a",], /* why */ "order": 1}', ImportNotes()).value
     {'keys': ['a'], 'order': 1}
     """
     try:

@@ -57,7 +57,7 @@ def read_yaml(text: str, notes: ImportNotes) -> JsonDocument:
 
     Source: docs/rules/formats.md §0.1, §0.4, §0.5.
 
-    >>> read_yaml("keys: [lamp, 灯]\norder: 1\ncontent: |-\n  A\n  lamp.\n", Notes()).value
+    >>> read_yaml("keys: [lamp, 灯]\norder: 1\ncontent: |-\n  A\n  lamp.\n", ImportNotes()).value
     {'keys': ['lamp', '灯'], 'order': 1, 'content': 'A\nlamp.'}
     """
     if "%TAG" in text and _TAG_LINE.search(text):

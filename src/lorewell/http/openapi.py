@@ -77,6 +77,7 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
+from lorewell.model.descriptions import describe
 from lorewell.model.index import IndexBuilt, IndexPage, IndexRequest, IndexState
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 
@@ -163,9 +164,13 @@ def _make_schemas() -> tuple[Mapping[type, str], Document]:
         _named(name): {**_cleaned(schema), "title": _named(name)}  # generators go by titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
     }
+    for schema in schemas.values():  # models have described themselves, dataclasses have not
+        if "Attributes:" in schema.get("description", ""):
+            describe(schema, schema["description"])
     for kind in _TUPLES:
         name, nulls = kind.__name__, kind in _WITH_NULLS
         schemas[name] = _as_object(schemas[name], kind._fields, nulls=nulls)
+        describe(schemas[name], kind.__doc__ or "")
     return names, schemas
 
 
