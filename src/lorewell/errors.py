@@ -1,4 +1,7 @@
-"""The error tree. One class a code; codes are stable, texts are not (docs/rules/native.md §7)."""
+"""The error tree: one class per code. Codes are stable, sentences are not.
+
+Source: docs/rules/native.md §7.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,20 @@ from collections.abc import Callable
 from typing import ClassVar, Final, NamedTuple, Self
 
 MAX_FAULTS: Final = 100
+"""Faults that an error lists."""
 MAX_COUNTED: Final = 100_000
+"""From here on the number of faults is a lower bound."""
 _MAX_POINTER_CHARS: Final = 300
 _MAX_DETAIL_CHARS: Final = 500
 
 
 class Fault(NamedTuple):
-    """One fault: where, as a JSON pointer from a document's root, and what is wrong there.
+    """One fault in an input.
 
-    A fault outside of the document names the query parameter or header instead.
+    Attributes:
+        pointer: JSON pointer (RFC 6901) from the root of the document; empty for the root itself.
+        detail: what is wrong there, or what must hold.
+        parameter: the query parameter, header or setting at fault, if it is not in a document.
     """
 
     pointer: str
@@ -22,7 +30,7 @@ class Fault(NamedTuple):
     parameter: str | None = None
 
     def shortened(self) -> Fault:
-        """Return the fault with what a foreign document makes long cut off."""
+        """Return the fault with long texts cut off: they may quote any document."""
         parameter = self.parameter
         return Fault(
             shorten(self.pointer, _MAX_POINTER_CHARS),
@@ -31,19 +39,19 @@ class Fault(NamedTuple):
         )
 
 
-def shorten(text: str, most: int) -> str:
-    """Return the text, cut to so many characters, the last of which then is an ellipsis.
+def shorten(text: str, max_chars: int) -> str:
+    """Return the text, cut to `max_chars` characters; a text that was cut ends with an ellipsis.
 
     >>> shorten("harbour", 7), shorten("harbour", 4)
     ('harbour', 'har…')
     """
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
-def tell(faults: tuple[Fault, ...]) -> str:
-    """Return all faults in one sentence.
+def describe(faults: tuple[Fault, ...]) -> str:
+    """Return the faults as one sentence.
 
-    >>> tell((Fault("", "must be a list"), Fault("/name", "must be given")))
+    >>> describe((Fault("", "must be a list"), Fault("/name", "must be given")))
     '/: must be a list; /name: must be given'
     """
     return "; ".join(
@@ -55,12 +63,12 @@ class LorewellError(Exception):
     """Base of everything Lorewell raises on purpose.
 
     Attributes:
-        code: the stable machine-readable word for this kind of failure.
-        details: JSON-safe facts about this one failure.
-        faults: the places in a document that are at fault, if a document is; of more than 100
-            the first ones, and one that says how many more there are. `details` then have the
-            number of all as `fault_count`.
-        request_id: the id under which a service logged the request, where the error came from one.
+        code: the stable, machine-readable name of this kind of failure.
+        details: JSON-safe facts about this failure.
+        faults: the faults of an input, in its order. Of more than 100 only the first 100 are
+            listed, followed by one that counts the rest; `details` then hold the number of all as
+            `fault_count`.
+        request_id: the id under which the service logged the request, for errors of a service.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -73,26 +81,22 @@ class LorewellError(Exception):
 
     @property
     def fault_count(self) -> int:
-        """How many faults there are, listed or not."""
+        """The number of faults, listed or not."""
         count = self.details.get("fault_count")
         return count if isinstance(count, int) else len(self.faults)
 
-    @property
-    def listed_faults(self) -> tuple[Fault, ...]:
-        """The faults without the one that counts the others."""
-        return self.faults[:-1] if "fault_count" in self.details else self.faults
-
 
 class InvalidInputError(LorewellError):
-    """What was given can't be used."""
+    """The input can't be used."""
 
     @classmethod
-    def at(cls, *faults: Fault, more: int = 0) -> Self:
-        """Return the error that these places in a document are at fault, which its sentence tells.
+    def at(cls, *faults: Fault, more: int = 0, **details: object) -> Self:
+        """Return an error for one or several faults; its message describes them.
 
         Args:
-            faults: of more than 100 the first ones are kept.
-            more: how many there are beside them; 100,000 and above are a least number.
+            faults: the first 100 are listed, the rest counted.
+            more: the number of further faults; 100,000 and above are a lower bound.
+            details: JSON-safe facts for the error's `details`.
 
         >>> str(ValidationFailedError.at(Fault("/name", "must be given")))
         '/name: must be given'
@@ -102,280 +106,284 @@ class InvalidInputError(LorewellError):
         kept = tuple(fault.shortened() for fault in faults[:MAX_FAULTS])
         more += len(faults) - len(kept)
         if not more:
-            return cls(tell(kept), faults=kept)
+            return cls(describe(kept), faults=kept, **details)
         rest = f"and {'at least ' if more >= MAX_COUNTED else ''}{more:,} more"
-        faults = (*kept, Fault("", rest))
-        return cls(f"{tell(kept)}; {rest}", faults=faults, fault_count=len(kept) + more)
+        listed = (*kept, Fault("", rest))
+        details["fault_count"] = len(kept) + more
+        return cls(f"{describe(kept)}; {rest}", faults=listed, **details)
 
     def moved(self, place: Callable[[Fault], Fault]) -> Self:
-        """Return the error that the faults are at other places, and as many.
+        """Return an error of this class with each listed fault replaced by `place` of it.
+
+        The number of faults stays.
 
         >>> error = ValidationFailedError.at(Fault("/name", "must be given"), more=2)
         >>> str(error.moved(lambda fault: fault._replace(pointer="/book" + fault.pointer)))
         '/book/name: must be given; and 2 more'
         """
-        listed = self.listed_faults
+        # The last fault may only count the rest.
+        listed = self.faults[:-1] if "fault_count" in self.details else self.faults
         return self.at(*map(place, listed), more=self.fault_count - len(listed))
 
 
 class MalformedJsonError(InvalidInputError):
-    """The text is no JSON document."""
+    """The text is not valid JSON."""
 
     code = "malformed_json"
 
 
 class MalformedMultipartError(InvalidInputError):
-    """The body is no multipart form."""
+    """The body is not a valid multipart form."""
 
     code = "malformed_multipart"
 
 
 class ValidationFailedError(InvalidInputError):
-    """A document breaks its schema; the first 100 faults are listed, the others counted."""
+    """The input breaks its schema. The first 100 faults are listed, the rest counted."""
 
     code = "validation_error"
 
 
 class InvalidDependencyError(InvalidInputError):
-    """`requires` names a missing entry, the entry itself, or closes a circle."""
+    """`requires` names a missing entry or the entry itself, or forms a cycle."""
 
     code = "invalid_dependency"
 
 
 class ImportInvalidError(InvalidInputError):
-    """A file of a known kind that is broken or holds no book."""
+    """The file has a known format, but is damaged or holds no book."""
 
     code = "import_invalid"
 
 
 class UnsupportedMediaTypeError(ImportInvalidError):
-    """A file of no kind that we know."""
+    """The format of the file is not supported."""
 
     code = "unsupported_media_type"
 
 
 class SnapshotTooLargeError(InvalidInputError):
-    """The requested books together hold too many entries or too much text."""
+    """The requested books together exceed the limit of entries or characters."""
 
     code = "snapshot_too_large"
 
 
 class TooExpensiveError(InvalidInputError):
-    """The request needs more steps of work than the limit; `details` say what costs them."""
+    """The request needs more work than the limit allows; `details` hold the kind of work."""
 
     code = "too_expensive"
 
 
 class SelectionError(InvalidInputError):
-    """A required entry can't be placed; nothing was selected. `details` say which entry and why."""
+    """A required entry can't be selected, so none is; `details` hold it and the decisions."""
 
 
 class RequiredPlacementUnsupportedError(SelectionError):
-    """A required entry wants a place that the host does not offer."""
+    """A required entry needs a position that the host does not offer."""
 
     code = "required_placement_unsupported"
 
 
 class RequiredDependencyUnavailableError(SelectionError):
-    """A required entry needs an entry that can't come."""
+    """A required entry depends on an entry that can't be selected."""
 
     code = "required_dependency_unavailable"
 
 
 class RequiredConflictError(SelectionError):
-    """A required entry's package clashes over a conflict key."""
+    """A required entry or one of its dependencies loses a conflict key to another entry."""
 
     code = "required_conflict"
 
 
 class BudgetExceededError(SelectionError):
-    """A required entry's package does not fit into the tokens or the number of entries."""
+    """A required entry with its dependencies exceeds the token budget or the entry limit."""
 
     code = "budget_exceeded"
 
 
 class PlacementFailedError(InvalidInputError):
-    """A block wants a place that the prompt does not have; `details` say which."""
+    """The prompt has no place for a block's position; `details` hold the block and position."""
 
     code = "worldbook.placement_failed"
 
 
 class ContextOverflowError(InvalidInputError):
-    """The whole prompt needs more tokens than the window has; `details` have the figures."""
+    """The whole prompt exceeds the context window; `details` hold the token counts."""
 
     code = "agent.context_overflow"
 
 
 class IdentityMissingError(InvalidInputError):
-    """A turn names no user, no conversation or no prompt."""
+    """The turn has no user id, conversation id or prompt id."""
 
     code = "worldbook.identity_missing"
 
 
 class UnauthenticatedError(LorewellError):
-    """There is no API key, or none that this service knows."""
+    """The API key is missing, unknown or revoked."""
 
     code = "unauthenticated"
 
 
 class ForbiddenError(LorewellError):
-    """The API key does not open this tenant, or not for this; or the caller's origin is foreign."""
+    """The API key lacks this tenant or scope, or the request's origin is not allowed."""
 
     code = "forbidden"
 
 
 class NotFoundError(LorewellError):
-    """What was asked for does not exist."""
+    """The requested resource does not exist."""
 
     code = "not_found"
 
 
 class GatewayOffError(NotFoundError):
-    """This service forwards to no model server."""
+    """The gateway of this service is turned off."""
 
     code = "gateway_off"
 
 
 class LiveOffError(NotFoundError):
-    """The live channel of this service is off."""
+    """The live channel of this service is turned off."""
 
     code = "live_off"
 
 
 class MethodNotAllowedError(LorewellError):
-    """The route is there, but not for this method."""
+    """The route does not support this method."""
 
     code = "method_not_allowed"
 
 
 class MisdirectedRequestError(LorewellError):
-    """The request names a host that this service does not answer for."""
+    """The `Host` header names a host that this service does not serve."""
 
     code = "misdirected_request"
 
 
 class BookNotFoundError(NotFoundError):
-    """No such book."""
+    """The book does not exist."""
 
     code = "book_not_found"
 
 
 class RevisionNotFoundError(NotFoundError):
-    """The book is there, this revision of it is not."""
+    """The book exists, but not in this revision."""
 
     code = "revision_not_found"
 
 
 class ConflictError(LorewellError):
-    """What is there now speaks against it."""
+    """The request conflicts with the current state."""
 
 
 class RevisionConflictError(ConflictError):
-    """The book has moved on: `expected_revision` is not its head. `details` say both."""
+    """`expected_revision` is not the book's latest revision; `details` hold both."""
 
     code = "revision_conflict"
 
 
 class IdempotencyConflictError(ConflictError):
-    """The idempotency key was used for another content."""
+    """The idempotency key was already used for a different request."""
 
     code = "idempotency_conflict"
 
 
 class NameTakenError(ConflictError):
-    """A book or an entry of this name is there already."""
+    """A book or an entry with this name already exists."""
 
     code = "name_taken"
 
 
 class BookBoundError(ConflictError):
-    """An enabled binding names the book."""
+    """An enabled binding uses the book."""
 
     code = "book_bound"
 
 
 class BindingInvalidError(ConflictError):
-    """An enabled binding names a book or revision that is gone; `details` list them."""
+    """An enabled binding names a deleted book or a missing revision; `details` list them."""
 
     code = "binding_invalid"
 
 
 class PolicyMismatchError(ConflictError):
-    """The prompt's books run under another policy; `details` say which."""
+    """The prompt's books use a different policy; `details` name it."""
 
     code = "policy_mismatch"
 
 
 class ConversationMismatchError(ConflictError):
-    """The conversation began with another prompt; `details` say with which."""
+    """The conversation belongs to a different prompt; `details` name it."""
 
     code = "worldbook.conversation_mismatch"
 
 
 class VectorDisabledError(ConflictError):
-    """There are no vectors here."""
+    """Vector search is turned off."""
 
     code = "vector_disabled"
 
 
 class IndexBusyError(ConflictError):
-    """The index of that revision is being built."""
+    """The index of this revision is being built."""
 
     code = "index_busy"
 
 
 class IndexNotReadyError(ConflictError):
-    """A revision has no index for the current embeddings; `details` list them."""
+    """A revision has no index for the current embedding model; `details` list the revisions."""
 
     code = "index_not_ready"
 
 
 class LimitError(LorewellError):
-    """Something is larger than its limit."""
+    """A size limit was exceeded."""
 
 
 class FileTooLargeError(LimitError):
-    """The file is larger than the limit for one file."""
+    """The file exceeds the size limit."""
 
     code = "file_too_large"
 
 
 class BodyTooLargeError(LimitError):
-    """The body of the request is larger than the limit."""
+    """The body of the request exceeds the size limit."""
 
     code = "body_too_large"
 
 
 class BatchTooLargeError(LimitError):
-    """The files of one request are together larger than the limit."""
+    """The files of the request together exceed the size limit."""
 
     code = "batch_too_large"
 
 
 class JsonTooLargeError(LimitError):
-    """A JSON document holds more values than the limit."""
+    """A JSON document holds more values than the limit allows."""
 
     code = "json_too_large"
 
 
 class UnavailableError(LorewellError):
-    """Something that the answer needs can't be had now; the same call may work later."""
+    """A service or resource is unavailable now; the same call may succeed later."""
 
 
 class StorageUnavailableError(UnavailableError):
-    """The database can't be reached or can't do its work. After a write it may have done it."""
+    """The database is unreachable or failed. A write may have been committed nevertheless."""
 
     code = "storage_unavailable"
 
 
 class EmbeddingUnavailableError(UnavailableError):
-    """No usable vectors came from the embedder; the message says why."""
+    """The embedder returned no usable vectors; the message says why."""
 
     code = "embedding_unavailable"
 
 
 class ServiceUnreachableError(UnavailableError):
-    """No answer came from the service. What was asked of it may have been done."""
+    """The service did not answer. It may have carried out the request nevertheless."""
 
     code = "service_unreachable"
 
@@ -387,19 +395,19 @@ class RequestTimeoutError(UnavailableError):
 
 
 class TooManySocketsError(UnavailableError):
-    """This process, or the tenant in it, has as many sockets and streams open as it may."""
+    """The process or the tenant has reached its limit of open sockets and streams."""
 
     code = "too_many_sockets"
 
 
 class OverloadedError(UnavailableError):
-    """The service is too busy, or the work took longer than its time limit; retry later."""
+    """The service is too busy, or the work exceeded its time limit; retry later."""
 
     code = "overloaded"
 
 
 class WorldbookUnavailableError(UnavailableError):
-    """A turn got no usable answer from the service of its books; nothing went on without them."""
+    """The worldbook service gave the turn no usable answer; the turn stops without its lore."""
 
     code = "worldbook.service_unavailable"
 
@@ -409,7 +417,7 @@ class UpstreamError(UnavailableError):
 
 
 class UpstreamUnavailableError(UpstreamError):
-    """The model server can't be reached, broke off, or can't answer now."""
+    """The model server is unreachable, closed the connection, or can't answer now."""
 
     code = "upstream_unavailable"
 
@@ -421,12 +429,12 @@ class UpstreamTimeoutError(UpstreamUnavailableError):
 
 
 class UpstreamRefusedError(UpstreamError):
-    """The model server refuses the request, its key or its model; `details` have the status."""
+    """The model server refused the request, its key or its model; `details` hold the status."""
 
     code = "upstream_refused"
 
 
 class UpstreamInvalidError(UpstreamError):
-    """The reply is too large, empty, not accepted, or can't be understood."""
+    """The model server's reply is too large, empty, malformed or of an unaccepted type."""
 
     code = "upstream_invalid"

@@ -50,6 +50,13 @@ def test_it_is_served(api: Api) -> None:
     assert api.document["openapi"].startswith("3.1")
 
 
+def test_every_model_and_property_is_described(api: Api) -> None:
+    for name, schema in api.document["components"]["schemas"].items():
+        assert schema["description"], name
+        for member, described in schema["properties"].items():
+            assert described.get("description"), f"{name}.{member}"
+
+
 def test_every_reference_leads_somewhere(api: Api) -> None:
     for node in walk(api.document):
         target = node.get("$ref")

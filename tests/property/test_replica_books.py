@@ -177,14 +177,14 @@ def test_a_change_is_shown_or_told_and_nothing_else_is_touched(
     if name == "position":
         fields["outlet_name"] = old.id[:100] if value == "outlet" else None
     new = parse_model(Entry, fields)
-    own, unsaid = rebuild(new)
+    own, lost = rebuild(new)
     assert raw == before
     if getattr(new, name) == getattr(old, name):
         assert own == json.loads(json.dumps(raw))
         return
     again = imported({"name": "n", "entries": [own, MARK]}).entries[0]
-    assert set(unsaid) <= {name} | (TRIGGERS if name in TRIGGERS else set())
-    for field in set(CORE) - {*unsaid, "requires"}:
+    assert set(lost) <= {name} | (TRIGGERS if name in TRIGGERS else set())
+    for field in set(CORE) - {*lost, "requires"}:
         if field not in TRIGGERS or new.keys:
             assert getattr(again, field) == getattr(new, field)
     assert all(uid in own["requires"] for uid in new.requires)

@@ -7,7 +7,7 @@ import copy
 from hypothesis import assume, given
 
 from lorewell.errors import LorewellError
-from lorewell.formats.replica_entries import change_entry, show_entry, take_entry
+from lorewell.formats.replica_entries import change_entry, parse_entry, show_entry
 from lorewell.model import Entry
 from lorewell.model.parse import parse_model
 from property.strategies import entry_lists
@@ -17,7 +17,7 @@ from support import Document
 
 def taken(raw: Document) -> Entry:
     try:
-        return take_entry(raw)
+        return parse_entry(raw)
     except LorewellError:
         assume(False)  # noqa: FBT003  hypothesis' way; a drawn text can't be stored
         raise

@@ -151,7 +151,7 @@ def test_too_few_items_are_told() -> None:
 def test_what_is_quoted_is_cut() -> None:
     error = refused(BookCreate, book(**{"a" * 100_000: 1}))
     assert error.faults == (Fault("/" + "a" * 298 + "…", "there is no such field"),)
-    error = ValidationFailedError("m", faults=(Fault("/a", "d" * 600, parameter="p" * 400),))
+    error = ValidationFailedError.at(Fault("/a", "d" * 600, parameter="p" * 400))
     assert error.faults == (Fault("/a", "d" * 499 + "…", parameter="p" * 299 + "…"),)
 
 

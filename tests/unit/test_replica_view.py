@@ -42,7 +42,7 @@ def entry_of(raw: Document, **changes: Any) -> Entry:
 @pytest.mark.parametrize("raw", [NEWER, OLDER, ALONE, {}, {"uid": 1.5, "trigger_config": 3}])
 def test_an_untouched_entry_is_raw_itself(raw: Document) -> None:
     rebuilt = rebuild(entry_of(raw))
-    assert (rebuilt.raw, rebuilt.unsaid) == (raw, ())
+    assert (rebuilt.raw, rebuilt.lost) == (raw, ())
     assert list(rebuilt.raw) == list(raw)
 
 
@@ -160,7 +160,7 @@ OR = "tb.a = 1 or tb.b = 2"
 
 
 @pytest.mark.parametrize(
-    ("changes", "pairs", "unsaid"),
+    ("changes", "pairs", "lost"),
     [
         ({"conditions_text": []}, CONSTANT, ()),
         ({"constant": False}, OFF, ("conditions_text",)),
@@ -172,11 +172,11 @@ OR = "tb.a = 1 or tb.b = 2"
     ],
 )
 def test_conditions_that_can_not_be_said_are_told(
-    changes: Document, pairs: Document, unsaid: tuple[str, ...]
+    changes: Document, pairs: Document, lost: tuple[str, ...]
 ) -> None:
     rebuilt = rebuild(entry_of(ALONE, **changes))
     assert rebuilt.raw["trigger_config"]["triggers"] == pairs
-    assert rebuilt.unsaid == unsaid
+    assert rebuilt.lost == lost
 
 
 def test_conditions_make_a_keyword_entry_one_of_conditions_alone() -> None:
@@ -235,7 +235,7 @@ def test_other_entries_are_written_out() -> None:
         replica={"ragConfig": {"threshold": 0.5}},
     )
     rebuilt = rebuild(entry)
-    assert rebuilt.unsaid == ("position",)
+    assert rebuilt.lost == ("position",)
     shown = dict(rebuilt.raw)
     triggers = shown.pop("trigger_config")["triggers"]
     assert shown == {
@@ -280,7 +280,7 @@ def test_sillytavern_s_entries_have_the_numbers_of_that_program(theirs: int, our
 
 def test_what_is_no_place_for_our_fields_is_left_alone() -> None:
     rebuilt = rebuild(entry_of({**NEWER, "extensions": []}, required=True))
-    assert (rebuilt.raw["extensions"], rebuilt.unsaid) == ([], ("required",))
+    assert (rebuilt.raw["extensions"], rebuilt.lost) == ([], ("required",))
 
 
 def test_a_book_is_its_entries() -> None:

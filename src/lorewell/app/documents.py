@@ -11,7 +11,7 @@ from typing import Any
 from lorewell.app.rows import RevisionRow
 from lorewell.engine.native.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
-from lorewell.model.binding import written_for
+from lorewell.model.binding import original_policy
 from lorewell.model.parse import parse_json, parse_model
 from lorewell.model.text import canonical_json
 
@@ -79,7 +79,7 @@ def prepare(book: BookCreate, report: ImportReport | None = None) -> PreparedBoo
         entry_count=len(book.entries),
         content_hash=content_hash(book),
         content=canonical_json(document),
-        origin=written_for(book),
+        origin=original_policy(book),
         report=report or NativeReport(entry_count=len(book.entries)),
     )
 

@@ -109,8 +109,7 @@ class _HuggingFaceCounter:
 
 
 def _no_tokenizer(name: str, why: str) -> ValidationFailedError:
-    message = f"Can't use the tokenizer {name!r}: {why}."
-    return ValidationFailedError(message, faults=(Fault("/tokenizer", why),))
+    return ValidationFailedError.at(Fault("/tokenizer", f"{name!r} can't be used: {why}"))
 
 
 @cache

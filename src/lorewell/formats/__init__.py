@@ -1,4 +1,4 @@
-"""Files in, models out."""
+"""File formats: reads and writes lorebooks, character cards and chats."""
 
 from lorewell.formats.foreign import import_file, import_worldbook
 from lorewell.formats.imported import ImportedBook

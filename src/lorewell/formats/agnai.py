@@ -23,15 +23,15 @@ _SIDE: Final = v.choice(
 
 
 def read_memory(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
-    """Return a memory book that stands alone."""
+    """Return a stand-alone memory book."""
     return _lorebook(FileKind.AGNAI_MEMORY, document)
 
 
 def read_character(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
-    """Return the memory book of a character, whose other parts are not taken.
+    """Return the memory book of a character.
 
     Raises:
-        ImportInvalidError: the book is no object.
+        ImportInvalidError: the book is not an object.
     """
     book = find_object(document, _BOOK)
     return _lorebook(FileKind.AGNAI_CHARACTER, book, at=(_BOOK,), name=document.get("name"))
@@ -56,9 +56,9 @@ def _lorebook(
 
 
 def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: FileKind) -> ImportedEntry:
-    """Return an entry: Agnai's own names first, then those of a card beside them.
+    """Return an entry; Agnai's own names count before those of a card.
 
-    `weight` says where an entry stands, `priority` which is kept.
+    `weight` is the entry's place, `priority` decides which entry is kept.
     """
     members = Members(raw, steps)
     fields = {

@@ -1,4 +1,4 @@
-"""AI Dungeon: lists of world info and of story cards (docs/rules/formats.md §9)."""
+"""AI Dungeon: lists of world info and story cards (docs/rules/formats.md §9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read(document: list[Any], _notes: ImportNotes) -> Lorebook:
 
 
 def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
-    """Return an entry; patterns of the EWIJSON scripts stay plain text in its keys."""
+    """Return an entry; patterns of EWIJSON scripts become plain keys."""
     members = Members(raw, steps)
     keys = members.keys("keys", reader=comma_list)
     members.note_patterns(keys)

@@ -1,4 +1,4 @@
-"""From a foreign book to a BookCreate: ids, names, limits, and everything else kept as raw.
+"""Builds a BookCreate from a foreign book: ids, names, limits; everything else is kept as raw.
 
 Source: docs/rules/native.md §11.2, §11.4.
 """
@@ -33,15 +33,15 @@ MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
 _MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 _ID_NAMES = ("uid", "id")
-MAX_KEY_CHARS = 1_000  # of an entry in a world's map
-_ADDED_NESTING = 3  # so much deeper lies an entry's `raw` than the entry in its file, at most
+MAX_KEY_CHARS = 1_000  # of an entry's key in a world's map
+_ADDED_NESTING = 3  # how much deeper an entry's `raw` lies than the entry in its file, at most
 UNTITLED = "Untitled"
 _SUFFIX_CHARS = len("-5000")
 _STEPS_AN_ENTRY = 100
 _CHARS_A_STEP = 100
-# Of a book, with the marks by which programs know their files; the rest of it has no effect here.
+# Members of a book that are read, or by which programs mark their files; the rest has no effect.
 _READ = frozenset(["name", "description", "lorebookVersion", "kind", "type", "ver"])
-# What a repair loses; the others say the same in another form.
+# The loss that a repair causes; other repairs lose nothing.
 _LOSS_OF: Mapping[str, LossReason] = {
     **dict.fromkeys(("clamped", "rounded"), "clamped"),
     **dict.fromkeys(("cut", "keys_cut"), "cut"),
@@ -56,7 +56,7 @@ _LOSS_OF: Mapping[str, LossReason] = {
     ),
 }
 
-# Under which names of the file a field of ours may stand, for saying where a fault is.
+# Names in files of a native field, for the pointers of faults.
 _FILE_NAMES: Mapping[str, tuple[str, ...]] = {
     "content": ("content", "entry", "text", "value"),
     "keys": ("keys", "key", "keywords"),
@@ -65,29 +65,29 @@ _FILE_NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 class _Source(NamedTuple):
-    """An entry of the file: where it stands, and what it is there."""
+    """An entry of the file: the steps to it, and its raw object."""
 
     steps: tuple[str | int, ...]
     raw: Mapping[str, Any]
 
 
 def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: ImportNotes) -> BookCreate:
-    """Return the book in our terms; one without a book has no entries and the notice `no_book`.
+    """Return the native book; a card without a book gives no entries and the warning `no_book`.
 
     Args:
-        lorebook: what a format module read.
-        file_name: names a book that nothing else names.
-        depth: how deep the file's JSON nests.
-        notes: takes what was mended, in the order of the file.
+        lorebook: the foreign book.
+        file_name: name of the file; the last fallback for the book's name.
+        depth: nesting depth of the file's JSON.
+        notes: collects warnings and losses, in the order of the file.
 
     Raises:
         ImportInvalidError: `entries` is neither an object nor a list.
-        ValidationFailedError: too many entries or keys, too long texts or keys; the faults are
-            pointers into the file.
+        ValidationFailedError: the book has too many entries or keys, or texts or keys that are too
+            long; the faults are pointers into the file.
     """
     book = lorebook.book
     if book is None:
-        notes.add(NO_BOOK, "the card holds no lorebook")
+        notes.add(NO_BOOK, "the card has no lorebook")
         book = {lorebook.entries_name: []}
     namer = _Namer(book, lorebook, notes)
     name = namer.name((lorebook.card_name, _stem(file_name)))
@@ -101,24 +101,25 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: ImportN
         "metadata": _metadata(namer, has_entries=bool(sources)),
     }
     try:
-        made = parse_model(BookCreate, document, spend=spend)
+        built = parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
         at = short_pointer(*lorebook.at)
         raise error.moved(lambda fault: Fault(at, fault.detail)) from error
-    if depth > MAX_NESTING - _ADDED_NESTING and _nesting(made, notes.steps) > MAX_NESTING:
-        raise ValidationFailedError(f"Kept in a book, the JSON nests deeper than {MAX_NESTING}.")
-    return made
+    if depth > MAX_NESTING - _ADDED_NESTING and _nesting(built, notes.steps) > MAX_NESTING:
+        message = f"Kept in a book, the JSON nests deeper than {MAX_NESTING} levels."
+        raise ValidationFailedError(message)
+    return built
 
 
 def _nesting(book: BookCreate, steps: Steps) -> int:
-    """Return how deep the JSON of a book nests."""
+    """Return the nesting depth of a book's JSON."""
     text = book.model_dump_json()
     paused = partial(steps.spend, "bytes", SLICE_CHARS // _CHARS_A_STEP)
     return measure(text, max_values=sys.maxsize, paused=paused).depth
 
 
 def _metadata(namer: _Namer, *, has_entries: bool) -> dict[str, Any]:
-    """Return what an export needs to know of the book; one without entries has nothing to tell."""
+    """Return the metadata that an export needs; a book without entries needs no given name."""
     metadata: dict[str, Any] = {"raw": dict(namer.rest)} if namer.rest else {}
     if namer.given_name is not None and has_entries:
         metadata["given_name"] = namer.given_name
@@ -129,8 +130,8 @@ class _Namer:
     """Finds the book's name and description.
 
     Attributes:
-        rest: what stays as raw.
-        given_name: the name that the book got here, as it had none of its own.
+        rest: the members to keep as raw.
+        given_name: the name that the book got, as it had none of its own.
     """
 
     given_name: str | None = None
@@ -147,12 +148,12 @@ class _Namer:
                 notes.lose(value, "unsupported", short_pointer(*self._at, name))
 
     def name(self, others: tuple[object, ...]) -> str:
-        """Return the first of the names that is a text and not blank, cut to its bound."""
+        """Return the first valid name, of the book's own and the others, cut to its bound."""
         self._note_type("name")
         own = self._book.get("name")
-        if _names(own):
+        if _is_name(own):
             return self._bounded("name", own, MAX_NAME_CHARS)
-        other = next((name for name in others if _names(name)), UNTITLED)
+        other = next((name for name in others if _is_name(name)), UNTITLED)
         self.given_name = self._bounded("name", str(other), MAX_NAME_CHARS)
         return self.given_name
 
@@ -167,7 +168,7 @@ class _Namer:
         value = self._book.get(field)
         if value is not None and not isinstance(value, str):
             self._notes.add(
-                "wrong_type", f"the book's {field} is {type_name(value)}, not a text; kept as raw"
+                "wrong_type", f"the book's {field} must be a text, is {type_name(value)}; kept raw"
             )
             self._notes.lose(value, "wrong_type", pointer(*self._at, field))
 
@@ -176,16 +177,16 @@ class _Namer:
             self._notes.add(
                 f"{field}_cut", f"the {field} has {len(text)} characters; cut to {limit}"
             )
-            if self._book.get(field) == text:  # a card's name is no part of its lorebook
+            if self._book.get(field) == text:  # the card's name is not a part of its lorebook
                 self._notes.lose(text, "cut", pointer(*self._at, field))
-            self.rest.setdefault(field, text)  # a card's name hides no odd one of the book
+            self.rest.setdefault(field, text)  # an odd name of the book wins over the card's
             return text[:limit]
-        if text and self.rest.get(field) == text:  # an empty one is not the lack of one
+        if text and self.rest.get(field) == text:  # an empty text stays, to be exported again
             del self.rest[field]
         return text
 
 
-def _names(name: object) -> TypeGuard[str]:
+def _is_name(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and not is_blank(name[:MAX_NAME_CHARS])
 
 
@@ -200,7 +201,7 @@ def _stem(file_name: str) -> str:
 
 
 def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: ImportNotes) -> Iterator[_Source]:
-    """Yield the entries in the order of the file; what is none is noted and passed over."""
+    """Yield the entries in the order of the file; values that are not entries are noted."""
     entries = book.get(lorebook.entries_name)
     at = lorebook.entries_at
     if entries is None:
@@ -214,14 +215,15 @@ def _entries(book: Mapping[str, Any], lorebook: Lorebook, notes: ImportNotes) ->
         fault = Fault(pointer(*at), detail)
         raise ValidationFailedError.at(fault)
     if isinstance(entries, dict) and lorebook.form == "card":
-        notes.add("entries_map", f"{place(*at)}: is an object, not a list; its members are read")
+        message = f"{place(*at)}: must be a list, is an object; its members are read"
+        notes.add("entries_map", message)
     for key, raw in entries.items() if isinstance(entries, dict) else enumerate(entries):
         steps = (*at, key)
         if isinstance(raw, dict) and (raw or lorebook.keeps_empty):
             yield _Source(steps, raw)
         else:
             what = "an empty object" if raw == {} else type_name(raw)
-            notes.add("entry_skipped", f"{place(*steps)}: is {what}, no entry; left out")
+            notes.add("entry_skipped", f"{place(*steps)}: must be an entry, is {what}; left out")
             notes.lose(raw, "no_entry", short_pointer(*steps))
 
 
@@ -233,7 +235,7 @@ def _mapped(sources: list[_Source], lorebook: Lorebook, notes: ImportNotes) -> l
         entry_id = identifier.id_of(index)
         imported = _read_entry(source.raw, lorebook, entry_id, notes.steps)
         _report(source, imported, notes)
-        if _is_odd_key(source, lorebook):  # an export puts it there again
+        if _is_odd_key(source, lorebook):  # an export uses the key again
             imported.entry["source"]["key"] = source.steps[-1]
         entries.append(imported.entry)
     return entries
@@ -242,7 +244,7 @@ def _mapped(sources: list[_Source], lorebook: Lorebook, notes: ImportNotes) -> l
 def _checked(
     entries: Iterable[Mapping[str, Any]], sources: Iterable[_Source], spend: Spend
 ) -> list[Entry]:
-    """Return the entries as models; one after the other, as the work may have to end in between.
+    """Return the entries as models, one by one, so that the work budget can stop them.
 
     Raises:
         ValidationFailedError: some break a limit; the faults are pointers into the file.
@@ -263,9 +265,9 @@ def _checked(
 
 
 def _report(source: _Source, imported: ImportedEntry, notes: ImportNotes) -> None:
-    """Note what was mended, what is lost, what blocks the entry, and what is to be looked at."""
+    """Note an entry's repairs, losses, blocking requirements and suspicious texts."""
     entry_id = imported.entry["id"]
-    place_at = _Placed(source.steps)
+    pointer_to = _EntryPointer(source.steps)
     lost: dict[tuple[str, LossReason], None] = {}
     for repair in imported.repairs:
         message = f"{place(*source.steps)}{repair.pointer}: {repair.message}"
@@ -278,17 +280,17 @@ def _report(source: _Source, imported: ImportedEntry, notes: ImportNotes) -> Non
     lost |= {(first[word], "blocked"): None for word in imported.entry["runtime_requirements"]}
     found: dict[tuple[str, LossReason], object] = {}
     for below, why in lost:
-        value, there = _value_at(source.raw, below)
-        found[there, why] = value
-    for (there, why), value in found.items():
-        notes.lose(value, why, place_at(there))
+        value, found_at = _value_at(source.raw, below)
+        found[found_at, why] = value
+    for (found_at, why), value in found.items():
+        notes.lose(value, why, pointer_to(found_at))
     notes.lose_more(imported.unread.more, "unsupported")
     for suspect in find_suspects(imported, notes.steps):
-        notes.quarantine(suspect, entry_id=entry_id, at=place_at(suspect.pointer))
+        notes.quarantine(suspect, entry_id=entry_id, at=pointer_to(suspect.pointer))
 
 
-class _Placed:
-    """Gives the pointers of what is in an entry; where its own would be long, of what holds it."""
+class _EntryPointer:
+    """Makes pointers into an entry; if they would be very long, the pointer of its container."""
 
     def __init__(self, steps: tuple[str | int, ...]) -> None:
         self._at = short_pointer(*steps)
@@ -299,12 +301,12 @@ class _Placed:
 
 
 def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:
-    """Return the value at a JSON pointer, and the pointer; its holder's where there is none.
+    """Return the value at a JSON pointer with the pointer, or its nearest container.
 
-    A repair may be about what is not there, such as the conditions of a trigger without any.
+    A repair may be about a missing member, such as the conditions of a trigger without any.
     """
     found: Any = raw
-    there = ""
+    found_at = ""
     for step in at.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and name in found:
@@ -313,12 +315,12 @@ def _value_at(raw: Mapping[str, Any], at: str) -> tuple[object, str]:
             found = found[int(name)]
         else:
             break
-        there += f"/{step}"
-    return found, there
+        found_at += f"/{step}"
+    return found, found_at
 
 
 def _is_odd_key(source: _Source, lorebook: Lorebook) -> bool:
-    """Return whether an entry stands in a world under another name than its id."""
+    """Return whether an entry's key in a world's map differs from its id."""
     key = str(source.steps[-1])
     if lorebook.is_named:
         odd = key != _as_id(source.raw.get("uid"))
@@ -347,7 +349,7 @@ def _name_of(steps: tuple[str | int, ...], lorebook: Lorebook) -> str | None:
 
 
 class _Identifier:
-    """Gives every entry an id of its own: the file's, where it has one that nobody has yet."""
+    """Gives every entry a unique id: that of the file, if it has one that is not taken."""
 
     def __init__(self, sources: list[_Source], lorebook: Lorebook, notes: ImportNotes) -> None:
         self._sources = sources
@@ -362,7 +364,7 @@ class _Identifier:
         wanted = f"entry-{index}" if own is None else storable_id(own)
         where = place(*self._sources[index].steps)
         if own is not None and wanted != own:
-            message = f"{where}: the id is too long or holds control characters; mended"
+            message = f"{where}: the id is too long or contains control characters; repaired"
             self._notes.add("id_mended", message, wanted)
             self._lose(index, "odd_id")
         taken = wanted in self._given or (own is None and wanted in self._wanted)
@@ -378,7 +380,7 @@ class _Identifier:
     def _lose(self, index: int, why: LossReason) -> None:
         steps, raw = self._sources[index]
         name = next((name for name in _ID_NAMES if _as_id(raw.get(name)) is not None), None)
-        if name is None:  # it is only called so in its map
+        if name is None:  # the id is the entry's key in its map
             self._notes.lose(raw, why, short_pointer(*steps))
         else:
             self._notes.lose(raw[name], why, short_pointer(*steps, name))
@@ -393,7 +395,7 @@ class _Identifier:
 
 
 def own_id(raw: Mapping[str, Any]) -> str | None:
-    """Return the entry's `uid` or `id` as text; None where it has neither."""
+    """Return the entry's `uid` or `id` as text; None if it has neither."""
     found = (_as_id(raw.get(name)) for name in _ID_NAMES)
     return next((own for own in found if own is not None), None)
 
@@ -407,7 +409,7 @@ def _as_id(value: object) -> str | None:
 
 
 def storable_id(entry_id: str) -> str:
-    """Return the id without control characters and within its bound."""
+    """Return the id with control characters replaced, cut to its bound."""
     return "".join(
         "\ufffd" if unicodedata.category(character) == "Cc" else character
         for character in entry_id[:MAX_ID_CHARS]
@@ -415,13 +417,13 @@ def storable_id(entry_id: str) -> str:
 
 
 def suffixed_id(wanted: str, number: int) -> str:
-    """Return the id with a number that tells it from others, within its bound."""
+    """Return the id with a number as suffix, within its bound."""
     suffix = f"-{number}"
     return wanted[: MAX_ID_CHARS - len(suffix)] + suffix
 
 
 def is_imported_id(entry_id: str, own: str | None) -> bool:
-    """Return whether an import gives that id to an entry with an id of its own, or without one."""
+    """Return whether an import may give `entry_id` to an entry whose own id is `own`."""
     if own is None:
         return _MADE_ID.fullmatch(entry_id) is not None
     wanted = storable_id(own)
@@ -431,7 +433,7 @@ def is_imported_id(entry_id: str, own: str | None) -> bool:
 
 
 def _in_file(fault: Fault, source: _Source) -> Fault:
-    """Return the fault of a made entry as a fault of the file, as near to its place as is known."""
+    """Return the fault of a native entry with a pointer into the file, as precise as possible."""
     field, *steps = fault.pointer.split("/")[1:] or [""]
     names = _FILE_NAMES.get(field, (field,))
     name = next((name for name in names if name and name in source.raw), None)

@@ -1,4 +1,4 @@
-"""What a scan looks at of a character card beside its book."""
+"""The texts of a character card that a scan uses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lorewell.formats.notes import ImportNotes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardTexts:
-    """Texts of a card; empty where it has none."""
+    """The texts of a card; empty if it has none."""
 
     name: str
     description: str
@@ -30,11 +30,11 @@ class CardTexts:
 
 
 def load_card_texts(path: str | os.PathLike[str]) -> CardTexts:
-    """Return the texts of a character card, whatever holds it.
+    """Return the texts of a character card in any container.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
-        ImportInvalidError: the file is no card, or broken; `details` hold its name as `file`.
+        ImportInvalidError: the file is not a card, or damaged; `details` hold its name as `file`.
         OSError: the file can't be read.
 
     Source: docs/rules/formats.md §2; the depth prompt is in `extensions.depth_prompt.prompt`.
@@ -45,7 +45,7 @@ def load_card_texts(path: str | os.PathLike[str]) -> CardTexts:
     except InvalidInputError as error:
         raise naming(error, f"{name} can't be read", file=name) from error
     if not isinstance(document, dict) or find_kind(document) not in CARDS:
-        raise ImportInvalidError(f"{name} is no character card.", file=name)
+        raise ImportInvalidError(f"{name} is not a character card.", file=name)
     card = document["data"] if isinstance(document.get("data"), dict) else document
     return CardTexts(
         name=_text(card, "name"),

@@ -1,4 +1,4 @@
-"""Character cards V1, V2 and V3: only the book is taken (docs/rules/formats.md §2, §3, §5)."""
+"""Character cards V1, V2 and V3: only the book is read (docs/rules/formats.md §2, §3, §5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN_CHARS = 40
 
 
 def read_v1(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
-    """Return the book of a flat card, which as a rule has none."""
+    """Return the book of a flat card; most have none."""
     return Lorebook(
         format=FileKind.CARD_V1,
         source_format=FileKind.CHARACTER_BOOK,
@@ -33,7 +33,7 @@ def read_v2(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
 
 
 def read_v3(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
-    """Return the book of a card V3, or of a newer one, which is noted."""
+    """Return the book of a card V3 or newer; a newer version is noted."""
     return _read(document, FileKind.CARD_V3, notes)
 
 
@@ -41,7 +41,8 @@ def _read(document: Mapping[str, Any], kind: FileKind, notes: ImportNotes) -> Lo
     """Return the book in `data`, else the one beside it.
 
     Raises:
-        ImportInvalidError: there is neither `data` nor a book beside it, or the book is no object.
+        ImportInvalidError: there is neither `data` nor a book beside it, or the book is not an
+            object.
     """
     data = document.get("data")
     at: tuple[str, ...] = ("data", _BOOK)
@@ -63,25 +64,25 @@ def _read(document: Mapping[str, Any], kind: FileKind, notes: ImportNotes) -> Lo
 
 
 def _spec(document: Mapping[str, Any], notes: ImportNotes) -> str:
-    """Return the card's own word for its specification; newer ones are noted, not refused."""
+    """Return the card's `spec`; newer ones are noted, not refused."""
     spec = document.get("spec")
     found = CARD_SPEC.fullmatch(spec) if isinstance(spec, str) else None
     if found is None:
-        notes.add("spec_missing", "the card does not name its spec; it is read as chara_card_v2")
+        notes.add("spec_missing", "the card has no valid spec; it is read as chara_card_v2")
         return "chara_card_v2"
     number = int(found[1])
     version = _version(document.get("spec_version"))
     if number > _NEWEST_SPEC or version >= number + 1:
-        told = cut(str(document.get("spec_version")), _SHOWN_CHARS)
+        shown = cut(str(document.get("spec_version")), _SHOWN_CHARS)
         notes.add(
             "newer_version",
-            f"the card is {found[0]}, version {told}; what is new there is not known here",
+            f"the card is {found[0]}, version {shown}; members new in it are unknown here",
         )
     return found[0]
 
 
 def _version(value: object) -> float:
-    """Return a version as a number, as cards compare them; 0 where it is none."""
+    """Return a version as a number; 0 if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0
     try:

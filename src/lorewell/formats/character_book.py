@@ -1,4 +1,4 @@
-"""Books of cards that stand alone: bare, or wrapped as `lorebook_v3`.
+"""Stand-alone books of cards: bare, or wrapped as `lorebook_v3`.
 
 Source: docs/rules/formats.md §2.1, §3.
 """
@@ -13,7 +13,7 @@ from lorewell.formats.detect import FileKind, type_name
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import ImportNotes
 
-# Names of our own format that no foreign one has; docs/rules/native.md §11.2.
+# Names that only native entries have; docs/rules/native.md §11.2.
 _NATIVE_SIGNS = (
     "audience",
     "conditions",
@@ -25,14 +25,14 @@ _NATIVE_SIGNS = (
 
 
 def read(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
-    """Return a bare book, whose `entries` is a list; says so where it looks like one of ours."""
+    """Return a bare book, whose `entries` is a list; note if it looks like a native one."""
     members = [entry for entry in document["entries"] if isinstance(entry, dict)]
-    seen = [name for name in _NATIVE_SIGNS if any(name in entry for entry in members)]
-    if seen:
+    found = [name for name in _NATIVE_SIGNS if any(name in entry for entry in members)]
+    if found:
         notes.add(
             "looks_native",
-            f"it looks like a book in Lorewell's own format (it has {', '.join(seen)});"
-            " as an imported file it is read by foreign rules and loses them",
+            f"this looks like a native Lorewell book (it has {', '.join(found)});"
+            " an import reads it by foreign rules and drops them",
         )
     return Lorebook(
         format=FileKind.CHARACTER_BOOK,
@@ -46,7 +46,7 @@ def read_lorebook_v3(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebo
     """Return the book in `data`.
 
     Raises:
-        ImportInvalidError: `data` is no object.
+        ImportInvalidError: `data` is not an object.
     """
     book = document.get("data")
     if not isinstance(book, dict):

@@ -1,4 +1,4 @@
-"""SillyTavern's chat files: a line of JSON for the chat, then one for each message."""
+"""SillyTavern's chat files: one line of JSON for the chat, then one for each message."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from lorewell.errors import FileTooLargeError, ImportInvalidError, MalformedJson
 from lorewell.formats.json_text import storable
 from lorewell.model.parse import parse_json
 
-MAX_CHAT_BYTES: Final = 256 * 1024 * 1024  # swipes make files large; what is kept of them is not
+MAX_CHAT_BYTES: Final = 256 * 1024 * 1024  # swipes make files large, and only one is kept
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 MAX_CHAT_MESSAGES: Final = 500_000
 MAX_CHAT_WARNINGS: Final = 100
 _MARKS = b" \t\r\n\xef\xbb\xbf"
 _HEAD = frozenset(["user_name", "character_name", "create_date", "chat_metadata"])
-_NO_NAME = frozenset(["", "unused"])  # what newer versions write in the head of a chat
+_NO_NAME = frozenset(["", "unused"])  # newer versions write this into the head of a chat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """A message that goes into the prompt.
+    """A message of the prompt.
 
     Attributes:
-        name: who says it.
-        content: the swipe that is chosen.
-        is_user: whether the user says it.
+        name: its author.
+        content: the chosen swipe.
+        is_user: whether the user wrote it.
         line: its line in the file, from 1.
     """
 
@@ -48,16 +48,16 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatFile:
-    """What a chat file holds of what a scan looks at.
+    """The parts of a chat file that a scan uses.
 
     Attributes:
-        user, char: the names of both, of the file's head, else of the last message of each; empty
-            where neither tells.
-        messages: without those that are hidden from the prompt.
-        hidden: how many those were.
-        timed_state: what SillyTavern keeps of sticky and cooldown effects in this chat.
-        book: the name of the book that is bound to the chat.
-        warnings: what was passed over or mended.
+        user, char: their names, from the file's head, else from their last messages; empty if
+            unknown.
+        messages: the messages, without those hidden from the prompt.
+        hidden: number of hidden messages.
+        timed_state: SillyTavern's state of sticky and cooldown in this chat.
+        book: name of the book that is bound to the chat.
+        warnings: lines that were skipped, and repairs.
     """
 
     user: str
@@ -70,18 +70,18 @@ class ChatFile:
 
 
 def load_chat(path: str | os.PathLike[str]) -> ChatFile:
-    r"""Return the chat in a file of SillyTavern's, JSON Lines in UTF-8.
+    r"""Return the chat in a file of SillyTavern, JSON Lines in UTF-8.
 
-    Byte order mark, blank lines, and a last line that was cut off while it was written do no harm.
-    Nothing but names and texts is looked at, and nothing in them is run.
+    A byte order mark, blank lines and a truncated last line are accepted. Only names and texts are
+    read, and nothing in them is run.
 
     Args:
-        path: the file; at most 256 MiB, a line at most 16 MiB, and 500,000 messages.
+        path: the file; at most 256 MiB, 16 MiB a line, and 500,000 messages.
 
     Raises:
-        FileTooLargeError: the file or a line is larger, or it holds more messages.
+        FileTooLargeError: the file or a line is larger, or the file has more messages.
         JsonTooLargeError: a line holds more than 2,000,000 values.
-        ImportInvalidError: a line before the last one is no JSON object, or there is none at all;
+        ImportInvalidError: a line before the last one is not a JSON object, or the file has none;
             `details` hold the file's name as `file`.
         OSError: the file can't be read.
 
@@ -116,8 +116,8 @@ def _named(read: _Reading, member: str, *, is_user: bool) -> str:
     name = read.head.get(member)
     if isinstance(name, str) and name not in _NO_NAME:
         return storable(name)
-    said = (message.name for message in reversed(read.messages) if message.is_user == is_user)
-    return next(said, "")
+    names = (message.name for message in reversed(read.messages) if message.is_user == is_user)
+    return next(names, "")
 
 
 def _read(file: BinaryIO, name: str) -> _Reading:
@@ -126,7 +126,7 @@ def _read(file: BinaryIO, name: str) -> _Reading:
     found = False
     for number, line in _lines(file, name):
         if broken is not None:
-            raise _no_chat(name, *broken)
+            raise _invalid_chat(name, *broken)
         try:
             document = _object(line)
         except MalformedJsonError as error:
@@ -135,23 +135,23 @@ def _read(file: BinaryIO, name: str) -> _Reading:
         if not found and "mes" not in document:
             if _HEAD.isdisjoint(document):
                 names = ", ".join(sorted(_HEAD))
-                message = f"It is neither a message (mes) nor the head of a chat ({names})."
-                raise _no_chat(name, number, MalformedJsonError(message))
+                message = f"Expected a message (mes) or the head of a chat ({names})."
+                raise _invalid_chat(name, number, MalformedJsonError(message))
             reading.head = document
         else:
             _take(document, number, reading, name)
         found = True
     if broken is not None:
         if not found:
-            raise _no_chat(name, *broken)
-        reading.warnings.append(f"line {broken[0]}, the last one, is cut off and passed over")
+            raise _invalid_chat(name, *broken)
+        reading.warnings.append(f"line {broken[0]}, the last one, is truncated and was skipped")
     elif not found:
         raise ImportInvalidError(f"{name} is empty.", file=name)
     return reading
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold anything, with their numbers; no more is read than may be."""
+    """Yield the lines that are not blank, with their numbers; reading stops at the limits."""
     total = number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -170,26 +170,26 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 def _object(line: bytes) -> dict[str, Any]:
     document = parse_json(line)
     if not isinstance(document, dict):
-        message = "The line is no object."
+        message = "Expected a JSON object."
         raise MalformedJsonError(message)
     return document
 
 
-def _no_chat(name: str, number: int, error: MalformedJsonError) -> ImportInvalidError:
+def _invalid_chat(name: str, number: int, error: MalformedJsonError) -> ImportInvalidError:
     return ImportInvalidError(
-        f"{name} is no chat of SillyTavern: line {number} can't be read. {error}", file=name
+        f"{name} is not a SillyTavern chat: line {number} is invalid. {error}", file=name
     )
 
 
 def _take(document: Mapping[str, Any], number: int, reading: _Reading, file_name: str) -> None:
-    """Add a message; one that is hidden is counted, one without a text told."""
+    """Add a message; count it if it is hidden, warn if it has no text."""
     if document.get("is_system") is True:
         reading.hidden += 1
         return
     content = document.get("mes")
     if not isinstance(content, str):
         if len(reading.warnings) < MAX_CHAT_WARNINGS:
-            reading.warnings.append(f"line {number} has no text and is passed over")
+            reading.warnings.append(f"line {number} has no text and was skipped")
         return
     if len(reading.messages) == MAX_CHAT_MESSAGES:
         sentence = f"{file_name} holds more than {MAX_CHAT_MESSAGES:,} messages."

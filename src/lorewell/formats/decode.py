@@ -1,7 +1,9 @@
-"""From the bytes of a file to the document in it, whatever wraps it.
+"""Decodes the bytes of a file to the document in it, through any container.
 
-Source: docs/rules/formats.md §0.1: magic bytes first, then text in the encoding of its mark, then
-JSON. A file's name decides nothing, except that YAML has no other sign.
+Magic bytes come first, then text in the encoding of its byte order mark, then JSON. A file's name
+counts only for YAML, which has no other sign.
+
+Source: docs/rules/formats.md §0.1.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _KEYWORDS = frozenset([CCV3, CHARA, NAIDATA])
 _UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 
 
-# The words of `ImportReport.format` for cards in containers.
+# Values of `ImportReport.format` for cards in containers.
 PNG_FORMAT: Final = "card_png"
 WEBP_FORMAT: Final = "card_webp"
 CHARX_FORMAT: Final = "charx"
@@ -42,9 +44,12 @@ _RISUM_HEAD_BYTES = 6  # the magic bytes and the length of the main part
 
 
 class DecodedFile(NamedTuple):
-    """A document, and the report's word for the container that it came out of, if one counts.
+    """A document out of a file.
 
-    A NovelAI lorebook in a PNG is no card; its own word says more than the container's would.
+    Attributes:
+        document: the document.
+        container: the report's `format` for a card in a container; None if the format of the
+            document counts, as for a NovelAI lorebook in a PNG.
     """
 
     document: JsonDocument
@@ -56,26 +61,28 @@ def decode(data: bytes, *, name: str, notes: ImportNotes) -> DecodedFile:
 
     Args:
         data: the whole file.
-        name: of the file; only its ending counts, and only if it is YAML's.
-        notes: takes every repair.
+        name: the file's name; only the endings of YAML count.
+        notes: collects the repairs.
 
     Raises:
-        ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
-            read, or a picture or archive without a card.
-        UnsupportedMediaTypeError: it is neither text that begins like JSON nor of another kind
-            that we know.
+        ImportInvalidError: the file is empty, a web page, truncated, damaged, of an unsupported
+            kind, or an image or archive without a card.
+        UnsupportedMediaTypeError: the file is neither text that begins like JSON nor of another
+            known kind.
     """
     for magic, read in _CONTAINERS:
         if data.startswith(magic):
             return read(data, notes)
     if data.startswith(png.SIGNATURE[:4]):
-        raise ImportInvalidError("The PNG's signature is damaged, as by a transfer as text.")
+        raise ImportInvalidError(
+            "The PNG's signature is damaged; the file may have been transferred as text."
+        )
     if name.lower().endswith((".yaml", ".yml")):
         return DecodedFile(_decode_yaml(data, notes))
     try:
         return DecodedFile(decode_text(data, notes))
     except UnsupportedMediaTypeError as error:
-        sentence = f"This is no picture, zip archive, RisuAI module or JSON: {error}"
+        sentence = f"This is not an image, zip archive, RisuAI module or JSON file: {error}"
         raise UnsupportedMediaTypeError(sentence) from error
 
 
@@ -83,8 +90,8 @@ def decode_text(data: bytes, notes: ImportNotes) -> JsonDocument:
     """Return the JSON document in bytes of text.
 
     Raises:
-        ImportInvalidError: it is empty, a web page, or begins like JSON and is none.
-        UnsupportedMediaTypeError: it does not even begin like JSON.
+        ImportInvalidError: it is empty, a web page, or begins like JSON but is invalid.
+        UnsupportedMediaTypeError: it does not begin like JSON.
     """
     text, start = _text(data, notes)
     try:
@@ -96,7 +103,7 @@ def decode_text(data: bytes, notes: ImportNotes) -> JsonDocument:
 
 
 def _decode_yaml(data: bytes, notes: ImportNotes) -> JsonDocument:
-    """Return the document in bytes of JSON, or else of YAML."""
+    """Return the document in bytes of JSON or YAML."""
     text, start = _text(data, notes)
     if start in "{[":
         with suppress(MalformedJsonError):
@@ -105,40 +112,40 @@ def _decode_yaml(data: bytes, notes: ImportNotes) -> JsonDocument:
 
 
 def _text(data: bytes, notes: ImportNotes) -> tuple[str, str]:
-    """Return the text in bytes, and its first character that is neither blank nor in a comment."""
+    """Return the text, and its first character that is neither blank nor in a comment."""
     text = _decoded(data, notes)
     start = first_character(text, notes.steps)
     if not start:
         raise ImportInvalidError("The file is empty.")
     if start == "<":
-        raise ImportInvalidError("This is an HTML page (a web page), not a lorebook.")
+        raise ImportInvalidError("This is a web page (HTML), not a lorebook.")
     return text, start
 
 
 def _decoded(data: bytes, notes: ImportNotes) -> str:
-    """Return the text in bytes, in the encoding that a byte order mark names, or in UTF-8."""
+    """Return the text, in the encoding of its byte order mark or in UTF-8."""
     encoding = _UTF_16.get(data[:2])
     if encoding is not None:
         try:
             text = data[2:].decode(encoding)
         except UnicodeDecodeError as error:
-            where = f"byte {error.start + 2}"
-            raise ImportInvalidError(f"The text is not {encoding} ({where}).") from error
-        notes.add("utf16", f"the text is {encoding}; UTF-8 is what other programs read")
+            message = f"Invalid {encoding} at byte {error.start + 2}."
+            raise ImportInvalidError(message) from error
+        notes.add("utf16", f"the text is {encoding}; other programs expect UTF-8")
         return text
     try:
         return data.decode().removeprefix(UTF_8_MARK)
-    except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
-        sentence = f"The text is not UTF-8 (byte {error.start})."
-        sound = data[: error.start].decode().removeprefix(UTF_8_MARK)
-        start = first_character(sound, notes.steps)
+    except UnicodeDecodeError as error:  # its offset counts the mark, unlike that of "utf-8-sig"
+        sentence = f"Invalid UTF-8 at byte {error.start}."
+        valid = data[: error.start].decode().removeprefix(UTF_8_MARK)
+        start = first_character(valid, notes.steps)
         if start and start in "{[<":
             raise ImportInvalidError(sentence) from error
         raise UnsupportedMediaTypeError(sentence) from error
 
 
 def _in_png(data: bytes, notes: ImportNotes) -> DecodedFile:
-    """Return the card in a PNG: of `ccv3` if that is sound, else of `chara`; else a NovelAI book.
+    """Return the card of `ccv3` if it is valid, else that of `chara`; else a NovelAI lorebook.
 
     Source: docs/rules/formats.md §4, docs/rules/native.md §11.2.
     """
@@ -146,14 +153,15 @@ def _in_png(data: bytes, notes: ImportNotes) -> DecodedFile:
     chosen: dict[str, png.TextChunk] = {}
     for chunk in texts.chunks:
         if chunk.keyword in chosen:
-            notes.add("png_repeated", f"there are several {chunk.keyword} chunks; the first counts")
+            message = f"there are several {chunk.keyword} chunks; the first one was read"
+            notes.add("png_repeated", message)
         chosen.setdefault(chunk.keyword, chunk)
     if CCV3 in chosen and CHARA in chosen:
         attempt = ImportNotes(notes.steps)
         try:
             document = _card_in(chosen[CCV3], attempt)
         except InvalidInputError as error:
-            notes.add("png_ccv3_broken", f"the ccv3 chunk can't be read, chara is: {error}")
+            notes.add("png_ccv3_broken", f"the ccv3 chunk is invalid, so chara was read: {error}")
         else:
             notes.extend(attempt)
             return DecodedFile(document, PNG_FORMAT)
@@ -164,7 +172,7 @@ def _in_png(data: bytes, notes: ImportNotes) -> DecodedFile:
         return DecodedFile(_novelai_book_in(chosen[NAIDATA], notes))
     if texts.fault is not None:
         raise ImportInvalidError(f"{texts.fault} No card was found before that.")
-    raise ImportInvalidError("This PNG has no card data (no chara, ccv3 or naidata chunk).")
+    raise ImportInvalidError("This PNG has no card data (expected a chara, ccv3 or naidata chunk).")
 
 
 def _card_in(chunk: png.TextChunk, notes: ImportNotes) -> JsonDocument:
@@ -172,7 +180,10 @@ def _card_in(chunk: png.TextChunk, notes: ImportNotes) -> JsonDocument:
 
 
 def _novelai_book_in(chunk: png.TextChunk, notes: ImportNotes) -> JsonDocument:
-    """Return the lorebook that NovelAI put into a picture. Source: docs/rules/formats.md §4, §6."""
+    """Return the lorebook that NovelAI put into an image.
+
+    Source: docs/rules/formats.md §4, §6.
+    """
     what = f"The {chunk.keyword} chunk"
     data = png.payload(chunk, notes)
     return _document(data, f"{what} holds no NovelAI lorebook", {FileKind.NAI_LOREBOOK}, notes)
@@ -192,7 +203,7 @@ def _in_charx(data: bytes, notes: ImportNotes) -> DecodedFile:
 
 
 def _in_risum(data: bytes, _notes: ImportNotes) -> NoReturn:
-    """Refuse a RisuAI module, whose encoding is not documented.
+    """Refuse a RisuAI module: its encoding is not documented.
 
     Source: docs/rules/formats.md §8.
     """
@@ -200,26 +211,26 @@ def _in_risum(data: bytes, _notes: ImportNotes) -> NoReturn:
     there = max(len(data) - _RISUM_HEAD_BYTES, 0)
     if len(data) < _RISUM_HEAD_BYTES or size > there:
         raise ImportInvalidError(
-            "This looks like a RisuAI module, but the module is cut off"
-            f" (it promises {size} bytes, {there} are there)."
+            "This looks like a RisuAI module, but it is truncated"
+            f" (it declares {size} bytes, {there} are present)."
         )
     raise ImportInvalidError(
-        "This is a RisuAI module, which can't be read; export the lorebook as JSON in RisuAI."
+        "RisuAI modules are not supported; export the lorebook as JSON in RisuAI."
     )
 
 
 def _card(data: bytes, what: str, notes: ImportNotes) -> JsonDocument:
-    """Return the card in the text that a container holds."""
+    """Return the card in a text out of a container."""
     return _document(data, f"{what} holds no card", CARDS, notes)
 
 
 def _document(
     data: bytes, complaint: str, kinds: Container[FileKind], notes: ImportNotes
 ) -> JsonDocument:
-    """Return the JSON document in a text, which must be of one of the kinds.
+    """Return the JSON document in a text; it must be of one of the kinds.
 
     Raises:
-        ImportInvalidError: it is none; the sentence begins with the complaint.
+        ImportInvalidError: it is not; the message begins with the complaint.
     """
     try:
         document = decode_text(data, notes)
@@ -229,7 +240,7 @@ def _document(
         raise ImportInvalidError(f"{complaint}: {error}") from error
     kind = find_kind(document.value)
     if kind is None or kind not in kinds:
-        raise ImportInvalidError(f"{complaint}: its JSON is of another kind.")
+        raise ImportInvalidError(f"{complaint}: the JSON is of another kind.")
     return document
 
 

@@ -1,6 +1,6 @@
-"""Which kind of document a JSON value is, told by its content alone.
+"""Detects the kind of a JSON document by its content alone; the first matching test decides.
 
-Source: docs/rules/formats.md §0.1, in its order: the first sign that fits decides.
+Source: docs/rules/formats.md §0.1, with the same order.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ CARD_SPEC: Final = re.compile(r"chara_card_v(\d{1,9})")
 _CARD_TEXTS = frozenset(["first_mes", "description", "personality", "scenario", "mes_example"])
 _REPLICA_MARKS = frozenset(["trigger_config", "activationType"])
 _TEXTGEN_TEXTS = frozenset(["context", "greeting"])
-_LOOKED_FOR = (
+_EXPECTED = (
     "spec (a character card or lorebook_v3), entries (a lorebook), character_book,"
-    " name with first_mes (an old card), and the marks of other programs' files"
+    " name with first_mes (an old card), or the marks of other programs' files"
 )
 
 
 class FileKind(StrEnum):
-    """A kind of document. The values are the words of `ImportReport.format`."""
+    """A kind of document. The values are those of `ImportReport.format`."""
 
     ST_WORLD = "st_world"
     CHARACTER_BOOK = "character_book"
@@ -52,7 +52,7 @@ CARDS: Final = frozenset([FileKind.CARD_V1, FileKind.CARD_V2, FileKind.CARD_V3])
 
 
 def type_name(value: object) -> str:
-    """Return what JSON calls the type of a value.
+    """Return the JSON type of a value, for messages.
 
     >>> type_name(7)
     'a number'
@@ -73,10 +73,10 @@ def type_name(value: object) -> str:
 
 
 def find_object(document: Members, *steps: str) -> Members | None:
-    """Return the object at these steps; None where it is absent or stands there empty.
+    """Return the object at these steps; None if it is absent or empty.
 
     Raises:
-        ImportInvalidError: what stands there is no object.
+        ImportInvalidError: the value is not an object.
 
     >>> find_object({"data": {"character_book": {"entries": []}}}, "data", "character_book")
     {'entries': []}
@@ -86,34 +86,32 @@ def find_object(document: Members, *steps: str) -> Members | None:
         found = found.get(step) if isinstance(found, dict) else None
     if isinstance(found, dict):
         return found
-    if not found:  # null, and what programs write for an empty object: [] or ""
+    if not found:  # null, and [] or "", which programs write for an empty object
         return None
     fault = Fault(pointer(*steps), f"must be an object, is {type_name(found)}")
     raise ImportInvalidError.at(fault)
 
 
 def detect(document: object) -> FileKind:
-    """Return what kind of document this is.
+    """Return the kind of a document.
 
     Raises:
-        ImportInvalidError: it is none that we know.
+        ImportInvalidError: the kind is unknown.
 
     >>> detect({"spec": "chara_card_v2", "data": {}}).value
     'card_v2_json'
     """
     kind = find_kind(document)
     if kind is None:
-        why = f"looked for {_LOOKED_FOR}"
+        why = f"expected {_EXPECTED}"
         if not isinstance(document, dict):
-            why = f"the top level is {type_name(document)}"
-        raise ImportInvalidError(
-            f"It holds no book: this is no known lorebook or card format ({why})."
-        )
+            why = f"the top level is {type_name(document)}, expected an object or a list of entries"
+        raise ImportInvalidError(f"No book found: unknown lorebook or card format ({why}).")
     return kind
 
 
 def find_kind(document: object) -> FileKind | None:
-    """Return what kind of document this is, or None if we know none like it."""
+    """Return the kind of a document; None if it is unknown."""
     if isinstance(document, dict):
         return next((kind for test in _TESTS if (kind := test(document)) is not None), None)
     if isinstance(document, list):
@@ -130,11 +128,11 @@ def _by_spec(document: Members) -> FileKind | None:
     if card is None:
         return None
     cards = (FileKind.CARD_V1, FileKind.CARD_V1, FileKind.CARD_V2, FileKind.CARD_V3)
-    return cards[min(int(card[1]), len(cards) - 1)]  # a newer card is read as the newest we know
+    return cards[min(int(card[1]), len(cards) - 1)]  # a newer card is read as the newest known one
 
 
 def _by_program(document: Members) -> FileKind | None:
-    """Return the kind of a document in which a program marks its own files."""
+    """Return the kind by the marks that programs put into their files."""
     if "lorebookVersion" in document:
         return FileKind.NAI_LOREBOOK
     if "storyContainerVersion" in document or "scenarioVersion" in document:
@@ -156,7 +154,7 @@ def _by_entries(document: Members) -> FileKind | None:
         return None
     entries = document["entries"]
     items = entries.values() if isinstance(entries, dict) else entries
-    found = [item for item in _listed(items) if isinstance(item, dict)]
+    found = [item for item in _iterable(items) if isinstance(item, dict)]
     first = found[0] if found else {}
     if any(not _REPLICA_MARKS.isdisjoint(item) for item in found):
         return FileKind.REPLICA
@@ -168,21 +166,21 @@ def _by_entries(document: Members) -> FileKind | None:
 
 
 def _is_from_replica(first: Members) -> bool:
-    """Return whether an entry of a map is as SillyTavern_replica writes it for SillyTavern.
+    """Return whether SillyTavern_replica exported this entry of a map for SillyTavern.
 
-    That has words for positions and lists for groups, which SillyTavern itself can't read.
+    It writes names for positions and lists for groups, which SillyTavern itself can't read.
     """
     position = first.get("position")
     words = isinstance(position, str) and position in BY_WORD
     return words and isinstance(first.get("group", ""), list | None)
 
 
-def _listed(items: object) -> Iterable[object]:
+def _iterable(items: object) -> Iterable[object]:
     return items if isinstance(items, Iterable) and not isinstance(items, str) else ()
 
 
 def _by_parts(document: Members) -> FileKind | None:
-    """Return the kind of a card that does not name its specification."""
+    """Return the kind of a card without a `spec`."""
     data = document.get("data")
     if isinstance(data, dict) and "character_book" in data:
         return FileKind.CARD_V2

@@ -1,4 +1,4 @@
-"""Saying which document the faults are in."""
+"""Errors that name the file at fault."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from typing import TypeVar
 
 from lorewell.errors import InvalidInputError
 
-MAX_NAMED_FAULTS = 10  # in the sentence; `faults` has all
+MAX_NAMED_FAULTS = 10  # in the message; `faults` lists up to 100
 
 Error = TypeVar("Error", bound=InvalidInputError)
 
 
 def naming(error: Error, what: str, **details: object) -> Error:
-    """Return an error of the same class and faults whose sentence says what is at fault, and where.
+    """Return the error with `what` in front of its message, and with additional details.
+
+    Class, faults and details stay.
 
     >>> from lorewell.errors import Fault, ValidationFailedError
-    >>> error = ValidationFailedError("bad", faults=(Fault("/name", "must not be blank"),))
-    >>> str(naming(error, "harbour.json is no valid book"))
-    'harbour.json is no valid book (at /name: must not be blank)'
+    >>> error = ValidationFailedError.at(Fault("/name", "must not be blank"))
+    >>> str(naming(error, "harbour.json is not a valid book"))
+    'harbour.json is not a valid book (at /name: must not be blank)'
     """
     places = [f"at {fault.pointer or '/'}: {fault.detail}" for fault in error.faults]
     named = places[:MAX_NAMED_FAULTS]

@@ -1,4 +1,4 @@
-"""Reading JSON files: bounded in size, and every way to be broken said with the file's name."""
+"""Reads JSON files of bounded size; errors name the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load_json(path: str | os.PathLike[str]) -> object:
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB; no more than that is read.
-        ImportInvalidError: the file is empty, a web page, cut off or otherwise no JSON.
+        ImportInvalidError: the file is empty, a web page, truncated or invalid JSON.
         OSError: the file can't be read.
     """
     name = Path(path).name
@@ -34,36 +34,40 @@ def load_json(path: str | os.PathLike[str]) -> object:
     try:
         return parse_file(data, Steps(MAX_IMPORT_STEPS))
     except InvalidInputError as error:
-        raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
+        raise ImportInvalidError(f"{name} can't be read: {error}", file=name) from error
 
 
 def parse_file(data: bytes, steps: Steps) -> Any:  # noqa: ANN401  a JSON document can be anything
-    """Return the JSON document that a file's bytes are.
+    """Return the JSON document in the bytes of a file.
 
     Raises:
         MalformedJsonError: as `parse_json`.
         ImportInvalidError: it holds more than 1,000,000 values and names.
-        TooExpensiveError: the steps are spent.
+        TooExpensiveError: the budget of `steps` is used up.
     """
     check_structure(decode(data), steps)
     return parse_json(data)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return what a file holds.
+    """Return the bytes of a file.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB; no more than that is read.
         OSError: the file can't be read.
     """
     with Path(path).open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)  # counted while reading: pipes have no size
+        data = file.read(MAX_FILE_BYTES + 1)  # pipes have no size to check beforehand
     check_size(data, Path(path).name)
     return data
 
 
 def check_size(data: bytes, name: str) -> None:
-    """Raise FileTooLargeError if a file of this name and content is larger than 16 MiB."""
+    """Check that a file is not larger than 16 MiB.
+
+    Raises:
+        FileTooLargeError: it is.
+    """
     if len(data) > MAX_FILE_BYTES:
         limit = f"{MAX_FILE_BYTES // 1024**2} MiB"
         raise FileTooLargeError(

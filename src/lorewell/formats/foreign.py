@@ -1,4 +1,4 @@
-"""The file door: the bytes of any file that we know become a book, by foreign rules."""
+"""Imports files of any known format, by the rules of that format."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from lorewell.formats.registry import read_lorebook
 from lorewell.formats.replica_entries import read_worldbook
 from lorewell.model.text import short_pointer
 
-_MARKS = frozenset(["spec", "spec_version"])  # every entry's `source.format` tells it
+_MARKS = frozenset(["spec", "spec_version"])  # not losses: the entries' `source.format` keeps them
 
 
 def import_file(data: bytes, *, name: str, steps: Steps | None = None) -> ImportedBook:
-    """Return the lorebook in a file, and a report of what was found, mended and blocked.
+    """Return the lorebook in a file, with a report of warnings, losses and blocked entries.
 
-    Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, and character cards V1
-    to V3 as JSON, PNG, WebP and charx, also behind a JPEG, and the books of other programs. The
-    content alone tells what a file is; only YAML is looked for by the ending of the name. Nothing
-    is fetched, run, opened or written. A book in Lorewell's own format is read by foreign rules
-    here, and loses what they do not know (warning `looks_native`); `load_book` takes it as it is.
+    Reads SillyTavern's world info, bare `character_book`s, `lorebook_v3`, character cards V1 to V3
+    as JSON, PNG, WebP and charx, also behind a JPEG, and the books of other programs. The content
+    alone decides on the format; only YAML is recognized by the ending of the name. Nothing is
+    fetched, run, opened or written. A native book is read by foreign rules here and loses the
+    fields that they lack (warning `looks_native`); `load_book` reads it unchanged.
 
     Args:
         data: the whole file, at most 16 MiB.
-        name: the file's name, for the report; it also names a book that nothing else names, and
-            with the ending .yaml or .yml the text may be YAML.
-        steps: the budget of the work, which may be shared by several files; without it a file may
-            take 10,000,000 steps, four times what an honest one of 16 MiB takes.
+        name: the file's name, for the report. It is also the name of a book without one, and with
+            the ending .yaml or .yml the text may be YAML.
+        steps: the work budget, which several files may share; by default 10,000,000 steps, four
+            times the work of a real file of 16 MiB.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
-        TooExpensiveError: the file takes more steps; `details` say what costs them.
-        ImportInvalidError: the file is empty, a web page, broken, of a kind that is not read, or
+        TooExpensiveError: the file exceeds the work budget; `details` hold the kind of work.
+        ImportInvalidError: the file is empty, a web page, damaged, of an unsupported kind, or
             holds no book; `details` hold the file's name as `file`.
-        UnsupportedMediaTypeError: the file is of no kind that we know (an ImportInvalidError too).
+        UnsupportedMediaTypeError: the kind of the file is unknown (also an ImportInvalidError).
         ValidationFailedError: the book breaks a limit; `faults` are pointers into the file.
 
     Source: docs/rules/native.md §11.
@@ -59,13 +59,13 @@ def import_file(data: bytes, *, name: str, steps: Steps | None = None) -> Import
 def import_worldbook(
     data: bytes, *, name: str, new_id: Callable[[], str], steps: Steps | None = None
 ) -> ImportedBook:
-    """Return the lorebook in a file as SillyTavern_replica reads its two forms.
+    """Return the lorebook in a file, read as SillyTavern_replica reads its two forms.
 
     Args:
         data: the whole file, at most 16 MiB.
         name: the file's name.
-        new_id: names an entry of the internal form that has no uid.
-        steps: as of `import_file`.
+        new_id: returns a new uid for an entry of the internal form without one.
+        steps: as for `import_file`.
 
     Raises:
         FileTooLargeError, ImportInvalidError, UnsupportedMediaTypeError, ValidationFailedError,
@@ -108,7 +108,7 @@ def _import(
 
 
 def _note_others(document: object, steps: tuple[str, ...], notes: ImportNotes) -> None:
-    """Note what stands beside the lorebook on the way to it: that is not taken."""
+    """Note the values outside of the lorebook, which are not imported."""
     for at, step in enumerate(steps):
         if not isinstance(document, dict):
             return

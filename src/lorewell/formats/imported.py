@@ -1,4 +1,4 @@
-"""What importing a file gives: a book that our own door takes unchanged, and the report."""
+"""The result of an import: a native book and the report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lorewell.model.imports import BlockedEntry, SourceFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedBook:
-    """A book out of a file, and what there is to say about it.
+    """A book out of a file, with its report.
 
     Attributes:
-        book: complete; importing stored nothing and bound nothing.
-        report: format, counts, what is blocked and every warning.
+        book: the book; importing stores nothing.
+        report: format, counts, blocked entries, warnings and losses.
     """
 
     book: BookCreate
@@ -26,14 +26,17 @@ class ImportedBook:
 
     @property
     def holds_book(self) -> bool:
-        """False for a card without a lorebook: it can be looked at and is not worth keeping."""
+        """Whether the file has a lorebook; false for a card without one."""
         return all(warning.code != NO_BOOK for warning in self.report.warnings)
 
 
 def imported(
     book: BookCreate, *, format_word: str, notes: ImportNotes, data: bytes, file_name: str
 ) -> ImportedBook:
-    """Return the book with its report. Source: docs/rules/native.md §11.3."""
+    """Return the book with its report.
+
+    Source: docs/rules/native.md §11.3.
+    """
     blocked = tuple(
         BlockedEntry(entry_id=entry.id, title=entry.title, requirements=entry.runtime_requirements)
         for entry in book.entries

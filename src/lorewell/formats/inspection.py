@@ -1,4 +1,4 @@
-"""What is in here? The short answer for any file, also for one that is no book."""
+"""Summarizes any file, also one that is not a book."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from lorewell.formats.loading import open_bytes
 from lorewell.formats.native import FORMAT as NATIVE, is_native
 from lorewell.formats.notes import MAX_IMPORT_STEPS, ImportNotes, cut
 
-MAX_PARTS = 20  # named; all are counted
-_HEAD_BYTES = 65_536  # of a file that is too large: enough to tell what it is
+MAX_PARTS = 20  # listed; all are counted
+_HEAD_BYTES = 65_536  # of a file that is too large: enough to identify its container
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MAX_NAME_CHARS = 200
-_TOLD_BY_REPORT = frozenset([NATIVE, *FileKind]) - CARDS
+_REPORTED_KINDS = frozenset([NATIVE, *FileKind]) - CARDS
 
 
 class Container(StrEnum):
-    """What holds the document, told by the first bytes alone."""
+    """The container of a document, identified by the first bytes."""
 
     PNG = "png"
     JPEG = "jpeg"
@@ -55,19 +55,19 @@ class Container(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What a file is, and what of it can be used.
+    """The summary of a file.
 
     Attributes:
         name: the file's name.
-        size_bytes: None for what has no size, such as a pipe, and gives more than the limit.
-        sha256: of the whole file; None where it is larger than the limit.
-        container: what holds the document.
-        kind: the report's word for the document inside, such as `card_v2_json` in a PNG; None
-            where none was found, or none that we know.
-        card_name: the name of the card; None where it is no card or has none.
-        parts: text chunks of a PNG, members of an archive: the first `MAX_PARTS` of them.
-        part_count: how many there are.
-        opened: the book and its report, or why the file can't be read as one.
+        size_bytes: its size; None for a pipe that gives more than the limit.
+        sha256: hash of the whole file; None if it is larger than the limit.
+        container: the container of the document.
+        kind: kind of the document inside, such as `card_v2_json` in a PNG; None if there is no
+            document of a known kind.
+        card_name: name of the card; None if the document is not a card or has no name.
+        parts: the first `MAX_PARTS` text chunks of a PNG or members of an archive.
+        part_count: number of all parts.
+        opened: the book with its report, or the error that an import raises.
     """
 
     name: str
@@ -82,9 +82,10 @@ class Inspection:
 
 
 def inspect_file(path: str | os.PathLike[str]) -> Inspection:
-    """Return what is in a file, whatever it is.
+    """Return the summary of any file.
 
-    No more than 16 MiB of it are read. That it can't be used is no error here; `opened` says so.
+    At most 16 MiB of it are read. A file that can't be imported raises nothing; `opened` has the
+    error.
 
     Raises:
         OSError: the file can't be read.
@@ -93,8 +94,8 @@ def inspect_file(path: str | os.PathLike[str]) -> Inspection:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "page.json")
     ...     _ = file.write_text("<html>")
-    ...     seen = inspect_file(file)
-    >>> seen.container.value, seen.kind, seen.opened.code
+    ...     found = inspect_file(file)
+    >>> found.container.value, found.kind, found.opened.code
     ('markup', None, 'import_invalid')
     """
     name = Path(path).name
@@ -116,7 +117,7 @@ def inspect_file(path: str | os.PathLike[str]) -> Inspection:
 
 
 def inspect_bytes(data: bytes, *, name: str) -> Inspection:
-    """Return what is in the bytes of a file, as `inspect_file` does.
+    """Return the summary of a file's bytes, as `inspect_file` does.
 
     Args:
         data: the whole file, at most 16 MiB.
@@ -126,7 +127,7 @@ def inspect_bytes(data: bytes, *, name: str) -> Inspection:
         opened: ImportedBook | LorewellError = open_bytes(data, name=name)
     except InvalidInputError as error:
         opened = error
-    steps = Steps(MAX_IMPORT_STEPS)  # as much again, as it is looked at anew
+    steps = Steps(MAX_IMPORT_STEPS)  # a second budget, as the file is decoded again
     kind, card_name = _document(data, name, opened, steps)
     container = _container(data, steps)
     parts, part_count = _parts(data, container)
@@ -144,7 +145,7 @@ def inspect_bytes(data: bytes, *, name: str) -> Inspection:
 
 
 def _container(data: bytes, steps: Steps, *, is_whole: bool = True) -> Container:
-    """Return what begins with these bytes; a head of a file may end within a character."""
+    """Return the container of these bytes; the head of a file may end within a character."""
     for magic, container in _MAGICS:
         if data.startswith(magic):
             return container
@@ -166,7 +167,7 @@ def _container(data: bytes, steps: Steps, *, is_whole: bool = True) -> Container
 
 
 def _parts(data: bytes, container: Container) -> tuple[tuple[ContainerPart, ...], int]:
-    """Return the first parts of a container, and how many it has."""
+    """Return the first parts of a container, and the number of all."""
     found: Iterable[ContainerPart] = ()
     list_parts = _LISTERS.get(container)
     if list_parts is not None:
@@ -179,11 +180,11 @@ def _parts(data: bytes, container: Container) -> tuple[tuple[ContainerPart, ...]
 def _document(
     data: bytes, name: str, opened: ImportedBook | LorewellError, steps: Steps
 ) -> tuple[str | None, str | None]:
-    """Return the word for the document inside, and the name of the card if it is one.
+    """Return the kind of the document inside, and the name of the card if it is one.
 
-    The report has neither for what comes out of a container, so the document is decoded once more.
+    The report has neither for a document out of a container, so it is decoded again.
     """
-    if isinstance(opened, ImportedBook) and opened.report.format in _TOLD_BY_REPORT:
+    if isinstance(opened, ImportedBook) and opened.report.format in _REPORTED_KINDS:
         return opened.report.format, None
     try:
         decoded = decode(data, name=name, notes=ImportNotes(steps))
@@ -203,7 +204,7 @@ def _card_name(card: Any) -> str | None:  # noqa: ANN401  JSON can be anything
 
 
 _MAGICS: Sequence[tuple[bytes, Container]] = (
-    (png.SIGNATURE[:4], Container.PNG),  # damaged ones too
+    (png.SIGNATURE[:4], Container.PNG),  # also with a damaged signature
     (jpeg.MAGIC, Container.JPEG),
     *((magic, Container.ZIP) for magic in charx.MAGICS),
     (RISUM_MAGIC, Container.RISUM),

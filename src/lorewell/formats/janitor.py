@@ -27,7 +27,7 @@ def read(document: list[Any], _notes: ImportNotes) -> Lorebook:
 def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     """Return an entry; its lists of keys win over the texts that repeat them.
 
-    A script is kept and never run: the entry is blocked.
+    A script is kept but never run: it blocks the entry.
     """
     members = Members(raw, steps)
     secondary = members.keys("keysecondary", "keysecondaryRaw", reader=comma_list)
@@ -39,7 +39,7 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
         "delay": members.read(v.turns, None, "minMessages"),
     }
     if groups:
-        message = f"{v.shown(groups)} is no single group: none counts."
+        message = f"{v.shown(groups)} names several groups: none is used."
         members.note("several_groups", message, "inclusionGroupRaw")
     fields = {
         "title": members.title("name", "comment"),

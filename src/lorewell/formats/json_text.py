@@ -1,6 +1,6 @@
-"""From text to a JSON document that can be stored: strict first, then with open repairs.
+"""Parses foreign JSON into a storable document: strictly first, then with reported repairs.
 
-Both ways are bounded in depth and in values, and take time in proportion to the text.
+Both ways bound nesting and the number of values, and take time proportional to the text.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from lorewell.engine.steps import Steps
 from lorewell.errors import ImportInvalidError, JsonTooLargeError, MalformedJsonError
 from lorewell.formats.notes import ImportNotes, cut, place
-from lorewell.model.parse import parse_integer, refuse_constant
+from lorewell.model.parse import json_error, parse_integer, refuse_constant
 from lorewell.model.structure import SLICE_CHARS, measure
 from lorewell.model.text import MAX_NESTING
 
 Pairs: TypeAlias = list[tuple[str, Any]]
 
-# Of a document, names counted; the densest real one, were it 16 MiB, would hold 300,000.
+# Values and names of a document; the densest real file, scaled to 16 MiB, would hold 300,000.
 MAX_VALUES: Final = 1_000_000
-MAX_ROW: Final = 100_000  # of them that are neither lists nor objects, as they are built in one go
+MAX_ROW: Final = 100_000  # consecutive scalars: the parser builds them without a break
 
-# What is kept is taken in runs: long ones, so that a text of a million strings is not a million
-# matches, and bounded ones, as a single match keeps all other threads waiting.
+# Parts to keep are matched in runs: long ones, so that a text of a million strings is not a million
+# matches; bounded ones, as a single match blocks all other threads.
 _SHORT_STRING = r'"(?:[^"\\]++|\\.){0,99}+"'
 _NO_COMMENT = re.compile(rf'(?:[^"/]++|{_SHORT_STRING}|/(?![/*])){{1,500}}+', re.DOTALL)
 _NO_STRAY_COMMA = re.compile(rf'(?:[^",]++|{_SHORT_STRING}|,(?!\s*+[\]}}])){{1,500}}+', re.DOTALL)
@@ -37,7 +37,7 @@ _SHORT_COMMENT = r"//[^\r\n]*+|/\*(?:[^*]++|\*(?!/)){0,99}+\*/"
 _BLANKS = re.compile(rf"(?:\s++|{_SHORT_COMMENT}){{0,500}}+", re.DOTALL)
 _COLLECTION = re.compile(r"[ \t\n\r]*+[\[{]")
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
-# Escapes that may become unfit text: of U+0000, and of halves of a pair.
+# Escapes that may become unfit text: U+0000 and halves of surrogate pairs.
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _SUSPECT_CHARS = len(r"\u0000")
 _SHOWN_CHARS = 40
@@ -46,14 +46,14 @@ _DIGITS_A_STEP = 40
 
 
 class JsonDocument(NamedTuple):
-    """A JSON value, and how deep it nests."""
+    """A JSON value and its nesting depth."""
 
     value: object
     nesting: int
 
 
 class _Repeated(dict[str, Any]):
-    """An object that names members twice; holds the last of each, `pairs` has all."""
+    """An object with repeated names: it holds the last member of each, `pairs` has all."""
 
     def __init__(self, pairs: Pairs) -> None:
         super().__init__(pairs)
@@ -62,7 +62,7 @@ class _Repeated(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _OutOfRange:
-    """A number that no double can hold."""
+    """A number beyond the range of a double."""
 
     digits: str
 
@@ -73,7 +73,7 @@ def storable(text: str) -> str:
 
 
 def first_character(text: str, steps: Steps) -> str:
-    """Return the first character that is neither blank nor in a comment; empty if there is none."""
+    """Return the first character that is neither blank nor in a comment, or an empty text."""
     at = 0
     while at < len(text):
         found = _BLANKS.match(text, at)
@@ -88,50 +88,52 @@ def first_character(text: str, steps: Steps) -> str:
 
 
 def _long_comment_end(text: str, at: int) -> int:
-    """Return where the /* ends that begins there; one that is never closed takes the rest."""
+    """Return where the /* comment at `at` ends; an unclosed one extends to the end."""
     end = text.find("*/", at + 2)
     return len(text) if end < 0 else end + 2
 
 
 def read_json(text: str, notes: ImportNotes) -> JsonDocument:
-    """Return the JSON document in a text, repaired where a reader can be sure what was meant.
+    """Return the JSON document in a text, with repairs where the intent is clear.
 
-    Repaired, each with a notice: raw control characters in strings, trailing commas, comments,
-    numbers out of range (null), names that occur twice in an object, U+0000 and lone surrogates.
+    Repaired, each with a warning: raw control characters in strings, trailing commas, comments,
+    numbers out of range (they become null), repeated names in an object, U+0000 and lone
+    surrogates.
 
     Raises:
-        MalformedJsonError: it is no JSON even so, holds NaN, Infinity or an integer of more than
-            4,300 digits, or nests deeper than 100.
+        MalformedJsonError: the JSON is invalid even so, holds NaN, Infinity or an integer of more
+            than 4,300 digits, or nests deeper than 100.
         ImportInvalidError: it holds more than `MAX_VALUES` values, or `MAX_ROW` in a row.
-        TooExpensiveError: `notes.steps` are spent.
+        TooExpensiveError: the budget of `notes.steps` is used up.
 
     Source: docs/rules/formats.md §0.1, §0.5.
 
-    >>> read_json('{"keys": ["a",], /* why */ "order": 1}', Notes()).value
+    >>> read_json('{"keys": ["a",], /* why */ "order": 1}', ImportNotes()).value
     {'keys': ['a'], 'order': 1}
     """
     try:
         return _parse(text, notes)
     except MalformedJsonError:
-        bare = _kept(text, _NO_COMMENT, _pass_comment, notes.steps)
-        cleaned = _kept(bare, _NO_STRAY_COMMA, _pass_comma, notes.steps)
+        bare = _filtered(text, _NO_COMMENT, _skip_comments, notes.steps)
+        cleaned = _filtered(bare, _NO_STRAY_COMMA, _skip_comma, notes.steps)
         document = _parse_loosely(cleaned, notes)
     if bare != text:
-        notes.add("json_comments", "comments in the JSON were passed over")
+        notes.add("json_comments", "comments in the JSON were ignored")
     if cleaned != bare:
-        notes.add("json_trailing_commas", "commas before a closing bracket were passed over")
+        notes.add("json_trailing_commas", "commas before a closing bracket were ignored")
     return document
 
 
-def _kept(
-    text: str, run: re.Pattern[str], leave_out: Callable[[str, int], tuple[int, str]], steps: Steps
+def _filtered(
+    text: str, run: re.Pattern[str], skip: Callable[[str, int], tuple[int, str]], steps: Steps
 ) -> str:
-    """Return a text without some of what stands between its strings.
+    """Return a text without some parts outside of its strings.
 
     Args:
         text: the text.
-        run: finds what stays; also strings, unless they are long.
-        leave_out: returns where that ends which begins at a place and goes, and what replaces it.
+        run: matches parts to keep, and short strings.
+        skip: returns the end of the part to leave out that begins at an offset, and its
+            replacement.
         steps: counts the work.
     """
     kept: list[str] = []
@@ -139,20 +141,20 @@ def _kept(
     while at < len(text):
         found = run.match(text, at)
         if found is not None:
-            end, stays = found.end(), found[0]
+            end, part = found.end(), found[0]
         elif text[at] == '"':
             end = _string_end(text, at, steps)
-            stays = text[at:end]
+            part = text[at:end]
         else:
-            end, stays = leave_out(text, at)
-        kept.append(stays)
+            end, part = skip(text, at)
+        kept.append(part)
         steps.spend("repairs", 1 + (end - at) // _CHARS_A_STEP)
         at = end
     return "".join(kept)
 
 
 def _string_end(text: str, at: int, steps: Steps) -> int:
-    """Return where the string ends that begins there; one that is never closed takes the rest."""
+    """Return where the string at `at` ends; an unclosed one extends to the end."""
     at += 1
     while found := _IN_STRING.match(text, at):
         steps.spend("repairs", 1 + (found.end() - at) // _CHARS_A_STEP)
@@ -160,25 +162,25 @@ def _string_end(text: str, at: int, steps: Steps) -> int:
     return min(at + 1, len(text))
 
 
-def _pass_comment(text: str, at: int) -> tuple[int, str]:
-    """Return where comments end, and what keeps tokens apart and lines in their places."""
+def _skip_comments(text: str, at: int) -> tuple[int, str]:
+    """Return where comments end, and blanks that keep tokens apart and line numbers right."""
     found = _BLANKS.match(text, at)
     end = found.end() if found and found.end() > at else _long_comment_end(text, at)
     return end, " " + "\n" * text.count("\n", at, end)
 
 
-def _pass_comma(_text: str, at: int) -> tuple[int, str]:
+def _skip_comma(_text: str, at: int) -> tuple[int, str]:
     return at + 1, ""
 
 
 def check_structure(text: str, steps: Steps) -> int:
-    """Return how deep the JSON nests; 0 for what begins neither as a list nor as an object.
+    """Return the nesting depth of the JSON; 0 if it begins neither as a list nor as an object.
 
     Raises:
-        MalformedJsonError: deeper than 100.
+        MalformedJsonError: it nests deeper than 100.
         ImportInvalidError: it holds more than `MAX_VALUES` values and names, or `MAX_ROW` values
             in a row.
-        TooExpensiveError: the steps are spent.
+        TooExpensiveError: the budget of `steps` is used up.
     """
     if not _COLLECTION.match(text):
         return 0
@@ -189,7 +191,7 @@ def check_structure(text: str, steps: Steps) -> int:
         limit = error.details["limit_values"]
         raise ImportInvalidError(str(error), limit_values=limit) from error
     if found.depth > MAX_NESTING:
-        message = f"The JSON nests deeper than {MAX_NESTING}."
+        message = f"The JSON nests deeper than {MAX_NESTING} levels."
         raise MalformedJsonError(message)
     steps.spend("values", found.values)
     return found.depth
@@ -200,7 +202,7 @@ def _parse_loosely(text: str, notes: ImportNotes) -> JsonDocument:
         return _parse(text, notes)
     except MalformedJsonError:
         document = _parse(text, notes, strict=False)
-    notes.add("json_control_characters", "texts hold raw control characters; JSON wants escapes")
+    notes.add("json_control_characters", "texts contain raw control characters instead of escapes")
     return document
 
 
@@ -216,15 +218,11 @@ def _parse(text: str, notes: ImportNotes, *, strict: bool = True) -> JsonDocumen
             parse_int=builder.build_integer,
             parse_constant=refuse_constant,
         )
-    except json.JSONDecodeError as error:
-        message = f"The text is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
-        raise MalformedJsonError(message) from error
-    except ValueError as error:  # a constant, or an integer of over 4,300 digits
-        message = f"The text is no JSON: {error}."
-        raise MalformedJsonError(message) from error
+    except ValueError as error:  # also a constant, or an integer of over 4,300 digits
+        raise json_error(error) from error
     if _may_hold_unfit(text, notes.steps):
         builder.is_odd = True
-    return JsonDocument(builder.mended(value, notes), depth)
+    return JsonDocument(builder.repaired(value, notes), depth)
 
 
 def _may_hold_unfit(text: str, steps: Steps) -> bool:
@@ -240,14 +238,18 @@ def _may_hold_unfit(text: str, steps: Steps) -> bool:
 
 
 class JsonBuilder:
-    """Builds values while a text is read; `is_odd` says that some of them need mending."""
+    """Builds values while a text is read.
+
+    Attributes:
+        is_odd: whether some of them need repairs.
+    """
 
     def __init__(self, steps: Steps) -> None:
         self.is_odd = False
         self._steps = steps
 
     def build_object(self, pairs: Pairs) -> dict[str, Any]:
-        """Return the object of these members, with what it takes to tell equal names apart."""
+        """Return the object with these members; one with repeated names keeps all of them."""
         self._steps.spend("objects")
         members = dict(pairs)
         if len(members) == len(pairs):
@@ -256,12 +258,12 @@ class JsonBuilder:
         return _Repeated(pairs)
 
     def build_text(self, text: str) -> str:
-        """Return the text; whether it can be stored is only noted."""
+        """Return the text; note if it can't be stored as it is."""
         self.is_odd = self.is_odd or _UNFIT.search(text) is not None
         return text
 
     def build_integer(self, digits: str) -> int:
-        """Return the number; one of thousands of digits takes its time.
+        """Return the number; the cost of very long ones is counted.
 
         Raises:
             ValueError: it has more than 4,300 digits.
@@ -271,7 +273,7 @@ class JsonBuilder:
         return parse_integer(digits)
 
     def build_float(self, digits: str) -> float | _OutOfRange:
-        """Return the number, or what stands for one that no double can hold."""
+        """Return the number, or a placeholder if it is beyond the range of a double."""
         number = float(digits)
         if math.isfinite(number):
             return number
@@ -279,66 +281,63 @@ class JsonBuilder:
         self._steps.spend("values")
         return _OutOfRange(digits)
 
-    def mended(self, value: object, notes: ImportNotes) -> object:
-        """Return a value built here as one that can be stored; every repair is noted."""
-        return _Mender(notes).mend(value) if self.is_odd else value
+    def repaired(self, value: object, notes: ImportNotes) -> object:
+        """Return a value built here in storable form; every repair is noted."""
+        return _Repairer(notes).repair(value) if self.is_odd else value
 
 
-class _Mender:
-    """Goes through a document, knows where it is, and makes storable what is not.
-
-    Recursion is bounded: the depth of the document was.
-    """
+class _Repairer:
+    """Walks over a document and makes it storable. Its depth is bounded, so recursion is."""
 
     def __init__(self, notes: ImportNotes) -> None:
         self._notes = notes
         self._steps: list[str | int] = []
 
-    def mend(self, value: object) -> object:
+    def repair(self, value: object) -> object:
         self._notes.steps.spend("repairs")
         match value:
             case str():
-                return self._mended(value)
+                return self._text(value)
             case list():
                 return [self._below(index, item) for index, item in enumerate(value)]
             case _Repeated():
-                return self._object(self._told_apart(value))
+                return self._object(self._distinct(value))
             case dict():
                 return self._object(value)
             case _OutOfRange(digits):
                 short = cut(digits, _SHOWN_CHARS)
-                self._note("number_out_of_range", f"the number {short} is too large; taken as null")
+                self._note("number_out_of_range", f"the number {short} is too large; read as null")
                 return None
             case _:
                 return value
 
     def _below(self, step: str | int, value: object) -> object:
         self._steps.append(step)
-        mended = self.mend(value)
+        repaired = self.repair(value)
         self._steps.pop()
-        return mended
+        return repaired
 
     def _object(self, members: dict[str, Any]) -> dict[str, Any]:
-        mended: dict[str, Any] = {}
+        repaired: dict[str, Any] = {}
         for given, value in members.items():
-            name = self._mended(given)
-            if name in mended:
+            name = self._text(given)
+            if name in repaired:
                 self._note("name_repeated", f"the name {cut(name, _SHOWN_CHARS)!r} occurs twice")
-            mended[name] = self._below(name, value)
-        return mended
+            repaired[name] = self._below(name, value)
+        return repaired
 
-    def _told_apart(self, twice: _Repeated) -> dict[str, Any]:
-        """Return the last of members of one name, or all of them, renamed, if they are entries."""
+    def _distinct(self, repeated: _Repeated) -> dict[str, Any]:
+        """Return the last member of each name; of entries all of them, renamed."""
         keep_all = self._steps[-1:] == ["entries"]
         what = "all are kept" if keep_all else "the last one is kept"
-        counts = Counter(name for name, _ in twice.pairs)
+        counts = Counter(name for name, _ in repeated.pairs)
         members: dict[str, Any] = {}
         numbers: dict[str, int] = {}
-        for name, value in twice.pairs:
+        for name, value in repeated.pairs:
             self._notes.steps.spend("repairs")
             key = name
             if keep_all and name in numbers:
-                key = _numbered(name, numbers, taken=twice)
+                key = _numbered(name, numbers, taken=repeated)
             numbers.setdefault(name, 2)
             members[key] = value
         for name, count in counts.items():
@@ -347,7 +346,7 @@ class _Mender:
                 self._note("name_repeated", f"the name {short!r} occurs {count} times; {what}")
         return members
 
-    def _mended(self, text: str) -> str:
+    def _text(self, text: str) -> str:
         if _UNFIT.search(text) is None:
             return text
         pieces = []
@@ -362,12 +361,12 @@ class _Mender:
         return "".join(pieces)
 
     def _note(self, code: str, message: str) -> None:
-        is_full = self._notes.is_full(code)  # a hostile file could have millions of places
+        is_full = self._notes.is_full(code)  # a hostile file could need millions of repairs
         self._notes.add(code, "" if is_full else f"{place(*self._steps)}: {message}")
 
 
 def _numbered(name: str, numbers: dict[str, int], *, taken: Container[str]) -> str:
-    """Return the name with its next number that nobody has; the number after it is remembered."""
+    """Return the name with its next free number, and remember the number after it."""
     while (numbered := f"{name}-{numbers[name]}") in taken:
         numbers[name] += 1
     numbers[name] += 1

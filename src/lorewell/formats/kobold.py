@@ -1,4 +1,4 @@
-"""KoboldAI and Kobold Lite: saves, world files, and bare lists of entries.
+"""KoboldAI and Kobold Lite: saves, world files and bare lists of entries.
 
 Source: docs/rules/formats.md §9.
 """
@@ -19,9 +19,10 @@ _USUAL: Final = {"wigroup": ("",), "use_wpp": (False,)}
 
 
 def read(document: Mapping[str, Any] | list[Any], _notes: ImportNotes) -> Lorebook:
-    """Return the world info of a save, of a world file, or a list of entries.
+    """Return the world info of a save, a world file or a list of entries.
 
-    The rest of a save stays as the book's raw. One without world info is an empty book.
+    The rest of a save is kept in the book's `metadata.raw`. A save without world info is an empty
+    book.
     """
     book, name = {"": document} if isinstance(document, list) else document, ""
     if isinstance(document, Mapping):
@@ -37,7 +38,7 @@ def read(document: Mapping[str, Any] | list[Any], _notes: ImportNotes) -> Lorebo
 
 
 def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
-    """Return an entry of any age of these programs; keys are lists or texts with commas."""
+    """Return an entry of any version of these programs; keys are lists or texts with commas."""
     members = Members(raw, steps)
     keys = members.keys("key", reader=comma_list)
     members.note_patterns(keys)
@@ -53,7 +54,7 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     }
     excluded = members.keys("keyanti", reader=comma_list)
     if excluded and fields["secondary_keys"]:
-        message = "Words that must not occur have no place beside secondary keys."
+        message = "Excluded words are dropped: the entry also has secondary keys."
         members.note("not_kept", message)
     elif excluded:
         fields |= {"secondary_keys": excluded, "selective": True, "logic": "not_any"}
@@ -62,8 +63,8 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
 
 
 def _percent(value: object, notes: v.RepairNotes) -> object:
-    """Return a probability; Kobold Lite itself writes it as a text, so that is no repair."""
-    told = v.RepairNotes(at=notes.at)
-    found = PERCENT(value, told)
-    notes.repairs += [repair for repair in told.repairs if repair.code != "number_from_text"]
-    return found
+    """Return a probability; as Kobold Lite itself writes it as a text, that is not a repair."""
+    own_notes = v.RepairNotes(at=notes.at)
+    percent = PERCENT(value, own_notes)
+    notes.repairs += [repair for repair in own_notes.repairs if repair.code != "number_from_text"]
+    return percent

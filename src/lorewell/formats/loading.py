@@ -1,4 +1,4 @@
-"""Opening a file: a book of ours is taken as it is, any other is imported."""
+"""Opens book files: native books unchanged, any other by import."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def load_book(
 ) -> CompiledBook:
     """Return the book in a file, compiled and ready for selection.
 
-    A book in Lorewell's own JSON format is taken as it is, and refused if anything in it is wrong.
-    Any other file is read as `import_file` does; what was mended there is not said here.
+    A native book is read unchanged, and refused if anything in it is invalid. Any other file is
+    read as `import_file` does, without its report; `open_book` returns it.
 
     Args:
         path: the file; at most 16 MiB.
-        book_id: a UUID; without it one is derived from the content.
+        book_id: a UUID; by default derived from the content.
         revision: 1 or more.
-        counter: counts tokens; `cl100k_base` if not given.
-        steps: the budget of reading, as of `import_file`.
+        counter: counts tokens; by default in `cl100k_base`.
+        steps: the work budget, as for `import_file`.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
-        ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
-            read, or holds no book; `details` hold the file's name as `file`.
-        ValidationFailedError: the book breaks its schema; `faults` name every place. Also when
-            `book_id` is no UUID or `revision` is below 1.
-        InvalidDependencyError: `requires` names a missing entry or the entry itself, or closes a
-            circle.
-        TooExpensiveError: reading the file takes more steps.
+        ImportInvalidError: the file is empty, a web page, truncated, damaged, of an unsupported
+            kind, or holds no book; `details` hold the file's name as `file`.
+        ValidationFailedError: the book breaks its schema; `faults` list the places. Also if
+            `book_id` is not a UUID or `revision` is below 1.
+        InvalidDependencyError: `requires` names a missing entry or the entry itself, or forms a
+            cycle.
+        TooExpensiveError: reading the file exceeds the work budget.
         OSError: the file can't be read.
 
     >>> import tempfile
@@ -68,15 +68,15 @@ def load_book(
     found = open_book(path, steps=steps)
     name = Path(path).name
     if not found.holds_book:
-        raise ImportInvalidError(f"{name} is a card that holds no lorebook.", file=name)
+        raise ImportInvalidError(f"{name} is a card without a lorebook.", file=name)
     try:
         return compile_book(found.book, book_id=book_id, revision=revision, counter=counter)
     except InvalidDependencyError as error:
-        raise naming(error, f"{name} has entries whose requires can't be met", file=name) from error
+        raise naming(error, f"{name} has entries with invalid requires", file=name) from error
 
 
 def open_book(path: str | os.PathLike[str], *, steps: Steps | None = None) -> ImportedBook:
-    """Return the book in a file, with the report of how it was read.
+    """Return the book in a file, with its import report.
 
     Raises:
         FileTooLargeError, ImportInvalidError, ValidationFailedError, TooExpensiveError, OSError:
@@ -91,7 +91,7 @@ def open_bytes(data: bytes, *, name: str, steps: Steps | None = None) -> Importe
     Args:
         data: the whole file, at most 16 MiB.
         name: the file's name.
-        steps: the budget of reading, as of `import_file`.
+        steps: the work budget, as for `import_file`.
 
     Raises:
         ImportInvalidError, ValidationFailedError, TooExpensiveError: as `load_book`.
@@ -101,10 +101,10 @@ def open_bytes(data: bytes, *, name: str, steps: Steps | None = None) -> Importe
         document = parse_file(data, notes.steps)
     except MalformedJsonError as error:
         if _is_broken_native(data, notes.steps):
-            raise ImportInvalidError(f"{name} can't be used: {error}", file=name) from error
+            raise ImportInvalidError(f"{name} can't be read: {error}", file=name) from error
         return import_file(data, name=name, steps=notes.steps)
     except InvalidInputError as error:
-        raise naming(error, f"{name} can't be used", file=name) from error
+        raise naming(error, f"{name} can't be read", file=name) from error
     if not is_native(document):
         return import_file(data, name=name, steps=notes.steps)
     return imported(
@@ -117,9 +117,9 @@ def open_bytes(data: bytes, *, name: str, steps: Steps | None = None) -> Importe
 
 
 def _is_broken_native(data: bytes, steps: Steps) -> bool:
-    """Return whether a file that is no strict JSON would be a book of ours if it were mended.
+    """Return whether a file with invalid JSON would be a native book after repairs.
 
-    Foreign files are mended; in our own format that would hide a slip of its author.
+    Foreign files are repaired; in a native book that would hide a mistake of its author.
     """
     try:
         return is_native(decode_text(data, ImportNotes(steps)).value)

@@ -1,4 +1,4 @@
-"""A foreign book as its file tells it: what every format module returns, still in raw form."""
+"""Foreign books in raw form, as the format modules return them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from lorewell.engine.sillytavern.entry import Form, ImportedEntry
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import FileKind
 
-NO_BOOK: Final = "no_book"  # the code of the notice that a card holds no book
+NO_BOOK: Final = "no_book"  # code of the warning that a card holds no book
 
-# Takes an entry as its file has it, the id that it gets, and what counts the work.
 EntryReader = Callable[[Mapping[str, Any], str, Steps], ImportedEntry]
+"""Reads an entry of a file. Arguments: the raw entry, its new id, and what counts the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lorebook:
-    """A book out of a foreign file, with the way to read its entries.
+    """A book out of a foreign file.
 
     Attributes:
-        format: the word for the report.
-        source_format: the word for the `source` of its entries.
-        form: the dialect of the container; an entry may be in the other one.
-        book: the object with the entries; None for a card that has no book.
-        at: the steps from the root of the document to `book`.
-        card_name: what the card calls its character; a book without a name takes it.
-        entries_name: the member of `book` that holds the entries; "" where the document itself is
-            their list, which then stands in `book` under that name.
-        read_entry: reads an entry; None where they are in SillyTavern's or the cards' names.
-        keeps_empty: whether an empty object is an entry of this format.
-        is_named: whether an entry of a map that has no id of its own is called as it is there.
+        format: `format` of the import report.
+        source_format: `source.format` of its entries.
+        form: the dialect of the file; a single entry may use the other one.
+        book: the object with the entries; None for a card without a book.
+        at: steps from the root of the document to `book`.
+        card_name: the name of the card's character; a fallback for the book's name.
+        entries_name: the member of `book` that holds the entries; "" if the document itself is
+            their list, which `book` then holds under this name.
+        read_entry: reads an entry; None for entries with SillyTavern's or the cards' names.
+        keeps_empty: whether an empty object counts as an entry.
+        is_named: whether an entry of a map without an id gets its key as id.
     """
 
     format: str
@@ -47,12 +47,12 @@ class Lorebook:
 
     @property
     def entries_at(self) -> tuple[str, ...]:
-        """The steps from the root of the document to the entries."""
+        """Steps from the root of the document to the entries."""
         return (*self.at, self.entries_name) if self.entries_name else self.at
 
 
 def list_book(kind: FileKind, entries: list[Any], read_entry: EntryReader) -> Lorebook:
-    """Return a document that is nothing but a list of entries, as a book without a name."""
+    """Return a document that is a bare list of entries, as a book without a name."""
     return Lorebook(
         format=kind,
         source_format=kind,

@@ -1,7 +1,6 @@
-"""A foreign entry read member by member into native fields, with every repair named.
+"""Reads a foreign entry member by member into native fields, and notes every repair.
 
-For formats whose entries are not SillyTavern's: their members go straight into fields of ours, and
-the whole entry is kept as `source.raw`.
+For formats other than SillyTavern's. The whole entry is kept as `source.raw`.
 
 Source: docs/rules/formats.md §0; docs/rules/native.md §11.4, §11.5.
 """
@@ -31,7 +30,7 @@ from lorewell.engine.steps import Steps
 from lorewell.model.entry import MAX_KEYS
 from lorewell.model.sillytavern import MAX_GROUP_CHARS
 
-USUAL_ORDER: Final = 100  # of an entry that says none, as in world info
+USUAL_ORDER: Final = 100  # of an entry without one, as in world info
 LEVEL: Final = v.integer(-MAX_LEVEL, MAX_LEVEL)
 PERCENT: Final = v.number(0, 100)
 LOGIC: Final = v.choice(LOGICS, {word: word for word in LOGICS})
@@ -41,21 +40,21 @@ _GROUP: Final = v.text(MAX_GROUP_CHARS)
 
 
 def comma_list(value: object, notes: v.RepairNotes) -> tuple[str, ...]:
-    """Return the keys of a text with commas, where that is the format's own way; also of a list."""
+    """Return the keys of a list, or of a text with commas if the format writes keys so."""
     return v.split_keys(value) if isinstance(value, str) else v.keys(value, notes)
 
 
 def conflict_key(group: str) -> str | None:
-    """Return the conflict key of a group; None where a text names none, or several."""
+    """Return the conflict key of a group; None if the text names no group or several."""
     key = f"group:{group}"
     return key if group_of(key) else None
 
 
 class Members:
-    """Reads the members of one entry, and makes the entry of ours.
+    """Reads the members of one entry and builds the native entry.
 
-    A member is named by its path, steps joined by "/". Where several names are given the first
-    that holds a value counts; null is none.
+    Members are named by their path, with steps joined by "/". Of several names the first one with
+    a value counts; null is not a value.
     """
 
     def __init__(
@@ -74,16 +73,16 @@ class Members:
         self._known = {"uid", "id"} if known is None else known
 
     def within(self, raw: Mapping[str, Any], at: str) -> Members:
-        """Return a reader of an object inside the entry, at a path, whose repairs are ours too."""
+        """Return a reader of an object inside the entry that shares this one's notes."""
         at = f"{self._at}/{at}"
         return Members(raw, self._steps, at=at, notes=self._notes, known=self._known)
 
     def know(self, *names: str) -> None:
-        """Say that members are taken care of, though `read` is not asked for them."""
+        """Mark members as handled, though `read` does not read them."""
         self._known.update(f"{self._at}/{name}"[1:] for name in names)
 
     def read(self, reader: v.Reader, default: object, *names: str) -> Any:  # noqa: ANN401  a foreign value
-        """Return a member's value; the default where there is none or where it doesn't fit."""
+        """Return a member's value; the default if it is missing or of a wrong type."""
         self.know(*names)
         for name in names:
             value = member(self.raw, name)
@@ -94,13 +93,13 @@ class Members:
                 return reader(value, self._notes)
             except v.MisfitError:
                 self._notes.add(
-                    "wrong_type", f"{v.shown(value)} can't stand here; the default counts."
+                    "wrong_type", f"{v.shown(value)} is not valid here; the default is used."
                 )
                 return default
         return default
 
     def content(self, *names: str) -> str:
-        """Return a text; one too long is kept, as the model refuses it."""
+        """Return a text; one that is too long is kept, and the model refuses it."""
         found: str = self.read(_PLAIN_TEXT, "", *names)
         return found
 
@@ -115,39 +114,39 @@ class Members:
         return found
 
     def keys(self, *names: str, reader: v.Reader = v.keys) -> tuple[str, ...]:
-        """Return keys, at most as many as an entry can have: real files hold over a thousand."""
+        """Return keys, at most as many as an entry can have: some real files have over 1,000."""
         found: tuple[str, ...] = self.read(reader, (), *names)
         if len(found) > MAX_KEYS:
             many = "or more " if len(found) == v.MAX_ITEMS else ""
             message = (
-                f"{len(found)} {many}keys: the first {MAX_KEYS} count, the rest stay in source.raw."
+                f"{len(found)} {many}keys: the first {MAX_KEYS} are used, source.raw has the rest."
             )
             self.note("keys_cut", message)
         return found[:MAX_KEYS]
 
     def note_patterns(self, keys: Iterable[str]) -> None:
-        """Note that patterns of AI Dungeon's scripts are plain text: "Oda|(|the )pilot#[t=5]"."""
+        """Note patterns of AI Dungeon's scripts, such as "Oda|(|the )pilot#[t=5]"."""
         if any("|" in key or "#[" in key for key in keys):
-            message = "A script's pattern (EWIJSON) is plain text here: only itself matches."
+            message = "A script pattern (EWIJSON) is used as plain text and only matches itself."
             self.note("pattern_as_text", message)
 
     def group(self, *names: str) -> tuple[str | None, str]:
-        """Return the conflict key of a group, and the groups that it can't say, as a text."""
+        """Return the conflict key of a group, or else the text with several groups."""
         group: str = self.read(_GROUP, "", *names)
         key = conflict_key(group)
         return key, "" if key else group
 
     def note(self, code: str, message: str, name: str | None = None) -> None:
-        """Note a repair at a member, "" is the whole; without a name at the one read last."""
+        """Note a repair at a member; "" means the whole entry, None the member read last."""
         if name is not None:
             self._notes.at = f"{self._at}/{name}" if name else self._at
         self._notes.add(code, message)
 
     def note_lost(self, usual: Mapping[str, Container[object]]) -> None:
-        """Note in one sentence which members hold anything but their usual values.
+        """Note all members with unusual values in one message.
 
         Args:
-            usual: by name, the values that mean nothing.
+            usual: by name, the values without an effect.
         """
         found = {name: member(self.raw, name) for name in usual}
         lost = [
@@ -157,7 +156,7 @@ class Members:
         ]
         self.know(*(usual.keys() - set(lost)))
         if lost:
-            message = f"{', '.join(lost)}: has no place here; kept in source.raw alone."
+            message = f"{', '.join(lost)}: not supported; kept in source.raw only."
             self.note("not_kept", message, lost[0])
 
     def made(
@@ -167,18 +166,18 @@ class Members:
         fields: Mapping[str, Any],
         needs: Mapping[str, str] | None = None,
     ) -> ImportedEntry:
-        """Return the entry of ours; what `fields` leave open has the defaults of world info.
+        """Return the native entry; missing fields have the defaults of world info.
 
         Args:
             entry_id: the entry's id.
-            source_format: names the file's format in `source`.
-            fields: of Entry; `title` and `content` have to be among them.
-            needs: `runtime_requirements` that members ask for, beside those that texts show,
-                each with the member's name.
+            source_format: the file's format for `source`.
+            fields: fields of Entry; `title` and `content` must be among them.
+            needs: `runtime_requirements` that members express, each with the member's name; those
+                in texts are found anyway.
         """
-        asked = [DynamicSign(word, f"/{name}") for word, name in (needs or {}).items()]
+        given = [DynamicSign(word, f"/{name}") for word, name in (needs or {}).items()]
         texts = tuple(texts_of(self.raw, self._steps))
-        signs = (*asked, *find_signs(fields["content"], fields["title"], texts, self._steps))
+        signs = (*given, *find_signs(fields["content"], fields["title"], texts, self._steps))
         requirements = in_table_order(sign.requirement for sign in signs)
         entry = {
             "id": entry_id,

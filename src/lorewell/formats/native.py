@@ -1,4 +1,4 @@
-"""Books in our own format: a JSON file that holds a BookCreate (docs/rules/native.md §3.1)."""
+"""Native books: JSON files that hold a BookCreate (docs/rules/native.md §3.1)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _FOREIGN_BOOK_NAMES = frozenset(
         "tokenBudget",
     ]
 )
-# Of an old card, which has `name` and `description` as a book of ours has.
+# Members of an old card, which has `name` and `description` like a native book.
 _CARD_NAMES = frozenset(
     ["spec", "character_book", "first_mes", "mes_example", "personality", "scenario"]
 )
-# What world info and cards call the members of an entry; docs/rules/formats.md §1, §2.1.
+# Names of an entry's members in world info and cards; docs/rules/formats.md §1, §2.1.
 _FOREIGN_NAMES = frozenset(
     [
         *("uid", "key", "keys", "keysecondary", "secondary_keys", "comment", "name", "content"),
@@ -53,10 +53,10 @@ _OWN_ONLY = _OWN_NAMES - _FOREIGN_NAMES
 
 
 def is_native(document: object) -> bool:
-    """Return whether a document is meant as a book of ours, valid or not.
+    """Return whether a document is meant as a native book, valid or not.
 
-    A book with a slip in it has to be told so, not read by foreign rules in silence. So a document
-    is ours unless it is marked as another kind, or its names fit a foreign book better.
+    A native book with a mistake must be refused, not silently read by foreign rules. So a document
+    is native unless it is marked as another kind, or its names fit a foreign book better.
 
     >>> is_native({"name": "Harbour", "entries": [{"content": "A lamp.", "colour": "red"}]})
     True
@@ -81,7 +81,7 @@ def is_native(document: object) -> bool:
 
 
 def _fits(document: Mapping[str, Any]) -> bool:
-    """Return whether a book whose entries are a list has our names rather than foreign ones."""
+    """Return whether a book with a list of entries has native names rather than foreign ones."""
     leanings = [_leaning(entry) for entry in document["entries"] if isinstance(entry, dict)]
     foreign = sum(leaning > 0 for leaning in leanings)
     if foreign * 2 > len(leanings):
@@ -91,18 +91,21 @@ def _fits(document: Mapping[str, Any]) -> bool:
 
 
 def _leaning(entry: Mapping[str, Any]) -> int:
-    """Return how many more foreign names than own names an entry has, of those not shared."""
+    """Return the number of foreign names in an entry minus that of native ones.
+
+    Names that both have do not count.
+    """
     return len(entry.keys() & _FOREIGN_ONLY) - len(entry.keys() & _OWN_ONLY)
 
 
 def read_native(document: object, *, file_name: str, steps: Steps | None = None) -> BookCreate:
-    """Return the book in a document of ours, as it is.
+    """Return a native book, unchanged.
 
     Raises:
-        ValidationFailedError: the book breaks its schema; `faults` name the places.
+        ValidationFailedError: the book breaks its schema; `faults` list the places.
     """
     try:
         spend = spend_nothing if steps is None else partial(steps.spend, "values")
         return parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
-        raise naming(error, f"{file_name} is no valid book", file=file_name) from error
+        raise naming(error, f"{file_name} is not a valid book", file=file_name) from error

@@ -1,4 +1,4 @@
-"""Collecting what an import has to say, in the order in which it was found."""
+"""Collects the warnings, losses and quarantine of an import, in the order of the file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lorewell.formats.losses import loss_of
 from lorewell.formats.quarantine import SuspectSpan
 from lorewell.model.imports import ImportNotice, Loss, LossReason, Quarantined
 
-MAX_IMPORT_STEPS: Final = 10_000_000  # four times what the largest honest file takes
-MAX_NOTICES_A_CODE = 5_000  # as many as a book has entries; a hostile file could make millions
-MAX_REPORT_CHARS: Final = 8_000_000  # of all that a report says; its members' names not counted
-_MAX_STEP_CHARS = 80  # a member's name can be megabytes long
+MAX_IMPORT_STEPS: Final = 10_000_000  # four times the work of the largest real file
+MAX_NOTICES_A_CODE = 5_000  # one for each entry of a book; a hostile file could cause millions
+MAX_REPORT_CHARS: Final = 8_000_000  # of the texts of a report, without the names of its members
+_MAX_STEP_CHARS = 80  # the name of a member can have megabytes
 _MAX_MESSAGE_CHARS = 1_000
-_SHOWN_CHARS = 80  # of what is in quarantine
+_SHOWN_CHARS = 80  # of a text in quarantine
 
 
 def place(*steps: str | int) -> str:
-    """Return where something is, for people: a JSON pointer whose long names are cut.
+    """Return a JSON pointer with long names cut, for messages.
 
     >>> place("entries", 3, "a/b")
     '/entries/3/a~1b'
@@ -29,19 +29,19 @@ def place(*steps: str | int) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the text, or its beginning and an ellipsis where it is longer than the limit."""
+    """Return the text, cut to the limit with an ellipsis if it is longer."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 class ImportNotes:
-    """Takes in what there is to say of a file; gives it out as the lists of the report.
+    """Collects the lists of an import report.
 
     Attributes:
         steps: counts the work of reading the file.
     """
 
     def __init__(self, steps: Steps | None = None) -> None:
-        """Begin with nothing said; without `steps`, reading may take `MAX_IMPORT_STEPS`."""
+        """Start empty; without `steps`, reading may take `MAX_IMPORT_STEPS`."""
         self.steps = Steps(MAX_IMPORT_STEPS) if steps is None else steps
         self._notices: list[ImportNotice] = []
         self._losses: list[Loss] = []
@@ -55,27 +55,27 @@ class ImportNotes:
         return self._kept["warnings", code] >= MAX_NOTICES_A_CODE
 
     def add(self, code: str, message: str, entry_id: str | None = None) -> None:
-        """Note that something was odd or repaired; after too many of a code they are counted."""
+        """Add a warning; after too many of one code they are only counted."""
         short = cut(message, _MAX_MESSAGE_CHARS)
         if self._has_room("warnings", code, len(short)):
             self._notices.append(ImportNotice(entry_id=entry_id, code=code, message=short))
 
     def lose(self, value: object, why: LossReason, at: str) -> None:
-        """Note that a value of the file, at a JSON pointer, is not held as it was."""
+        """Add the loss of a value of the file at a JSON pointer."""
         if self._has_room("losses", why, len(at)):
             self._losses.append(loss_of(value, why, at))
 
     def lose_more(self, count: int, why: LossReason) -> None:
-        """Count losses that nobody names one by one."""
+        """Count losses that are not listed."""
         self._counts["losses", why] += count
 
     def quarantine(self, suspect: SuspectSpan, *, entry_id: str, at: str) -> None:
-        """Note what a person should look at in an entry's text that stands at a JSON pointer."""
+        """Add a suspicious part of an entry's text; `at` is a JSON pointer to the text."""
         start, end = suspect.span
         chars = len(at) + min(end - start, _SHOWN_CHARS)
         if self._has_room("quarantine", suspect.what, chars):
             self._quarantined.append(
-                # Not validated: a file can make thousands of them, of values that are sound.
+                # Not validated: a file can cause thousands of them, and these values are valid.
                 Quarantined.model_construct(
                     entry_id=entry_id,
                     pointer=at,
@@ -86,7 +86,7 @@ class ImportNotes:
             )
 
     def _has_room(self, kind: str, code: str, chars: int) -> bool:
-        """Count something, and return whether the report still takes it in."""
+        """Count an item, and return whether the report has room to list it."""
         self._counts[kind, code] += 1
         if self._kept[kind, code] >= MAX_NOTICES_A_CODE or self._chars + chars > MAX_REPORT_CHARS:
             return False
@@ -95,19 +95,19 @@ class ImportNotes:
         return True
 
     def extend(self, other: ImportNotes) -> None:
-        """Take over the warnings that other notes hold."""
+        """Add the warnings of other notes."""
         for notice in other.warnings():
             self.add(notice.code, notice.message, notice.entry_id)
 
     def warnings(self) -> tuple[ImportNotice, ...]:
-        """Return all notices in order; at the end how many more there were of a code."""
+        """Return all warnings in order, followed by the counts of those not listed."""
         more = []
         for (kind, code), count in self._counts.items():
             left = count - self._kept[kind, code]
             if left > 0 and kind == "warnings":
                 more.append(ImportNotice(code=code, message=f"and {left} more"))
             elif left > 0:
-                message = f"{kind}: {left} more of the kind {code}"
+                message = f"{kind}: and {left} more of the kind {code}"
                 more.append(ImportNotice(code=f"more_{kind}", message=message))
         return (*self._notices, *more)
 

@@ -1,4 +1,4 @@
-"""NovelAI: lorebooks, and those in stories and scenarios (docs/rules/formats.md §6)."""
+"""NovelAI: lorebooks, also in stories and scenarios (docs/rules/formats.md §6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lorewell.formats.notes import ImportNotes
 _NEWEST_VERSION: Final = 6
 _USUAL_PRIORITY: Final = 400
 _BOTH: Final = " & "
-# What the program writes into an entry that nobody changed.
+# The values of an unchanged entry.
 _USUAL: Final = {
     "searchRange": (1000,),
     "keyRelative": (False,),
@@ -28,21 +28,21 @@ _USUAL: Final = {
 
 
 def read_book(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
-    """Return a lorebook that stands alone."""
+    """Return a stand-alone lorebook."""
     return _lorebook(FileKind.NAI_LOREBOOK, document, notes)
 
 
 def read_story(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
-    """Return the lorebook of a story or a scenario, which is named by its title.
+    """Return the lorebook of a story or scenario, named by its title.
 
     Raises:
-        ImportInvalidError: the lorebook is no object.
+        ImportInvalidError: the lorebook is not an object.
     """
     is_story = "storyContainerVersion" in document
     at = ("content", "lorebook") if is_story else ("lorebook",)
     titled = document.get("metadata") if is_story else document
     title = titled.get("title") if isinstance(titled, dict) else None
-    message = "only the lorebook is taken; the story's text, memory and settings are not kept"
+    message = "only the lorebook is imported, not the story's text, memory and settings"
     notes.add("not_kept", message)
     book = find_object(document, *at)
     return _lorebook(FileKind.NAI_STORY, book, notes, at=at, title=title)
@@ -58,7 +58,7 @@ def _lorebook(
 ) -> Lorebook:
     version = book.get("lorebookVersion") if book else None
     if isinstance(version, int | float) and version > _NEWEST_VERSION:
-        message = f"the lorebook's version is {version}; what is new there is not known here"
+        message = f"the lorebook has version {version}; members new in it are unknown here"
         notes.add("newer_version", message)
     return Lorebook(
         format=kind,
@@ -70,7 +70,7 @@ def _lorebook(
         read_entry=partial(
             _read, kind=kind, disabled=_disabled_categories(book or {}, notes.steps)
         ),
-        keeps_empty=True,  # script-made files hold {} where a page gave nothing
+        keeps_empty=True,  # scripts that make files from web pages write {} for an empty page
     )
 
 
@@ -91,17 +91,17 @@ def _disabled_categories(book: Mapping[str, Any], steps: Steps) -> frozenset[str
 def _read(
     raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: FileKind, disabled: frozenset[str]
 ) -> ImportedEntry:
-    """Return an entry; a missing `enabled` is true, and a category's switch counts too."""
+    """Return an entry; it is disabled by itself or by its category."""
     members = Members(raw, steps)
     keys = members.keys("keys")
     for key in keys:
         if _BOTH in key and not key.startswith("/"):
-            members.note("and_key", f"{key!r} asks for all its parts; here it is plain text.")
+            members.note("and_key", f"{key!r} means all its parts; it is used as plain text.")
     enabled = members.flag("enabled", default=True)
     category = raw.get("category")
     if enabled and isinstance(category, str) and category in disabled:
         enabled = False
-        members.note("category_disabled", "The entry's category is switched off.", "category")
+        members.note("category_disabled", "The entry's category is disabled.", "category")
     fields = {
         "title": members.title("displayName"),
         "content": members.content("text"),
@@ -113,7 +113,7 @@ def _read(
     members.note_lost(_USUAL)
     members.know("category")
     if _has_bias(raw.get("loreBiasGroups")):
-        message = "Phrases that the entry makes likelier have no place here."
+        message = "Phrase biases are not supported."
         members.note("not_kept", message, "loreBiasGroups")
     return members.made(entry_id, kind, fields)
 

@@ -1,4 +1,4 @@
-"""Pygmalion's and TextGen's characters, which hold no lorebook (docs/rules/formats.md §5)."""
+"""Characters of Pygmalion and TextGen, which have no lorebook (docs/rules/formats.md §5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lorewell.formats.notes import ImportNotes
 
 
 def read(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
-    """Return that there is no book, and the character's name."""
+    """Return a lorebook without a book, named after the character."""
     return Lorebook(
         format=FileKind.PYGMALION,
         source_format=FileKind.PYGMALION,

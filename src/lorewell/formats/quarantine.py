@@ -1,7 +1,6 @@
-"""What a person should look at in an entry before it meets a model: named, never acted on.
+"""Finds suspicious parts of an entry's texts, to review before a model reads them.
 
-Source: docs/rules/native.md §11.5 for dynamic content; the rest are known ways in which texts of
-cards were used against their readers.
+Source: docs/rules/native.md §11.5 for dynamic content; the rest are known attacks by card texts.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from lorewell.jsregex.cost import costly
 from lorewell.model.entry import MAX_CONTENT_CHARS, MAX_KEY_CHARS, MAX_KEYS
 from lorewell.model.imports import Suspicion
 
-MAX_CHARS: Final = MAX_CONTENT_CHARS  # of a text that are looked at
+MAX_CHARS: Final = MAX_CONTENT_CHARS  # of a text that are searched
 _MAX_SPANS: Final = 100  # of a kind in one text; also costly keys of an entry
 _CHARS_A_STEP: Final = 20
-_TEXTS_A_STEP: Final = 1_000  # characters that are searched for a key
+_KEY_CHARS_A_STEP: Final = 1_000  # when a text is searched for a key
 _WINDOW_CHARS: Final = 80
-_SHORTEST: Final = 6  # no link and no phrase is shorter
+_SHORTEST: Final = 6  # links and phrases are at least as long
 _SENTENCE_END: Final = re.compile(r"[.!?\n。！？]")
 _LINKS: Final = (
     *("http://", "https://", "ftp://", "ws://", "wss://", "file://", "www.", "mailto:"),
@@ -35,12 +34,12 @@ _LINKS: Final = (
 _LINK: Final = re.compile(
     r"""[^\s<>"'`\\^{|}()\[\]，。；、“”‘’「」【】（）\u200b-\u200f\u202a-\u202e\u2066-\u2069]{3,}"""
 )
-# Marks of other programs' prompt formats.
+# Special tokens of prompt formats.
 _TOKENS: Final = (
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>"),
     *("<|system|>", "<|user|>", "<|assistant|>", "[inst]", "[/inst]", "<<sys>>", "<</sys>>"),
 )
-# What opens the phrase, and what has to follow in the same sentence, one of each kind.
+# Words that open a phrase, and two groups of words: one of each must follow in the sentence.
 _PHRASES: Final[Sequence[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = (
     (
         ("ignore ", "disregard ", "forget ", "override ", "bypass "),
@@ -104,7 +103,7 @@ _PHRASES: Final[Sequence[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]
 _OPENERS: Final = {opener: phrase for phrase in _PHRASES for opener in phrase[0]}
 _WORDS: Final = (*_LINKS, *_TOKENS, *_OPENERS)
 _FINDER: Final = AhoCorasick(_WORDS)
-# Controls, soft hyphens, fillers, zero widths. Joiners, tags and selectors are looked at apart.
+# Controls, soft hyphens, fillers, zero widths. Joiners, tags and selectors have their own rules.
 _HIDDEN_SET: Final = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
     "\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a"
@@ -118,9 +117,9 @@ _JOINERS: Final = re.compile(f"[{_JOINER_SET}]+")
 _TAGS: Final = re.compile(f"[{_TAG_SET}]+")
 _SELECTORS: Final = re.compile(f"[{_SELECTOR_SET}]+")
 _BIDI: Final = re.compile(f"[{_BIDI_SET}]+")
-# Most texts hold none of all these.
+# A quick test for any of these: most texts have none.
 _UNSEEN: Final = re.compile(f"[{_HIDDEN_SET}{_JOINER_SET}{_TAG_SET}{_SELECTOR_SET}{_BIDI_SET}]")
-# Writing that joins letters, and emoji, which join pictures.
+# Scripts that join letters, and emoji, which join pictures.
 _JOINING: Final = re.compile(
     "[\u0590-\u109f\u1780-\u17ff\u1800-\u18aa\ua840-\ua877\ufb1d-\ufeff\ufe0f\u2190-\u2bff"
     "\U0001f000-\U0001faff\U000e0020-\U000e007f]"
@@ -132,13 +131,13 @@ Span = tuple[int, int]
 
 
 class SuspectSpan(NamedTuple):
-    """A stretch of an entry's text.
+    """A suspicious part of an entry's text.
 
     Attributes:
-        what: is there.
-        pointer: to the text, below the entry.
+        what: kind of the finding.
+        pointer: JSON pointer to the text, from the entry.
         span: half-open, in code points of the text.
-        text: the whole of it.
+        text: the whole text.
     """
 
     what: Suspicion
@@ -148,20 +147,20 @@ class SuspectSpan(NamedTuple):
 
 
 def find_suspects(imported: ImportedEntry, steps: Steps) -> Iterator[SuspectSpan]:
-    """Yield what to look at in an entry: text by text, in the order of the kinds.
+    """Yield the suspicious parts of an entry: text by text, in the order of the kinds.
 
-    Of a text the first 200,000 characters are looked at, and a hundred stretches of a kind; of the
-    keys that may take very long the first hundred are named.
+    Of each text the first 200,000 characters are searched, and at most 100 parts of a kind are
+    found; also at most 100 expensive regex keys of the entry.
 
     Args:
         imported: the entry, with its texts and the signs of dynamic content in them.
         steps: counts the work.
     """
-    if len(imported.entry["content"]) > MAX_CHARS:  # the entry is refused
+    if len(imported.entry["content"]) > MAX_CHARS:  # the model refuses the entry
         return
     for sign in imported.signs:
         if sign.span is not None:
-            what: Any = sign.requirement  # only what shows in a text has a span
+            what: Any = sign.requirement  # signs with a span are all of kinds that quarantine has
             yield SuspectSpan(what, sign.pointer, sign.span, sign.text)
     for at, text in imported.texts:
         if len(text) >= _SHORTEST or not (text.isascii() and text.isprintable()):
@@ -186,7 +185,7 @@ def _costly_keys(imported: ImportedEntry, steps: Steps) -> Iterator[SuspectSpan]
 
 def _texts_with(key: str, texts: Texts, steps: Steps) -> Iterator[SuspectSpan]:
     for at, text in texts:
-        steps.spend("regex", 1 + len(text) // _TEXTS_A_STEP)
+        steps.spend("regex", 1 + len(text) // _KEY_CHARS_A_STEP)
         start = text.find(key)
         if start >= 0:
             yield SuspectSpan("expensive_regex", at.pointer(), (start, start + len(key)), text)
@@ -231,7 +230,7 @@ def _phrases(lowered: str, words: Sequence[tuple[str, int, int]]) -> Iterator[Sp
 
 
 def _first_end(window: str, words: Sequence[str]) -> int:
-    """Return where the first of the words ends in the window, 0 if none is there."""
+    """Return the end of the first of the words in the window; 0 if it has none."""
     found = [(at, at + len(word)) for word in words if (at := window.find(word)) >= 0]
     return min(found)[1] if found else 0
 

@@ -1,4 +1,4 @@
-"""Which module reads which kind of document: a new format is one module and one line here."""
+"""The readers of each kind of document: a new format is one module and one line here."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from lorewell.formats.detect import FileKind, detect
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.notes import ImportNotes
 
-# Takes an object, or a list where `detect` tells the kind of lists: what a kind is decides.
 Reader = Callable[[Any, ImportNotes], Lorebook]
+"""Reads a document: an object, or a list for the kinds that `detect` finds in lists."""
 
 READERS: Final[Mapping[FileKind, Reader]] = {
     FileKind.ST_WORLD: st_world.read,
@@ -47,13 +47,13 @@ READERS: Final[Mapping[FileKind, Reader]] = {
 
 
 def read_lorebook(document: object, notes: ImportNotes) -> Lorebook:
-    """Return the lorebook in a document of any kind that we read.
+    """Return the lorebook in a document of any supported kind.
 
     Raises:
-        ImportInvalidError: it is of no known kind, of one that is not read yet, or broken.
+        ImportInvalidError: the kind is unknown or not supported, or the document is damaged.
     """
     kind = detect(document)
     reader = READERS.get(kind)
     if reader is None:
-        raise ImportInvalidError(f"This is a file of the kind {kind.value}, which isn't read yet.")
+        raise ImportInvalidError(f"Files of the kind {kind.value} are not supported.")
     return reader(document, notes)

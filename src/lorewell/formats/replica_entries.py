@@ -1,4 +1,4 @@
-"""Entries in the internal form of SillyTavern_replica: shown, taken, and changed member by member.
+"""Converts entries to and from SillyTavern_replica's internal form.
 
 Source: docs/rules/replica.md §1.3, §6.4.
 """
@@ -29,23 +29,23 @@ _KEPT: Final = frozenset({"id", "source"})
 
 
 def show_entry(entry: Entry) -> dict[str, Any]:
-    """Return an entry in the internal form; its uid is its id, which no other entry has."""
+    """Return an entry in the internal form; its uid is its id, which is unique in the book."""
     return {**replica_entry(entry), "uid": entry.id}
 
 
 def read_worldbook(document: object, notes: ImportNotes, new_id: Callable[[], str]) -> Lorebook:
-    """Return the book in a document as that program tells its forms apart: by their shape.
+    """Return the book in a document, with its form detected by shape, as SillyTavern_replica does.
 
     A map of entries is SillyTavern's form, unless they have triggers; a list is the internal form,
-    also where no entry has triggers. What is neither is read as any file.
+    also if no entry has triggers. Any other document is read like any file.
 
     Args:
         document: JSON; it is not changed.
-        notes: takes what was mended.
-        new_id: names an entry of a list that has no uid; one of a map is called by its key.
+        notes: collects warnings and losses.
+        new_id: returns a new uid for an entry of a list without one; in a map the key is the uid.
 
     Raises:
-        ImportInvalidError: it is of no known kind, or broken.
+        ImportInvalidError: the kind is unknown, or the document is damaged.
     """
     if not isinstance(document, dict):
         return read_lorebook(document, notes)
@@ -53,29 +53,29 @@ def read_worldbook(document: object, notes: ImportNotes, new_id: Callable[[], st
     if not isinstance(entries, dict | list) or len(entries) > MAX_ENTRIES:
         return read_lorebook(document, notes)
     if isinstance(entries, dict):
-        named = {key: _named(raw, partial(str, key)) for key, raw in entries.items()}
-        return read_lorebook({**document, "entries": named}, notes)
-    if find_kind(document) in _LISTS and not _of_card(entries):
+        with_uids = {key: _with_uid(raw, partial(str, key)) for key, raw in entries.items()}
+        return read_lorebook({**document, "entries": with_uids}, notes)
+    if find_kind(document) in _LISTS and not _are_card_entries(entries):
         return replica.read(
-            {**document, "entries": [_named(raw, new_id) for raw in entries]}, notes
+            {**document, "entries": [_with_uid(raw, new_id) for raw in entries]}, notes
         )
     return read_lorebook(document, notes)
 
 
-def _named(raw: object, make_uid: Callable[[], str]) -> object:
+def _with_uid(raw: object, make_uid: Callable[[], str]) -> object:
     if not isinstance(raw, dict) or as_uid(raw.get("uid")) is not None:
         return raw
     return {**raw, "uid": make_uid()}
 
 
-def _of_card(entries: Sequence[object]) -> bool:
-    """Return whether a list is that of a card's book, which has its keys under another name."""
+def _are_card_entries(entries: Sequence[object]) -> bool:
+    """Return whether a list is that of a card's book, which has another name for keys."""
     first = next((raw for raw in entries if isinstance(raw, dict)), {})
     return "keys" in first
 
 
-def take_book(document: Mapping[str, Any], new_id: Callable[[], str]) -> BookCreate:
-    """Return a book in one of that program's forms, read as `read_worldbook` does.
+def parse_book(document: Mapping[str, Any], new_id: Callable[[], str]) -> BookCreate:
+    """Return the book in a document in one of SillyTavern_replica's forms; see `read_worldbook`.
 
     Raises:
         ValidationFailedError: an entry breaks a limit of the contract; the faults are pointers.
@@ -85,8 +85,8 @@ def take_book(document: Mapping[str, Any], new_id: Callable[[], str]) -> BookCre
     return build_book(lorebook, file_name="", depth=MAX_NESTING, notes=notes)
 
 
-def take_entry(raw: Mapping[str, Any]) -> Entry:
-    """Return an entry of the internal form, which has a uid, as an entry of ours.
+def parse_entry(raw: Mapping[str, Any]) -> Entry:
+    """Return an entry in the internal form, with a uid, as a native entry.
 
     Raises:
         ValidationFailedError: it breaks a limit of the contract; the faults are pointers into it.
@@ -101,31 +101,26 @@ def take_entry(raw: Mapping[str, Any]) -> Entry:
 
 
 def change_entry(entry: Entry, given: Mapping[str, Any]) -> Entry:
-    """Return an entry with some members of the internal form changed, and all else as it was.
+    """Return an entry with some members of its internal form changed.
 
-    What the internal form can't say stays; so does all of it that these members do not change.
+    Fields that these members don't change stay, also those that the internal form can't express.
 
     Raises:
         ValidationFailedError: it breaks a limit of the contract; the faults are pointers into it.
     """
     shown = show_entry(entry)
-    before, after = take_entry(shown), take_entry({**shown, **given, "uid": entry.id})
+    before, after = parse_entry(shown), parse_entry({**shown, **given, "uid": entry.id})
     changed = {
         name: value
         for name, value in after
-        if name not in _KEPT and _written(value) != _written(getattr(before, name))
-    }
+        if name not in _KEPT and canonical_json(value) != canonical_json(getattr(before, name))
+    }  # compared as JSON: 1 and true are equal in Python
     if entry.source.get("format") == FileKind.REPLICA:
         changed |= {"source": after.source, "replica": after.replica}
     fields = dict(
         iter(entry)
     )  # it has a field `keys`, for which `dict` would take it for a mapping
     return parse_model(Entry, {**fields, **changed})
-
-
-def _written(value: object) -> bytes:
-    """Return a field's value as JSON: 1 and true are equal in Python."""
-    return canonical_json(value)
 
 
 def _of_entry(fault: Fault) -> Fault:

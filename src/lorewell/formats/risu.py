@@ -1,4 +1,4 @@
-"""RisuAI: lorebooks as exported, and as the bare list of their entries.
+"""RisuAI: exported lorebooks, and bare lists of entries.
 
 Source: docs/rules/formats.md §8.
 """
@@ -37,7 +37,7 @@ def read(document: Mapping[str, Any] | list[Any], notes: ImportNotes) -> Loreboo
 
 
 def _contents(entries: object, steps: Steps) -> Mapping[str, str]:
-    """Return by id the first content that a child of that id can share."""
+    """Return, by id, the first content that a child with this id shares."""
     listed = entries if isinstance(entries, list) else []
     contents: dict[str, str] = {}
     for raw in listed:
@@ -62,12 +62,12 @@ def _read(
         "probability": members.read(PERCENT, 100, "activationPercent"),
     }
     if is_folder:
-        members.note("folder", "This is a folder, no text; it is kept switched off.", "key")
+        members.note("folder", "This is a folder, not a text; it is kept disabled.", "key")
     else:
         is_regex = members.flag("useRegex")
         keys = members.keys("key", reader=_one_key if is_regex else comma_list)
         if any(not each.startswith("/") for each in keys if is_regex):
-            message = "The key should be a regular expression and begins with no slash."
+            message = "The key must be a regular expression, but does not begin with a slash."
             members.note("regex_without_slash", message)
         fields |= {
             "keys": keys,
@@ -81,17 +81,17 @@ def _read(
 
 
 def _one_key(value: object, notes: v.RepairNotes) -> tuple[str, ...]:
-    """Return the whole of a text as one key: a regular expression may hold commas."""
+    """Return a whole text as one key: a regular expression may contain commas."""
     return (value,) if isinstance(value, str) and value else comma_list(value, notes)
 
 
 def _content(members: Members, contents: Mapping[str, str]) -> str:
-    """Return the entry's content; a child's is that of the entry whose id it has."""
+    """Return the entry's content; a child has that of the entry with the same id."""
     own = members.content("content")
     shared = members.raw.get("id")
     if members.raw.get("mode") != _CHILD:
         return own
     if isinstance(shared, str) and shared in contents:
         return contents[shared]
-    members.note("parent_missing", "There is no entry whose content this child shares.", "id")
+    members.note("parent_missing", "The entry whose content this child shares is missing.", "id")
     return own

@@ -11,7 +11,7 @@ from lorewell.formats.notes import ImportNotes
 
 
 def read(document: Mapping[str, Any], _notes: ImportNotes) -> Lorebook:
-    """Return the world as a lorebook; the copy in `originalData` is kept, not read."""
+    """Return the world as a lorebook; the copy in `originalData` is kept but not read."""
     return Lorebook(
         format=FileKind.ST_WORLD, source_format=FileKind.ST_WORLD, form="world_info", book=document
     )

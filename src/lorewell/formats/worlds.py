@@ -1,4 +1,4 @@
-"""Opening a file for the policy `sillytavern`."""
+"""Opens files for the policy `sillytavern`."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def load_world(
 ) -> Attached:
     """Return the book in a file, ready for `activate`.
 
-    World info is taken object by object as the file has it, which also gives every entry the hash
-    that SillyTavern's own timed effects know it by. Any other file, and world info that has to be
-    mended, is read as `load_book` does; what was mended is not said here.
+    Entries of valid world info are used unchanged, so that they have the hashes by which
+    SillyTavern's timed effects identify them. Any other file, and world info that needs repairs,
+    is read as `load_book` does, without its report.
 
     Args:
         path: the file; at most 16 MiB.
         source: what the book is bound to.
-        name: what SillyTavern calls the book. Without it, world info is called after its file, as
-            in SillyTavern, and any other book by its own name.
-        steps: the budget of reading, as of `import_file`.
+        name: the book's name in SillyTavern. By default, world info is named after its file, as in
+            SillyTavern, and any other book has its own name.
+        steps: the work budget, as for `import_file`.
 
     Raises:
         FileTooLargeError: the file is larger than 16 MiB.
-        ImportInvalidError: the file is empty, a web page, cut off, broken, of a kind that is not
-            read, or holds no book; `details` hold the file's name as `file`.
-        ValidationFailedError: the book breaks its schema; `faults` name the places.
-        TooExpensiveError: reading the file takes more steps.
+        ImportInvalidError: the file is empty, a web page, truncated, damaged, of an unsupported
+            kind, or holds no book; `details` hold the file's name as `file`.
+        ValidationFailedError: the book breaks its schema; `faults` list the places.
+        TooExpensiveError: reading the file exceeds the work budget.
         OSError: the file can't be read.
 
     >>> import tempfile
@@ -62,16 +62,16 @@ def load_world(
     steps = Steps(MAX_IMPORT_STEPS) if steps is None else steps
     entries = _raw_entries(data, steps)
     if entries is not None:
-        called = storable(Path(path).stem) if name is None else name
-        return Attached(source, compile_world(called, world_entries(entries)))
+        book_name = storable(Path(path).stem) if name is None else name
+        return Attached(source, compile_world(book_name, world_entries(entries)))
     found = open_bytes(data, name=file_name, steps=steps)
     if not found.holds_book:
-        raise ImportInvalidError(f"{file_name} is a card that holds no lorebook.", file=file_name)
+        raise ImportInvalidError(f"{file_name} is a card without a lorebook.", file=file_name)
     return Attached(source, compile_stored(found.book, name=name))
 
 
 def _raw_entries(data: bytes, steps: Steps) -> Mapping[str, Mapping[str, Any]] | None:
-    """Return the entries of sound world info; None for any other file."""
+    """Return the entries of valid world info; None for any other file."""
     try:
         document = parse_file(data, steps)
     except MalformedJsonError:
@@ -84,6 +84,6 @@ def _raw_entries(data: bytes, steps: Steps) -> Mapping[str, Mapping[str, Any]] |
     try:
         spend = partial(steps.spend, "values")
         check_object(entries, kib=2 * MAX_FILE_BYTES // 1024, spend=spend)
-    except ValueError:  # text that can't be stored: reading it as an import mends that
+    except ValueError:  # text that can't be stored; an import repairs it
         return None
     return entries

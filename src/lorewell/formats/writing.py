@@ -1,8 +1,8 @@
-"""Writing a file whole or not at all.
+"""Writes files atomically.
 
-The bytes go into a new file beside the place, are forced to the disk, and only then take the
-place. A full disk, a crash or an interruption therefore leaves what was there before. A symbolic
-link is never followed: neither in the place nor, below a folder, on the way to it.
+The bytes go into a new file in the same folder, which is synced to the disk and then renamed. A
+full disk, a crash or an interruption therefore leaves the old file. Symbolic links are never
+followed: neither as the target nor, below a top folder, on the way to it.
 """
 
 from __future__ import annotations
@@ -20,93 +20,93 @@ from typing import Final, NamedTuple
 _NEW: Final = (
     os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 )
-# Windows opens no folders; there the way is only looked at before it is taken.
+# Windows can't open folders; there each folder is checked before it is used.
 _OPENS_FOLDERS: Final = hasattr(os, "O_DIRECTORY")
-_LINK: Final = "it is a symbolic link, which is not followed"
-_NO_FILE: Final = "it is not a regular file"
+_LINK: Final = "symbolic links are not followed"
+_NOT_A_FILE: Final = "not a regular file"
 _PERMISSIONS: Final = 0o777
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Folder:
-    """A folder that is written to.
+    """A folder to write into.
 
     Attributes:
-        path: of it.
-        fd: the open folder, where names count from it and not from its path; else None.
+        path: its path.
+        fd: its open descriptor, which names are relative to; None to use the path.
     """
 
     path: Path
     fd: int | None = None
 
     def at(self, name: str) -> str:
-        """Return what the system takes for a name in the folder."""
+        """Return the path of a name in the folder, as system calls need it."""
         return str(self.path / name) if self.fd is None else name
 
 
 class NewFile(NamedTuple):
-    """A new file that has not taken its place yet: its path, and its open descriptor."""
+    """A new file that is not in place yet: its temporary path and its open descriptor."""
 
     path: Path
     fd: int
 
 
 def write_file(path: Path, data: bytes, *, replace: bool = True, mode: int = 0o666) -> None:
-    """Write a file. Its folder has to be there, and may be reached through links.
+    """Write a file. Its folder must exist, and may be reached through links.
 
-    A file that is replaced hands on its permissions, and its owner where the system allows it.
+    A replaced file keeps its permissions, and its owner if the system allows it.
 
     Args:
-        path: the place.
-        data: all of the file.
-        replace: whether a file that is there is replaced.
-        mode: permissions of a file that was not there, less those that the process masks.
+        path: the target.
+        data: the whole content.
+        replace: whether to replace an existing file.
+        mode: permissions of a new file, before the umask.
 
     Raises:
-        FileExistsError: something is there, and is not to be replaced.
-        OSError: the place is a link or no file, or the file can't be written.
+        FileExistsError: the target exists and `replace` is false.
+        OSError: the target is a link or not a regular file, or the file can't be written.
     """
     with new_file(path, replace=replace, mode=mode) as file:
         _write_all(file.fd, data)
 
 
 def write_below(top: Path, name: PurePath, data: bytes, *, replace: bool = True) -> None:
-    """Write a file below a folder, with the folders on the way; never outside of it.
+    """Write a file below a folder, never outside of it; missing folders are created.
 
     Args:
-        top: the folder; made if it is not there.
-        name: the place, from there.
-        data: all of the file.
-        replace: whether a file that is there is replaced.
+        top: the folder.
+        name: the target, relative to it.
+        data: the whole content.
+        replace: whether to replace an existing file.
 
     Raises:
-        FileExistsError: something is there, and is not to be replaced.
+        FileExistsError: the target exists and `replace` is false.
         ValueError: the name leads out of the folder.
-        OSError: the folder, the place or something on the way is a link, or the file can't be
+        OSError: the folder, the target or a folder on the way is a link, or the file can't be
             written.
     """
     if name.is_absolute() or ".." in name.parts:
         raise ValueError(f"{name} leads out of {top}")
     top.mkdir(parents=True, exist_ok=True)
     with (
-        _way(top, name.parts[:-1]) as folder,
-        _beside(folder, name.name, replace=replace, mode=0o666) as file,
+        _opened_folder(top, name.parts[:-1]) as folder,
+        _new_file(folder, name.name, replace=replace, mode=0o666) as file,
     ):
         _write_all(file.fd, data)
 
 
 @contextmanager
 def new_file(path: Path, *, replace: bool, mode: int = 0o666) -> Iterator[NewFile]:
-    """Give a new file, which takes its place at the end, and is removed if that is not reached.
+    """Yield a new file that is put in place at the end, or removed on an error.
 
     Args and errors are those of `write_file`.
     """
-    with _beside(_Folder(path=path.parent), path.name, replace=replace, mode=mode) as file:
+    with _new_file(_Folder(path=path.parent), path.name, replace=replace, mode=mode) as file:
         yield file
 
 
 @contextmanager
-def _beside(folder: _Folder, name: str, *, replace: bool, mode: int) -> Iterator[NewFile]:
+def _new_file(folder: _Folder, name: str, *, replace: bool, mode: int) -> Iterator[NewFile]:
     before = _replaceable(folder, name)
     if before is not None and not replace:
         raise _error(errno.EEXIST, folder.path / name)
@@ -115,7 +115,7 @@ def _beside(folder: _Folder, name: str, *, replace: bool, mode: int) -> Iterator
     try:
         try:
             if before is not None:
-                _hand_on(before, fd)
+                _copy_permissions(before, fd)
             yield NewFile(folder.path / hidden, fd)
             os.fsync(fd)
         finally:
@@ -129,7 +129,11 @@ def _beside(folder: _Folder, name: str, *, replace: bool, mode: int) -> Iterator
 
 
 def _replaceable(folder: _Folder, name: str) -> os.stat_result | None:
-    """Return what is known of the file in the place, None if there is none."""
+    """Return the status of the file at the target; None if there is none.
+
+    Raises:
+        OSError: the target is a link, not a regular file, or not writable.
+    """
     path = folder.path / name
     try:
         found = os.stat(folder.at(name), dir_fd=folder.fd, follow_symlinks=False)
@@ -138,14 +142,14 @@ def _replaceable(folder: _Folder, name: str) -> os.stat_result | None:
     if stat.S_ISLNK(found.st_mode):
         raise _error(errno.ELOOP, path, _LINK)
     if not stat.S_ISREG(found.st_mode):
-        raise _error(errno.EINVAL, path, _NO_FILE)
+        raise _error(errno.EINVAL, path, _NOT_A_FILE)
     if not os.access(folder.at(name), os.W_OK, dir_fd=folder.fd):
         raise _error(errno.EACCES, path)
     return found
 
 
-def _hand_on(before: os.stat_result, fd: int) -> None:
-    with suppress(OSError, AttributeError):  # another's file, or Windows
+def _copy_permissions(before: os.stat_result, fd: int) -> None:
+    with suppress(OSError, AttributeError):  # another user's file, or Windows
         os.fchown(fd, before.st_uid, before.st_gid)
     with suppress(AttributeError):
         os.fchmod(fd, stat.S_IMODE(before.st_mode) & _PERMISSIONS)
@@ -155,8 +159,8 @@ def _put_in_place(folder: _Folder, hidden: str, name: str, *, replace: bool) -> 
     old, new, fd = folder.at(hidden), folder.at(name), folder.fd
     if not replace:
         try:
-            os.link(old, new, src_dir_fd=fd, dst_dir_fd=fd)  # never over what came meanwhile
-        except OSError:  # something is there, or the file system has no hard links
+            os.link(old, new, src_dir_fd=fd, dst_dir_fd=fd)  # never replaces a file
+        except OSError:  # the target exists, or the file system has no hard links
             if _replaceable(folder, name) is not None:
                 raise _error(errno.EEXIST, folder.path / name) from None
         else:
@@ -166,7 +170,7 @@ def _put_in_place(folder: _Folder, hidden: str, name: str, *, replace: bool) -> 
 
 
 def _sync(folder: _Folder) -> None:
-    """Force the name to the disk, where a folder can be."""
+    """Sync the folder to the disk, if the system can."""
     with suppress(OSError):
         fd = os.open(folder.path, os.O_RDONLY) if folder.fd is None else folder.fd
         try:
@@ -177,8 +181,8 @@ def _sync(folder: _Folder) -> None:
 
 
 @contextmanager
-def _way(top: Path, names: tuple[str, ...]) -> Iterator[_Folder]:
-    """Give the last of the folders, each made if it is not there; none may be a link."""
+def _opened_folder(top: Path, names: tuple[str, ...]) -> Iterator[_Folder]:
+    """Yield the last of nested folders; missing ones are created, and none may be a link."""
     folder = _open(_Folder(path=top.parent), top.name) if top.name else _Folder(path=top)
     try:
         for name in names:
@@ -201,9 +205,7 @@ def _open(folder: _Folder, name: str) -> _Folder:
         return _Folder(path=path, fd=os.open(folder.at(name), flags, dir_fd=folder.fd))
     except OSError:
         if path.is_symlink():
-            raise _error(
-                errno.ELOOP, path, f"{path} is a symbolic link, which is not followed"
-            ) from None
+            raise _error(errno.ELOOP, path, f"{path} is a symbolic link: {_LINK}") from None
         raise
 
 

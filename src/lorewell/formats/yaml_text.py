@@ -1,7 +1,6 @@
-"""From YAML text to the document that the same JSON would be, or an error of ours.
+"""Parses YAML that JSON could express: no anchors, no tags, no dates.
 
-Only what JSON can say is taken: no anchors, no tags, no dates. So nothing in a file can name a
-class, and nothing grows while it is read. Time and depth are bounded.
+So a file can't name a class, and can't grow while it is read. Time and depth are bounded.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from lorewell.model.text import MAX_NESTING
 
 MAX_VALUES: Final = 1_000_000  # events cost far more time than their bytes; books hold fewer
 
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is not on every machine
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # not every machine has libyaml
 _TAG = "tag:yaml.org,2002:"
-_TAGS = {  # those that say what is there anyway
+_TAGS = {  # tags that say what the node is anyway
     yaml.ScalarEvent: f"{_TAG}str",
     yaml.SequenceStartEvent: f"{_TAG}seq",
     yaml.MappingStartEvent: f"{_TAG}map",
@@ -33,11 +32,11 @@ _WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(["true", "True", "TRUE"], True),
     **dict.fromkeys(["false", "False", "FALSE"], False),
 }
-# A leading zero makes a text: 010 is 10 to some readers, 8 to others, and may be a name.
+# A leading zero makes a text: 010 is 10 for some readers, 8 for others, and may be a name.
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*+)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]++|(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?)(?:[eE][-+]?[0-9]++)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-# libyaml compares each such line with all before it, and no tag of theirs would be read.
+# libyaml compares each such line with all before it, and none of these tags would be read.
 _TAG_LINE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%TAG")
 _SHOWN_CHARS = 40
 _CHARS_A_STEP = 100
@@ -45,40 +44,40 @@ _PIECE_CHARS = 16_384
 
 
 def read_yaml(text: str, notes: ImportNotes) -> JsonDocument:
-    r"""Return the document in a YAML text, with the repairs that `read_json` makes of values.
+    r"""Return the document in a YAML text, with the same repairs of values as `read_json`.
 
-    Plain scalars are null, true, false or a number where YAML's core schema says so; all else is
+    Plain scalars are null, true, false or numbers if YAML's core schema says so; everything else is
     text, also dates, `yes`, `007`, `0x1F` and `12:30`.
 
     Raises:
-        ImportInvalidError: it is no YAML, holds several documents, an anchor, an alias, a tag, a
-            member's name that is no text, a number that is none to JSON or of more than 4,300
-            digits, more than 1,000,000 values, or nests deeper than 100.
+        ImportInvalidError: the YAML is invalid, holds several documents, an anchor, an alias, a
+            tag, a member's name that is not a text, a number that JSON lacks or that has more than
+            4,300 digits, more than 1,000,000 values, or nests deeper than 100.
 
     Source: docs/rules/formats.md §0.1, §0.4, §0.5.
 
-    >>> read_yaml("keys: [lamp, 灯]\norder: 1\ncontent: |-\n  A\n  lamp.\n", Notes()).value
+    >>> read_yaml("keys: [lamp, 灯]\norder: 1\ncontent: |-\n  A\n  lamp.\n", ImportNotes()).value
     {'keys': ['lamp', '灯'], 'order': 1, 'content': 'A\nlamp.'}
     """
     if "%TAG" in text and _TAG_LINE.search(text):
-        raise ImportInvalidError("The YAML can't be read: it makes tags of its own (%TAG).")
+        raise ImportInvalidError("Unsupported YAML: it defines its own tags (%TAG).")
     reader = _Reader(notes.steps)
     try:
         for event in yaml.parse(_Stream(text, notes.steps), Loader=_LOADER):
-            reader.take(event)
+            reader.read(event)
     except yaml.reader.ReaderError as error:
-        sentence = f"The text is no YAML: {error.reason} (U+{error.character:04X})."
+        sentence = f"Invalid YAML: {error.reason} (U+{error.character:04X})."
         raise ImportInvalidError(sentence) from error
     except yaml.MarkedYAMLError as error:
         where = _where(error.problem_mark)
-        raise ImportInvalidError(f"The text is no YAML: {error.problem}{where}.") from error
+        raise ImportInvalidError(f"Invalid YAML: {error.problem}{where}.") from error
     except (ValueError, OverflowError) as error:  # escapes beyond Unicode, in PyYAML's own parser
-        raise ImportInvalidError(f"The text is no YAML: {error}.") from error
-    return JsonDocument(reader.builder.mended(reader.root, notes), reader.nesting)
+        raise ImportInvalidError(f"Invalid YAML: {error}.") from error
+    return JsonDocument(reader.builder.repaired(reader.root, notes), reader.nesting)
 
 
 class _Stream:
-    """Gives the text out in pieces: the parser keeps other threads waiting while it reads one."""
+    """Returns the text in pieces: the parser blocks other threads while it reads one."""
 
     def __init__(self, text: str, steps: Steps) -> None:
         self._text = text
@@ -86,7 +85,7 @@ class _Stream:
         self._at = 0
 
     def read(self, size: int = _PIECE_CHARS, /) -> str:
-        """Return the next piece, of so many characters at most."""
+        """Return the next piece, of at most `size` characters."""
         self._steps.spend("bytes", 1 + size // _CHARS_A_STEP)
         start = self._at
         self._at += size
@@ -94,18 +93,18 @@ class _Stream:
 
 
 class _Mark(Protocol):
-    """A place in the text; the two parsers have a class each."""
+    """A place in the text; each of the two parsers has its own class."""
 
     line: int
     column: int
 
 
 def _where(mark: _Mark | None) -> str:
-    return f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 
 
 class _Collection:
-    """A list or an object that is being read; an object's names and values take turns."""
+    """A list or an object that is being read; in an object names and values alternate."""
 
     __slots__ = ("is_object", "values")
 
@@ -119,7 +118,7 @@ class _Collection:
 
 
 class _Reader:
-    """Takes the events of one document in; `root` is what they made."""
+    """Builds the value of one document, `root`, from its events."""
 
     def __init__(self, steps: Steps) -> None:
         self.builder = JsonBuilder(steps)
@@ -130,7 +129,7 @@ class _Reader:
         self._values = 0
         self._open: list[_Collection] = []
 
-    def take(self, event: yaml.Event) -> None:
+    def read(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.NodeEvent):
             self._check(event)
         match event:
@@ -138,12 +137,12 @@ class _Reader:
                 self._add(self._scalar(event), event)
             case yaml.CollectionStartEvent():
                 if self._open and self._open[-1].awaits_name:
-                    _refuse("the name of a member is no text", event)
+                    _refuse("the name of a member must be a text", event)
                 is_object = isinstance(event, yaml.MappingStartEvent)
                 self._open.append(_Collection(is_object=is_object))
                 self.nesting = max(self.nesting, len(self._open))
                 if self.nesting > MAX_NESTING:
-                    _refuse(f"it nests deeper than {MAX_NESTING}", event)
+                    _refuse(f"it nests deeper than {MAX_NESTING} levels", event)
             case yaml.CollectionEndEvent():
                 self._add(self._built(self._open.pop()), event)
             case yaml.DocumentStartEvent():
@@ -159,10 +158,10 @@ class _Reader:
         if self._values > MAX_VALUES:
             _refuse(f"it holds more than {MAX_VALUES:,} values", event)
         if event.anchor is not None:
-            _refuse("anchors and aliases are not read", event)
+            _refuse("anchors and aliases are not supported", event)
         tag = getattr(event, "tag", None)
         if tag is not None and tag != _TAGS.get(type(event)):
-            _refuse(f"the tag {cut(tag, _SHOWN_CHARS)} is not read", event)
+            _refuse(f"the tag {cut(tag, _SHOWN_CHARS)} is not supported", event)
 
     def _add(self, value: object, event: yaml.Event) -> None:
         if not self._open:
@@ -170,7 +169,7 @@ class _Reader:
             return
         collection = self._open[-1]
         if collection.awaits_name and not isinstance(value, str):
-            _refuse("the name of a member is no text; quotes make it one", event)
+            _refuse("the name of a member must be a text; put it in quotes", event)
         collection.values.append(value)
 
     def _built(self, collection: _Collection) -> object:
@@ -189,7 +188,7 @@ class _Reader:
             if _FLOAT.fullmatch(text):
                 return self.builder.build_float(text)
             if _NOT_FINITE.fullmatch(text):
-                _refuse(f"{text} is no JSON number", event)
+                _refuse(f"{text} is not a JSON number", event)
         return self.builder.build_text(text)
 
 
@@ -201,4 +200,4 @@ def _integer(digits: str, event: yaml.Event) -> int:
 
 
 def _refuse(why: str, event: yaml.Event) -> NoReturn:
-    raise ImportInvalidError(f"The YAML can't be read: {why}{_where(event.start_mark)}.")
+    raise ImportInvalidError(f"Unsupported YAML: {why}{_where(event.start_mark)}.")

@@ -35,6 +35,7 @@ from lorewell.http.limits import BOOKS, BodyLimit, RequestBody
 from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import Facts
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
+from lorewell.model.descriptions import describe
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 
 Document = dict[str, Any]
@@ -97,9 +98,13 @@ def _make_schemas(refs: Iterable[SchemaRef]) -> tuple[Mapping[str, str], Documen
         _named(name): {**_cleaned(schema), "title": _named(name)}  # client generators use titles
         for name, schema in sorted(cast("Document", definitions["$defs"]).items())
     }
+    for schema in schemas.values():  # models have described themselves, dataclasses have not
+        if "Attributes:" in schema.get("description", ""):
+            describe(schema, schema["description"])
     for kind in _TUPLES:
         name, nulls = kind.__name__, kind in _WITH_NULLS
         schemas[name] = _as_object(schemas[name], kind._fields, nulls=nulls)
+        describe(schemas[name], kind.__doc__ or "")
     return targets, schemas
 
 

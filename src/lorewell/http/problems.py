@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from itertools import accumulate, islice
 from typing import Any
 
-from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -30,8 +29,8 @@ from lorewell.errors import (
     UnsupportedMediaTypeError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
+    describe,
     shorten,
-    tell,
 )
 from lorewell.model.base import Contract
 
@@ -88,15 +87,32 @@ _KINDS: Mapping[int, str] = {
 
 
 class ProblemItem(Contract):
-    """One fault: its place in the body, or its parameter or header, and what is wrong."""
+    """A fault of the request, at a place in the body or in a parameter or header.
 
-    pointer: str | None = Field(None, description="JSON pointer into the body (RFC 6901)")
-    parameter: str | None = Field(None, description="name of a path or query parameter or header")
+    Attributes:
+        pointer: JSON pointer (RFC 6901) into the body.
+        parameter: name of the path parameter, query parameter or header.
+        detail: what is wrong there, or what must hold.
+    """
+
+    pointer: str | None = None
+    parameter: str | None = None
     detail: str
 
 
 class Problem(Contract):
-    """A problem (RFC 9457). `code` is stable, texts are not."""
+    """An error (RFC 9457). Codes are stable, texts are not.
+
+    Attributes:
+        type: URI of the kind of error.
+        title: the kind of error, for people.
+        status: the HTTP status.
+        detail: this error, for people.
+        code: the stable, machine-readable name of the kind of error.
+        details: facts about this error; their names depend on the code.
+        request_id: the request's id, under which the service logs it.
+        errors: the faults of the request; empty unless it is at fault.
+    """
 
     type: str
     title: str
@@ -159,7 +175,14 @@ def answer_error(
 
 
 class CompletionErrorBody(Contract):
-    """An error in OpenAI's form; `code` is that of a problem."""
+    """An error in the form of OpenAI's API.
+
+    Attributes:
+        message: this error, for people.
+        type: the kind of error, in OpenAI's terms.
+        code: the code of the problem.
+        param: the member of the request at fault.
+    """
 
     message: str
     type: str
@@ -168,7 +191,11 @@ class CompletionErrorBody(Contract):
 
 
 class CompletionError(Contract):
-    """An error of the gateway itself."""
+    """An error of the gateway itself.
+
+    Attributes:
+        error: the error.
+    """
 
     error: CompletionErrorBody
 
@@ -206,7 +233,7 @@ def _detail(error: LorewellError) -> str:
     more = error.fault_count - _FAULTS_IN_DETAIL
     if more <= 0:
         return str(error)
-    return f"{tell(error.faults[:_FAULTS_IN_DETAIL])}; and {more:,} more"
+    return f"{describe(error.faults[:_FAULTS_IN_DETAIL])}; and {more:,} more"
 
 
 def _items(error: LorewellError) -> list[dict[str, str]]:

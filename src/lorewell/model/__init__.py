@@ -1,4 +1,4 @@
-"""The contract: what books, requests and answers look like. Shared by every surface."""
+"""The contract: books, requests and responses. The HTTP service, CLI, MCP and library share it."""
 
 from lorewell.model.access import ApiKey, CreatedKey, KeyList, KeyRequest, Scope, TenantList
 from lorewell.model.activated import ReplayResponse, SillyTavernResponse

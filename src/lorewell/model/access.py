@@ -12,7 +12,7 @@ from lorewell.model.records import Timestamp
 from lorewell.model.text import Text, fault
 
 Scope = Literal["read", "write", "admin", "tenant_admin", "metrics"]
-# They are about the whole service, so a key of some tenants can't have them.
+# These scopes cover the whole service, so a key for single tenants can't have them.
 SERVICE_SCOPES: Final[frozenset[Scope]] = frozenset({"admin", "metrics"})
 ALL_TENANTS = "*"
 TENANT_PATTERN = r"^[A-Za-z0-9._:-]{1,100}$"
@@ -20,7 +20,13 @@ TenantId = Annotated[Text, Field(max_length=100, pattern=TENANT_PATTERN)]
 
 
 class KeyRequest(Contract):
-    """A key to be made: which tenants it opens (`*` for all), and what may be done there."""
+    """A new API key.
+
+    Attributes:
+        name: a label for people.
+        tenants: ids of the tenants that the key gives access to; `*` for all.
+        scopes: what the key allows; `admin` and `metrics` need the tenant `*`.
+    """
 
     name: Annotated[Text, Field(max_length=200)] = ""
     tenants: Annotated[
@@ -37,7 +43,16 @@ class KeyRequest(Contract):
 
 
 class ApiKey(Contract):
-    """A key without its secret, which nobody can read again."""
+    """An API key without its secret, which can't be read again.
+
+    Attributes:
+        id: the key's id.
+        name: a label for people.
+        tenants: ids of the tenants that the key gives access to; `*` for all.
+        scopes: what the key allows.
+        created_at: when the key was created.
+        revoked_at: when the key was revoked; null if it was not.
+    """
 
     id: str
     name: str
@@ -48,18 +63,30 @@ class ApiKey(Contract):
 
 
 class CreatedKey(ApiKey):
-    """A new key with its secret, shown this once."""
+    """A new API key with its secret.
+
+    Attributes:
+        secret: the Bearer token; it is shown only once.
+    """
 
     secret: str
 
 
 class KeyList(Contract):
-    """All keys, oldest first."""
+    """All API keys.
+
+    Attributes:
+        keys: oldest first, revoked ones included.
+    """
 
     keys: tuple[ApiKey, ...]
 
 
 class TenantList(Contract):
-    """All tenants that have a book, in alphabetical order."""
+    """All tenants that have a book.
+
+    Attributes:
+        tenants: ids in alphabetical order.
+    """
 
     tenants: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the policy `sillytavern` is asked with, in SillyTavern's own terms."""
+"""Requests of the policy `sillytavern`, in SillyTavern's own terms."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Draw = Annotated[Number, Field(ge=0, lt=1)]
 ScannedText = Annotated[Text, Field(max_length=200_000)]
 
 
-def _sane_percent(percent: float) -> float:
-    """Return the percentage as SillyTavern's loader takes it: above 100 counts as the shipped one.
+def _valid_percent(percent: float) -> float:
+    """Return the percentage as SillyTavern loads it: above 100 counts as the shipped default.
 
     Source: docs/rules/sillytavern.md §1.
     """
@@ -40,16 +40,24 @@ def _sane_percent(percent: float) -> float:
 
 
 class SillyTavernSettings(Contract):
-    """SillyTavern's settings under their own names, with the defaults that it ships.
+    """SillyTavern's settings under their own names, with the defaults of its settings file.
 
     Attributes:
-        world_info_depth: how many of the newest messages are scanned.
-        world_info_min_activations: look deeper until so many entries are active; 0 is off.
-        world_info_min_activations_depth_max: how deep that goes at most; 0 is the whole chat.
-        world_info_budget: percent of the context.
-        world_info_budget_cap: tokens; 0 is no cap.
-        world_info_max_recursion_steps: how many loops a scan has at most; 0 is no limit.
-        world_info_character_strategy: 0 evenly, 1 character first, 2 global first; else as 0.
+        world_info_depth: number of newest messages to scan.
+        world_info_min_activations: scan deeper until this many entries are active; 0 is off.
+        world_info_min_activations_depth_max: deepest message of that scan; 0 is the whole chat.
+        world_info_budget: percent of the context; above 100 counts as 25.
+        world_info_budget_cap: most tokens; 0 is no cap.
+        world_info_include_names: scan messages as `name: content`.
+        world_info_recursive: let the content of active entries trigger more entries.
+        world_info_case_sensitive: default of the entries' own setting.
+        world_info_match_whole_words: default of the entries' own setting.
+        world_info_use_group_scoring: default of the entries' own setting.
+        world_info_max_recursion_steps: most loops of a scan, the first one included; 0 is no
+            limit.
+        world_info_character_strategy: 0 sorts all books together, 1 puts the character's books
+            first, 2 the global ones; anything else counts as 0.
+        world_info_overflow_alert: accepted, without effect.
 
     Source: docs/rules/sillytavern.md §1.
     """
@@ -57,7 +65,7 @@ class SillyTavernSettings(Contract):
     world_info_depth: Count = 2
     world_info_min_activations: Count = 0
     world_info_min_activations_depth_max: Count = 0
-    world_info_budget: Annotated[Number, Field(ge=0), AfterValidator(_sane_percent)] = 25
+    world_info_budget: Annotated[Number, Field(ge=0), AfterValidator(_valid_percent)] = 25
     world_info_budget_cap: Count = 0
     world_info_include_names: Flag = True
     world_info_recursive: Flag = True
@@ -75,14 +83,16 @@ def _check_entries(entries: dict[str, FreeObject]) -> dict[str, FreeObject]:
 
 
 class AttachedBook(Contract):
-    """A book and what it is bound to: inline, as a world-info file has it, or a stored revision.
+    """A book with its binding: inline, as in a world-info file, or stored.
 
     Attributes:
-        source: what it is bound to. A book counts once; global wins over chat, that over persona,
-            that over character.
-        name: its name in SillyTavern; entries are called "name.uid". A stored book has one.
-        entries: of an inline book, by the keys of its file.
-        book_id: of a stored book; without `revision` its latest one.
+        source: what the book is bound to. A book that is bound several times counts once, in the
+            order global, chat, persona, character.
+        name: the book's name in SillyTavern; entries have ids of the form `name.uid`. It must be
+            given for an inline book.
+        entries: the entries of an inline book, by their keys in the file.
+        book_id: id of a stored book.
+        revision: revision of a stored book; null means the latest one.
     """
 
     source: BookSource = "global"
@@ -94,23 +104,37 @@ class AttachedBook(Contract):
     @model_validator(mode="after")
     def _check_one_kind(self) -> Self:
         if (self.entries is None) == (self.book_id is None):
-            raise fault("", "must hold either entries or book_id")
+            raise fault("", "must have either entries or book_id")
         if self.entries is not None and self.name is None:
             raise fault("/name", "must be given with entries")
         if self.book_id is None and self.revision is not None:
-            raise fault("/revision", "must be given with book_id alone")
+            raise fault("/revision", "must only be given with book_id")
         return self
 
 
 class ChatLine(Contract):
-    """One message; with a name it is scanned as "name: content", if the settings say so."""
+    """A chat message.
+
+    Attributes:
+        name: its author; `world_info_include_names` scans the message as `name: content`.
+        content: its text.
+    """
 
     name: Name | None = None
     content: ScannedText
 
 
 class ScanTexts(Contract):
-    """Texts beside the chat that an entry may ask to be scanned."""
+    """Texts outside of the chat that entries can opt in to scan.
+
+    Attributes:
+        persona_description: scanned for entries with `match_persona_description`.
+        character_description: scanned for entries with `match_character_description`.
+        character_personality: scanned for entries with `match_character_personality`.
+        character_depth_prompt: scanned for entries with `match_character_depth_prompt`.
+        scenario: scanned for entries with `match_scenario`.
+        creator_notes: scanned for entries with `match_creator_notes`.
+    """
 
     persona_description: ScannedText = ""
     character_description: ScannedText = ""
@@ -121,7 +145,16 @@ class ScanTexts(Contract):
 
 
 class MacroValues(Contract):
-    """What the macros stand for."""
+    """Values of the macros, such as `{{user}}`.
+
+    Attributes:
+        user: the user's name.
+        char: the character's name.
+        persona: description of the user's persona.
+        description: the character's description.
+        personality: the character's personality.
+        scenario: the scenario of the chat.
+    """
 
     user: Name = ""
     char: Name = ""
@@ -132,14 +165,25 @@ class MacroValues(Contract):
 
 
 class SelectedCharacter(Contract):
-    """The character of the chat, as the filters of entries know it."""
+    """The character of the chat, for the character filters of entries.
+
+    Attributes:
+        avatar: file name of its avatar.
+        tags: its tags.
+    """
 
     avatar: Name
     tags: Annotated[tuple[Name, ...], Field(max_length=1_000)] = ()
 
 
 class InjectedPrompt(Contract):
-    """A prompt that something else injects; `scan` says whether keys are looked for in it."""
+    """A prompt that an extension injects.
+
+    Attributes:
+        name: its name.
+        value: its text.
+        scan: whether the text is scanned for keys.
+    """
 
     name: Name
     value: ScannedText
@@ -147,7 +191,13 @@ class InjectedPrompt(Contract):
 
 
 class AuthorsNote(Contract):
-    """The author's note; `insert` says whether it is inserted this turn."""
+    """The author's note.
+
+    Attributes:
+        value: its text.
+        insert: whether it is inserted this turn.
+        scan: whether the text is scanned for keys.
+    """
 
     value: ScannedText
     insert: Flag = True
@@ -155,11 +205,12 @@ class AuthorsNote(Contract):
 
 
 class ForcedEntry(Contract):
-    """An entry that is activated from outside, as a vector search does it.
+    """An entry that the caller activates, as SillyTavern's vector search does.
 
     Attributes:
-        ref: "book.uid" of an entry of the books; what `override` names is other in the copy.
-        entry: a whole entry object instead, with its own `world` and `uid`.
+        ref: an entry of the books, as `book.uid`.
+        override: members that replace those of the referenced entry in this scan.
+        entry: a whole entry instead of `ref`, with its own `world` and `uid`.
     """
 
     ref: Name | None = None
@@ -169,21 +220,23 @@ class ForcedEntry(Contract):
     @model_validator(mode="after")
     def _check_one_kind(self) -> Self:
         if (self.ref is None) == (self.entry is None):
-            raise fault("", "must hold either ref or entry")
+            raise fault("", "must have either ref or entry")
         return self
 
 
 class Mending(Contract):
-    """Each mends one behaviour of SillyTavern that looks unintended; all off is SillyTavern.
+    """Switches that fix behaviour of SillyTavern that looks unintended.
+
+    With all switches off, scans equal those of SillyTavern.
 
     Attributes:
-        group_removal: an entry that two groups remove takes no other one along.
-        group_cooldown: a sticky entry is not thrown out of its group by its own cooldown.
-        budget: an entry that does not fit is left out, feeds no recursion, and smaller ones may
-            follow; the budget may be used up to its last token.
-        word_borders: letters of all scripts are parts of words, not those of ASCII alone; those of
-            scripts that are written without spaces are none.
-        blank_keys: a key of nothing but blanks never matches, instead of always.
+        group_removal: removing an entry that another group removed before removes no third entry.
+        group_cooldown: a sticky entry is not removed from its group by its own cooldown.
+        budget: an entry that does not fit is left out and feeds no recursion, smaller entries may
+            follow, and the budget may be used to its last token.
+        word_borders: letters of all scripts count as parts of words, not only ASCII letters;
+            except for scripts that are written without spaces.
+        blank_keys: a key of blanks never matches; in SillyTavern it always does.
     """
 
     group_removal: Flag = False
@@ -194,16 +247,25 @@ class Mending(Contract):
 
 
 class SillyTavernScene(Contract):
-    """What SillyTavern looks at in a turn, whichever turn it is.
+    """The input of a scan.
 
     Attributes:
+        settings: SillyTavern's settings.
         books: in the order in which they were selected or bound.
-        chat: newest last.
-        context_tokens: the size of the model's context, of which the budget is a part.
-        message_tokens: what a counted text costs on top of its tokens, as SillyTavern counts it
-            for chat completions (6 there, 0 for text completions).
-        seed: the random numbers are made from it.
-        timed_state: what the last turn of this chat answered; invalid parts are dropped.
+        chat: newest message last.
+        scan_texts: texts outside of the chat that entries can opt in to scan.
+        macros: values of macros.
+        character: the character of the chat, for character filters.
+        trigger: the kind of generation, for the trigger filters of entries.
+        prompts: prompts that extensions inject.
+        authors_note: the author's note, which entries can be merged into.
+        context_tokens: size of the model's context; the budget is a share of it.
+        message_tokens: tokens that each counted text costs on top of its own: SillyTavern counts
+            6 for chat completions and 0 for text completions.
+        seed: seed of the random numbers.
+        timed_state: `timed_state` of the response to the previous turn of this chat; invalid parts
+            are dropped.
+        mending: switches that fix behaviour that looks unintended.
     """
 
     settings: SillyTavernSettings = SillyTavernSettings()
@@ -223,13 +285,14 @@ class SillyTavernScene(Contract):
 
 
 class SillyTavernRequest(SillyTavernScene):
-    """One turn as SillyTavern scans it.
+    """A turn to scan under the policy `sillytavern`.
 
     Attributes:
-        draws: the random numbers of this scan, in [0, 1), in order. Without them they are made
-            from `seed`.
-        forced: activated from outside; a later one replaces one of the same entry.
-        dry_run: neither reads nor changes sticky and cooldown.
+        draws: the random numbers of this scan, in [0, 1), in order; null derives them from `seed`.
+        forced: entries that the caller activates; a later item replaces an earlier one of the same
+            entry.
+        dry_run: ignore and keep the state of sticky and cooldown.
+        explain: `full` returns the ledger (`loops`, `events`, `verdicts`), other values don't.
     """
 
     draws: Annotated[tuple[Draw, ...], Field(max_length=100_000)] | None = None

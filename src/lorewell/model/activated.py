@@ -1,4 +1,4 @@
-"""What the policy `sillytavern` answers: where every text goes, and why each thing happened.
+"""Responses of the policy `sillytavern`: the texts by position, and the ledger of the scan.
 
 Slotted dataclasses and named tuples, as in `model/decision.py`.
 """
@@ -85,11 +85,11 @@ class Hit(NamedTuple):
     """Where a key was found.
 
     Attributes:
-        text: which kind of text.
-        number: index into the request's `chat` or `prompts`; of recursion, the loop whose entries
-            were the text; None for the other texts.
-        span: half-open, in code points of the text as it was scanned.
-        woken_by: the entry whose content it was found in.
+        text: the kind of text.
+        number: index into the request's `chat` or `prompts`; for recursion, the loop whose entries
+            were scanned; None for other texts.
+        span: half-open, in code points of the scanned text.
+        woken_by: the entry whose content holds the key, as `book.uid`.
     """
 
     text: HitIn
@@ -99,23 +99,25 @@ class Hit(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One thing that happened in a scan; what does not apply is None, and left out of the JSON.
+    """An event of a scan. Members that do not apply are None, and left out of the JSON.
 
     Attributes:
-        loop: the loop that it happened in, from 1; 0 before the first.
+        loop: the loop, from 1; 0 before the first one.
         kind: what happened.
-        entry: "book.uid".
-        key: the key as written; of a secondary key, with its macros expanded.
+        entry: the entry, as `book.uid`.
+        key: the key as written; a secondary key with macros expanded.
         hit: where the key was found.
         group: name of the inclusion group.
-        winner: the entry that another one lost to.
-        score, best: keys found, and the most that a member of the group found.
-        roll: of an entry's probability in percent; of a group, between 0 and its weight.
-        threshold: what the roll had to stay at or below.
-        tokens: counted so far, this entry among them.
+        winner: the entry that this one lost to.
+        score: number of keys of the entry that were found.
+        best: highest score in the group.
+        roll: the probability roll in percent, or the group roll between 0 and the total weight.
+        threshold: the value that the roll had to be at or below.
+        tokens: tokens used so far, this entry included.
         limit: the budget in tokens.
-        number: of loop, of entries active, of depth or of level, as the kind has it.
-        timer, why: which timed effect ended, and why.
+        number: a loop, depth, delay level or count of active entries, depending on the kind.
+        timer: the timed effect that ended.
+        why: why it ended.
     """
 
     loop: int
@@ -138,14 +140,16 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """One loop of a scan; entries as "book.uid".
+    """A loop of a scan. Entries are given as `book.uid`.
 
     Attributes:
-        candidates: what was left after the groups, in the order of processing.
-        successful: candidates that did not fail their probability; those dropped for the budget
-            are among them.
-        active: how many entries are active after it.
-        level: of delayed entries, as it stands after it.
+        state: why the loop ran.
+        next: why the next loop runs; `stop` if none does.
+        candidates: entries left after the inclusion groups, in the order of processing.
+        successful: candidates that passed their probability, also if the budget dropped them.
+        active: number of active entries after the loop.
+        overflowed: whether the budget was exceeded.
+        level: recursion delay level after the loop.
     """
 
     state: State
@@ -162,10 +166,15 @@ class ActivatedEntry:
     """An active entry.
 
     Attributes:
-        id: "book.uid".
-        content: with its macros expanded.
-        reason: what made it a candidate.
-        key, hit: what was found, and where, if a key did it.
+        id: the entry, as `book.uid`.
+        book: name of its book.
+        uid: its uid in the book.
+        content: its text with macros expanded.
+        order: its insertion order.
+        position: its position as SillyTavern's number, 0 to 7.
+        reason: what activated it.
+        key: the key that matched, if a key activated it.
+        hit: where the key was found.
         loop: the loop that activated it, from 1.
     """
 
@@ -183,11 +192,14 @@ class ActivatedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one entry of the books, in one word.
+    """The outcome of one entry.
 
     Attributes:
-        reason: the kind of the last event that decided about it, "not_triggered" if none did.
-        ignored_rules: rules of ours that the entry has and this policy does not know.
+        id: the entry, as `book.uid`.
+        activated: whether the entry is active.
+        reason: kind of the last event that decided on it; `not_triggered` if none did.
+        loop: the loop of that event.
+        ignored_rules: rules of the policy `native` that the entry has and this policy ignores.
     """
 
     id: str
@@ -198,7 +210,12 @@ class Verdict:
 
 
 class ExampleEntry(NamedTuple):
-    """A text before (0) or after (1) the example messages."""
+    """A text beside the example messages.
+
+    Attributes:
+        position: 0 before the example messages, 1 after them.
+        content: the text.
+    """
 
     position: Literal[0, 1]
     content: str
@@ -206,10 +223,13 @@ class ExampleEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthGroup:
-    """Texts that go into the chat at one depth and role.
+    """Texts for one depth and role of the chat.
 
     Attributes:
-        has_depth: False where the first entry had no depth at all; `depth` is then None.
+        depth: number of chat messages that follow, as written in the first entry.
+        role: as written in the first entry: 0 system, 1 user, 2 assistant.
+        entries: the texts in order.
+        has_depth: whether the first entry has a depth; if not, `depth` is null.
     """
 
     depth: object
@@ -220,11 +240,13 @@ class DepthGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetFigures:
-    """Figures in tokens; all 0 where the books held no entry.
+    """The token budget of a scan. All counts are 0 if the books have no entry.
 
     Attributes:
-        limit: None where the scan ended before it had one.
-        used: the contents of the active entries.
+        limit: the budget in tokens; null if the scan ended before it was computed.
+        used: tokens of the active entries' contents.
+        overflowed: whether the budget was exceeded.
+        tokenizer: the tokenizer that counted.
     """
 
     limit: int | None
@@ -235,12 +257,12 @@ class BudgetFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorEntry:
-    """An entry that vectors found, and so activated from outside.
+    """An entry that vector search found and activated.
 
     Attributes:
-        id: "book.uid".
-        rank: of its content, from 1; entries of equal content share one.
-        similarity: a cosine, to six digits.
+        id: the entry, as `book.uid`.
+        rank: rank of its content, from 1; entries with equal content share a rank.
+        similarity: cosine similarity to the query, to six digits.
     """
 
     id: str
@@ -250,12 +272,14 @@ class VectorEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorsUsed:
-    """What vectors found, or why they found nothing.
+    """The outcome of a vector search.
 
     Attributes:
-        entries: best first.
-        degraded: `vector_disabled`, `embedding_unavailable`, or `index_not_ready:…` for each book
-            that has entries to be found and no index; the other books were searched.
+        entries: the found entries, best first.
+        degraded: why the search was incomplete: `vector_disabled`, `embedding_unavailable`, or
+            `index_not_ready:…` for each book with entries to search and no index. The other books
+            were searched.
+        embedding_version: the embedding model that was used.
     """
 
     entries: tuple[VectorEntry, ...]
@@ -265,11 +289,12 @@ class VectorsUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    """Which timed state a turn of a conversation began with.
+    """The timed state that a turn of a conversation started from.
 
     Attributes:
-        state: the request's own, one that was kept, or none.
-        kept_after: how many messages the chat had when the kept one was made.
+        conversation_id: the conversation.
+        state: `given` in the request, `kept` from an earlier turn, or `none`.
+        kept_after: number of messages of the chat when the kept state was stored.
     """
 
     conversation_id: str
@@ -279,18 +304,31 @@ class Continued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SillyTavernResponse:
-    """The answer to a SillyTavernRequest.
+    """The response to a SillyTavernRequest.
 
     Attributes:
-        activated: in the order of activation.
-        authors_note: with the entries merged in; None if it is not inserted this turn.
-        timed_state: for the next turn of this chat.
-        forced: what stays queued for the next scan.
-        draws_used: how many random numbers were drawn.
-        loops, events, verdicts: the ledger; under `explain: "full"` alone.
-        snapshot: the stored revisions that were used, for callers to fill in.
-        conversation: for callers that keep timed state to fill in.
-        vectors: for callers that have some to fill in.
+        activated: the active entries, in the order of activation.
+        world_info_before: the text before the character material.
+        world_info_after: the text after the character material.
+        examples: texts beside the example messages.
+        depth_groups: texts to insert into the chat, by depth and role.
+        authors_note_top: texts before the author's note.
+        authors_note_bottom: texts after the author's note.
+        outlets: texts by the name of their outlet.
+        authors_note: the author's note with entries merged in; null if it is not inserted this
+            turn.
+        timed_state: send it as `timed_state` of the next turn of this chat.
+        forced: forced entries that stay queued for the next scan.
+        budget: the token budget.
+        draws_used: number of random numbers used.
+        loops: the loops of the scan; only with `explain: "full"`.
+        events: the events of the scan; only with `explain: "full"`.
+        verdicts: the outcome of each entry; only with `explain: "full"`.
+        snapshot: the stored revisions that were used.
+        conversation: the timed state that the turn started from, if the request names a
+            conversation.
+        vectors: the outcome of the vector search, if the request asks for one.
+        policy_version: version of the rules; it changes when they change results.
     """
 
     activated: tuple[ActivatedEntry, ...]
@@ -320,7 +358,15 @@ class SillyTavernResponse:
 
 
 class ReplayedEntry(NamedTuple):
-    """An active entry of a replayed turn; its members are those of `ActivatedEntry`."""
+    """An active entry of a replayed turn.
+
+    Attributes:
+        id: the entry, as `book.uid`.
+        reason: what activated it.
+        key: the key that matched, if a key activated it.
+        hit: where the key was found.
+        loop: the loop that activated it, from 1.
+    """
 
     id: str
     reason: Activation
@@ -331,13 +377,17 @@ class ReplayedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedTurn:
-    """One turn of a replay. With its messages, seed and the state before, it can be asked again.
+    """A turn of a replay.
+
+    A scan of its messages with its seed and the previous turn's state gives the same result.
 
     Attributes:
-        messages: how many messages of the chat there were.
-        seed: what its random numbers were made from.
-        activated: in the order of activation.
-        timed_state: after it.
+        messages: number of chat messages.
+        seed: seed of the random numbers.
+        activated: the active entries, in the order of activation.
+        timed_state: the state after the turn.
+        budget: the token budget.
+        draws_used: number of random numbers used.
     """
 
     messages: int
@@ -350,12 +400,14 @@ class ReplayedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResponse:
-    """The answer to a ReplayRequest.
+    """The response to a ReplayRequest.
 
     Attributes:
         turns: oldest first.
-        rest_from: where the answer ends before the chat does: the `from_messages` with which to
-            ask for the rest, beginning with the last turn's `timed_state`.
+        rest_from: null if the replay is complete; otherwise `from_messages` of the request for the
+            rest, which also needs the last turn's `timed_state`.
+        snapshot: the stored revisions that were used.
+        policy_version: version of the rules; it changes when they change results.
     """
 
     turns: tuple[ReplayedTurn, ...]

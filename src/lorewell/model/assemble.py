@@ -1,4 +1,4 @@
-"""What a prompt is assembled from: a draft of it, selected lore, and the room that there is."""
+"""Requests to assemble a prompt: a draft, selected lore, and the token budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from lorewell.model.text import Flag, Integer, Name, Number, Text, WholeText, ch
 DraftKind = Literal["character", "examples", "author_note", "chat", "input", "tool", "template"]
 MAX_MESSAGES = 10_000
 MAX_BLOCKS = 10_000
-# Of an answer: a name and a uid; what an entry's own field says, which is bounded by its object.
+# Bounds of the members of a selection's response: a label is a name and a uid, and an outlet is a
+# field of an entry object.
 _Label = Annotated[Text, Field(max_length=2_000)]
 _OutletText = Annotated[Text, Field(max_length=65_536)]
 _Texts = Annotated[tuple[WholeText, ...], Field(max_length=MAX_BLOCKS)]
@@ -24,7 +25,7 @@ def _check_message(message: dict[str, Any]) -> dict[str, Any]:
     check_json(message)
     role, content = message.get("role"), message.get("content")
     if not isinstance(role, str) or not role:
-        raise fault("/role", "must be a text")
+        raise fault("/role", "must be a text that is not empty")
     if isinstance(content, list):
         for index, part in enumerate(content):
             if not isinstance(part, dict):
@@ -49,15 +50,15 @@ ProviderMessage = Annotated[
         }
     ),
 ]
-"""A message as chat-completion providers take it: any members, in their order."""
+"""A message as chat-completion providers accept it: any members, in their order."""
 
 
 class DraftMessage(Contract):
     """A message of the prompt before lore is placed.
 
     Attributes:
-        kind: what it is to the host; `template` is any text that is nothing else.
-        message: as the provider will get it.
+        kind: its part in the prompt; `template` is any other text.
+        message: the message as the provider will get it.
     """
 
     kind: DraftKind
@@ -65,14 +66,14 @@ class DraftMessage(Contract):
 
 
 class PromptBudget(Contract):
-    """The room of the whole prompt, in tokens.
+    """The token budget of the whole prompt.
 
     Attributes:
-        context_window: what the model takes, its answer included; None checks nothing.
-        reserved_output: kept free for the answer.
-        message_overhead: what each message costs beside its texts.
-        media_tokens: what each part of a content that is no text counts for.
-        tools: definitions of tools, counted as compact JSON.
+        context_window: the model's context window, the reply included; null checks nothing.
+        reserved_output: tokens reserved for the reply.
+        message_overhead: tokens that each message costs on top of its texts.
+        media_tokens: tokens that each content part other than text counts for.
+        tools: tool definitions, counted as compact JSON.
     """
 
     context_window: Count | None = None
@@ -80,18 +81,20 @@ class PromptBudget(Contract):
     message_overhead: Count = 4
     media_tokens: Count = 1_000
     tools: Annotated[
-        tuple[Annotated[dict[str, Any], AfterValidator(_check_free)], ...], Field(max_length=1_000)
+        tuple[Annotated[dict[str, Any], AfterValidator(_check_free)], ...],
+        Field(max_length=1_000),
     ] = ()
 
 
 class AssembleOptions(Contract):
-    """How a prompt is put together.
+    """Options of prompt assembly.
 
     Attributes:
-        merge_adjacent: join neighbouring messages of one role.
-        stable_prefix: constant and sticky lore stands first at the character part, the rest after
-            it, so that the beginning of the prompt stays the same from turn to turn.
-        previous: the messages of the turn before, to tell how much of the beginning is the same.
+        merge_adjacent: merge adjacent messages of the same role.
+        stable_prefix: place constant and sticky lore before the character material and all other
+            lore after it, so that the beginning of the prompt stays the same from turn to turn.
+        budget: the token budget of the whole prompt.
+        previous: messages of the previous turn's prompt, to measure the shared prefix.
     """
 
     merge_adjacent: Flag = True
@@ -100,14 +103,26 @@ class AssembleOptions(Contract):
     previous: Annotated[tuple[ProviderMessage, ...], Field(max_length=MAX_MESSAGES)] | None = None
 
 
-class _FromAnswer(Contract):
-    """A part of an answer, as JSON or as the value itself; its other members are passed over."""
+class _FromResponse(Contract):
+    """A part of a selection's response, as JSON or as an object; unknown members are ignored."""
 
     model_config = ConfigDict(extra="ignore", from_attributes=True)
 
 
-class SelectedBlock(_FromAnswer):
-    """A block of a selection, as the answer has it."""
+class SelectedBlock(_FromResponse):
+    """A block of a SelectResponse.
+
+    Attributes:
+        id: full id of the entry.
+        title: the entry's title.
+        content: the text to place.
+        position: where to place it.
+        depth: for the position `at_depth`: number of chat messages that follow it.
+        role: role of the message that holds it.
+        order: lower is printed first.
+        outlet_name: name of the outlet; set if and only if the position is `outlet`.
+        reason: why the entry was selected.
+    """
 
     id: _Label
     title: _Label = ""
@@ -122,12 +137,20 @@ class SelectedBlock(_FromAnswer):
     @model_validator(mode="after")
     def _check_outlet(self) -> Self:
         if (self.position == "outlet") != (self.outlet_name is not None):
-            raise fault("/outlet_name", "must be set when position is outlet, and only then")
+            raise fault("/outlet_name", "must be set if and only if position is outlet")
         return self
 
 
-class ActiveEntry(_FromAnswer):
-    """An active entry of the policy `sillytavern`, as the answer has it."""
+class ActiveEntry(_FromResponse):
+    """An active entry of a SillyTavernResponse.
+
+    Attributes:
+        id: the entry, as `book.uid`.
+        content: its text.
+        order: its insertion order.
+        position: its position as SillyTavern's number, 0 to 7.
+        reason: what activated it.
+    """
 
     id: _Label
     content: WholeText = ""
@@ -136,15 +159,26 @@ class ActiveEntry(_FromAnswer):
     reason: _Label = ""
 
 
-class ActiveExample(_FromAnswer):
-    """A text before (0) or after (1) the example messages, as the answer has it."""
+class ActiveExample(_FromResponse):
+    """A text of a SillyTavernResponse beside the example messages.
+
+    Attributes:
+        position: 0 before the example messages, 1 after them.
+        content: the text.
+    """
 
     position: Annotated[Integer, Field(ge=0, le=1)]
     content: WholeText
 
 
-class ActiveDepthGroup(_FromAnswer):
-    """Texts for one depth and role, as the answer has them."""
+class ActiveDepthGroup(_FromResponse):
+    """Texts of a SillyTavernResponse for one depth and role.
+
+    Attributes:
+        depth: number of chat messages that follow.
+        role: 0 system, 1 user, 2 assistant.
+        entries: the texts in order.
+    """
 
     depth: Any = None
     role: Any = None
@@ -157,8 +191,20 @@ class ActiveDepthGroup(_FromAnswer):
         return self
 
 
-class Activation(_FromAnswer):
-    """What the policy `sillytavern` answered; the whole answer may be given."""
+class Activation(_FromResponse):
+    """A SillyTavernResponse, whole or with these members.
+
+    Attributes:
+        activated: the active entries, in the order of activation.
+        world_info_before: the text before the character material.
+        world_info_after: the text after the character material.
+        examples: texts beside the example messages.
+        depth_groups: texts to insert into the chat, by depth and role.
+        authors_note_top: texts before the author's note.
+        authors_note_bottom: texts after the author's note.
+        outlets: texts by the name of their outlet.
+        timed_state: the state after the turn; `stable_prefix` uses it to find sticky entries.
+    """
 
     activated: Annotated[tuple[ActiveEntry, ...], Field(max_length=MAX_BLOCKS)] = ()
     world_info_before: WholeText = ""
@@ -176,13 +222,13 @@ class Activation(_FromAnswer):
 
 
 class AssembleRequest(AssembleOptions):
-    """A draft, and the lore to be placed in it: blocks of a selection, or an activation.
+    """A draft, and the lore to place in it: either `blocks` or `sillytavern`.
 
     Attributes:
         draft: the messages of the prompt, in order.
-        blocks: `blocks` of an answer of `/v1/context/select`.
-        sillytavern: an answer of `/v1/sillytavern/activate`.
-        tokenizer: a bundled encoding; the service's own if not given.
+        blocks: `blocks` of a response of `/v1/context/select`.
+        sillytavern: a response of `/v1/sillytavern/activate`.
+        tokenizer: a bundled encoding; null means the service's own tokenizer.
     """
 
     draft: Annotated[tuple[DraftMessage, ...], Field(max_length=MAX_MESSAGES)]
@@ -193,5 +239,5 @@ class AssembleRequest(AssembleOptions):
     @model_validator(mode="after")
     def _check_one_selection(self) -> Self:
         if self.blocks and self.sillytavern is not None:
-            raise fault("/sillytavern", "must not be given with blocks")
+            raise fault("/sillytavern", "must not be given together with blocks")
         return self

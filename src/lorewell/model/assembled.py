@@ -1,4 +1,4 @@
-"""What an assembled prompt is: messages ready to send, and where every part of them came from.
+"""Assembled prompts: messages ready to send, and the origin of every part.
 
 Slotted dataclasses and named tuples, as in `model/decision.py`.
 """
@@ -20,13 +20,14 @@ PartKind = DraftKind | Literal["worldbook"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPart:
-    """A part of a message: of the draft, or of the lore.
+    """A part of a message, from the draft or from lore.
 
     Attributes:
-        draft_index: the message of the draft that it is from; None for lore.
-        ids: the entries whose text it is; empty for what is no lore.
-        span: where it stands in the content, half-open, in code points; None where the content is
-            no text.
+        kind: the part's kind; `worldbook` for lore.
+        draft_index: index of its message in the draft; null for lore.
+        ids: ids of the entries that it holds; empty unless it is lore.
+        span: its place in the content, half-open, in code points; null if the content is not a
+            text.
     """
 
     kind: PartKind
@@ -37,7 +38,12 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageOrigin:
-    """Where a message came from; `history_count` real chat messages are in it."""
+    """The origin of a message.
+
+    Attributes:
+        history_count: number of chat messages that it holds.
+        parts: its parts, in order.
+    """
 
     history_count: int
     parts: tuple[PromptPart, ...]
@@ -45,12 +51,15 @@ class MessageOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where an entry went.
+    """The place of an entry in the prompt.
 
     Attributes:
-        position: where it stands; with a stable prefix this may be another one than was asked for.
-        role: of the message it stands in.
-        message_index: of that message, after merging; None if it was left out.
+        id: id of the entry.
+        position: where it was placed; `stable_prefix` may change the requested position.
+        depth: the entry's depth.
+        role: role of the message that holds it.
+        reason: why the entry was selected.
+        message_index: index of that message after merging; null if the entry was left out.
     """
 
     id: str
@@ -63,13 +72,18 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptFigures:
-    """How much room the whole prompt takes, in tokens.
+    """The token counts of a prompt.
 
     Attributes:
-        needed_tokens: messages, overhead, tools and reserved output together.
-        window_tokens: what may be needed at most; None if it is not known.
-        worldbook_tokens: of the lore alone, a part of `message_tokens`.
-        history_tokens: of real chat messages alone, a part of `message_tokens`.
+        needed_tokens: sum of messages, overhead, tools and reserved output.
+        window_tokens: the model's context window; null if it was not given.
+        message_tokens: tokens of the texts of all messages.
+        overhead_tokens: overhead of all messages.
+        tool_tokens: tokens of the tool definitions.
+        reserved_tokens: tokens reserved for the reply.
+        worldbook_tokens: share of the lore in `message_tokens`.
+        history_tokens: share of chat messages in `message_tokens`.
+        tokenizer: the tokenizer that counted.
     """
 
     needed_tokens: int
@@ -85,13 +99,12 @@ class PromptFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrefix:
-    """How much of the beginning of a prompt is that of the turn before.
+    """The beginning that a prompt shares with that of the previous turn.
 
     Attributes:
-        message_count: messages that are the same.
-        token_count: tokens up to the first difference, overhead included; rather too few than too
-            many.
-        prompt_tokens: of the whole prompt, overhead included.
+        message_count: number of equal messages.
+        token_count: tokens up to the first difference, overhead included; a lower bound.
+        prompt_tokens: tokens of the whole prompt, overhead included.
     """
 
     message_count: int
@@ -104,11 +117,12 @@ class AssembleResponse:
     """An assembled prompt.
 
     Attributes:
-        messages: ready for the provider; those of the draft that nothing was done to are as they
-            were given, member by member.
+        messages: ready to send; draft messages that were not changed keep all their members.
         origins: one for each message.
-        placements: one for each entry, in the order of the prompt; what was left out comes last.
-        prefix: None if no messages of the turn before were given.
+        placements: one for each entry, in the order of the prompt; entries that were left out come
+            last.
+        figures: the token counts.
+        prefix: the beginning shared with the previous turn; null unless `previous` was given.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -119,7 +133,7 @@ class AssembleResponse:
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8."""
-        # Messages are the caller's own: Python's encoder takes integers of any size.
+        # Messages may hold integers of any size, which orjson refuses.
         messages = json.dumps(self.messages, ensure_ascii=False, separators=(",", ":"))
         return orjson.dumps(
             {

@@ -1,4 +1,4 @@
-"""What every model of the contract has in common: its lists and objects are bounded."""
+"""Base classes of the contract: their lists and objects are bounded."""
 
 from __future__ import annotations
 
@@ -8,50 +8,53 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from lorewell.model.descriptions import describe_model
 from lorewell.model.faults import check_items, check_members, check_names
 
-# The members of pydantic's schemas that hold the schema of a part.
-_PARTS: Final = ("schema", "items_schema", "values_schema")
-# Models have done their own, and pydantic may give us a schema that we made before.
-_DONE: Final = frozenset({"model", "definition-ref"})
-_OURS: Final = (check_items, check_members, check_names)
+# The members of pydantic's core schemas that hold a nested schema.
+_NESTED: Final = ("schema", "items_schema", "values_schema")
+# Nested models bound their own fields.
+_MODELS: Final = frozenset({"model", "definition-ref"})
+_CHECKS: Final = (check_items, check_members, check_names)
 
 
 def _bounded(schema: Any) -> Any:  # noqa: ANN401  a schema of pydantic
-    """Return the schema of a field with its lists and objects bounded."""
+    """Return the core schema of a field with its lists and objects bounded."""
     kind = schema["type"]
-    if kind in _DONE or _is_ours(schema):
+    if kind in _MODELS or _is_checked(schema):
         return schema
-    made = {**schema, **{part: _bounded_part(schema[part]) for part in _PARTS if part in schema}}
+    nested = {name: _bounded_nested(schema[name]) for name in _NESTED if name in schema}
+    bounded = {**schema, **nested}
     if kind == "union":
-        made["choices"] = [_bounded_choice(choice) for choice in schema["choices"]]
-    if kind == "list" or "variadic_item_index" in made:
-        check = partial(check_items, made.get("max_length"))
-        return core_schema.with_info_wrap_validator_function(check, {**made, "fail_fast": True})
-    if kind == "dict" and made["values_schema"]["type"] != "any":
-        check = partial(check_members, made.get("max_length"))
-        return core_schema.no_info_wrap_validator_function(check, made)
-    return made
+        bounded["choices"] = [_bounded_choice(choice) for choice in schema["choices"]]
+    if kind == "list" or "variadic_item_index" in bounded:
+        check = partial(check_items, bounded.get("max_length"))
+        return core_schema.with_info_wrap_validator_function(check, {**bounded, "fail_fast": True})
+    if kind == "dict" and bounded["values_schema"]["type"] != "any":
+        check = partial(check_members, bounded.get("max_length"))
+        return core_schema.no_info_wrap_validator_function(check, bounded)
+    return bounded
 
 
-def _bounded_part(part: Any) -> Any:  # noqa: ANN401
-    return [_bounded(each) for each in part] if isinstance(part, list) else _bounded(part)
+def _bounded_nested(nested: Any) -> Any:  # noqa: ANN401
+    return [_bounded(each) for each in nested] if isinstance(nested, list) else _bounded(nested)
 
 
 def _bounded_choice(choice: Any) -> Any:  # noqa: ANN401
-    made = _bounded(choice)
-    # A label, since pydantic would put the name of our function into the paths of faults.
-    return (made, f"[{choice['type']}]") if _is_ours(made) else made
+    bounded = _bounded(choice)
+    # Without a label pydantic would put the name of our function into the paths of faults.
+    return (bounded, f"[{choice['type']}]") if _is_checked(bounded) else bounded
 
 
-def _is_ours(schema: Any) -> bool:  # noqa: ANN401
+def _is_checked(schema: Any) -> bool:  # noqa: ANN401
+    """Return whether the schema has our check already: pydantic may pass in a schema twice."""
     function = schema.get("function", {}).get("function")
-    return isinstance(function, partial) and function.func in _OURS
+    return isinstance(function, partial) and function.func in _CHECKS
 
 
 def _bounded_model(schema: Any, *, extra: str | None) -> Any:  # noqa: ANN401
-    """Return the schema of a model, and of what stands around it, with its fields bounded."""
-    if _is_ours(schema):
+    """Return the core schema of a model, with its wrappers, with its fields bounded."""
+    if _is_checked(schema):
         return schema
     if schema["type"] != "model-fields":
         return {**schema, "schema": _bounded_model(schema["schema"], extra=extra)}
@@ -59,29 +62,32 @@ def _bounded_model(schema: Any, *, extra: str | None) -> Any:  # noqa: ANN401
         name: {**field, "schema": _bounded(field["schema"])}
         for name, field in schema["fields"].items()
     }
-    made = {**schema, "fields": fields}
+    bounded = {**schema, "fields": fields}
     if extra != "forbid":
-        return made
+        return bounded
     aliases = (field.get("validation_alias", name) for name, field in fields.items())
     known = frozenset(fields) | frozenset(aliases)
-    return core_schema.no_info_before_validator_function(partial(check_names, known), made)
+    return core_schema.no_info_before_validator_function(partial(check_names, known), bounded)
 
 
 class Bounded(BaseModel):
-    """A frozen value; however much it is given, validation takes little more memory than that."""
+    """A frozen value. Validation needs little more memory than its input, however large that is."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=describe_model)
 
     @classmethod
     def __get_pydantic_core_schema__(
         cls, source: type[BaseModel], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Return pydantic's schema with lists and objects that are counted before validation."""
-        made: CoreSchema = _bounded_model(handler(source), extra=cls.model_config.get("extra"))
-        return made
+        """Return pydantic's schema with checks that count items before they are validated."""
+        bounded: CoreSchema = _bounded_model(handler(source), extra=cls.model_config.get("extra"))
+        return bounded
 
 
 class Contract(Bounded):
-    """A value that refuses unknown fields, at every level. Source: docs/rules/native.md §3."""
+    """A value that refuses unknown fields, at every level.
+
+    Source: docs/rules/native.md §3.
+    """
 
     model_config = ConfigDict(extra="forbid")

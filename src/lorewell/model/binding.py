@@ -1,4 +1,4 @@
-"""Which books a prompt uses (docs/rules/native.md §6, Binding item)."""
+"""Bindings: the books that a prompt uses (docs/rules/native.md §6, Binding item)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ _REPLICA_FORMAT = "replica"
 
 
 class Binding(Contract):
-    """A book that a prompt uses; without `revision` it follows the book's head."""
+    """A book that a prompt uses.
+
+    Attributes:
+        book_id: the book.
+        revision: the pinned revision; null follows the latest one.
+        position: bindings are ordered by this number, lower first.
+        enabled: whether the binding is used.
+    """
 
     book_id: BookId
     revision: Annotated[Integer, Field(ge=1)] | None = None
@@ -31,7 +38,12 @@ class Binding(Contract):
 
 
 class BindingsPut(Contract):
-    """The whole set of a prompt's bindings: what was there before is replaced."""
+    """A prompt's bindings. They replace all earlier ones.
+
+    Attributes:
+        bindings: at most 20, each book once; an empty list removes all bindings.
+        policy: the rules that select lore for the prompt; `auto` chooses by the books' formats.
+    """
 
     bindings: Annotated[tuple[Binding, ...], Field(max_length=MAX_BINDINGS)]
     policy: PolicyChoice = "auto"
@@ -48,7 +60,14 @@ class BindingsPut(Contract):
 
 
 class BindingSet(Contract):
-    """The bindings of a prompt as they are stored, disabled ones too."""
+    """A prompt's bindings as stored.
+
+    Attributes:
+        tenant_id: the tenant.
+        prompt_id: the prompt.
+        policy: the stored policy, which may be `auto`.
+        bindings: in stored order, disabled ones included.
+    """
 
     tenant_id: str
     prompt_id: str
@@ -57,7 +76,14 @@ class BindingSet(Contract):
 
 
 class ResolvedBindings(Contract):
-    """What a prompt uses now: concrete revisions in order, under one policy."""
+    """The revisions that a prompt uses now.
+
+    Attributes:
+        tenant_id: the tenant.
+        prompt_id: the prompt.
+        policy: the policy that applies; never `auto`.
+        books: revisions of the enabled bindings, in order.
+    """
 
     tenant_id: str
     prompt_id: str
@@ -65,8 +91,8 @@ class ResolvedBindings(Contract):
     books: tuple[BookRef, ...]
 
 
-def written_for(book: BookCreate) -> Policy:
-    """Return the policy that a book's entries were written for, by the formats they came from."""
+def original_policy(book: BookCreate) -> Policy:
+    """Return the policy that a book was written for, by the formats its entries came from."""
     named = (entry.source.get("format") for entry in book.entries)
     formats = {each for each in named if isinstance(each, str)}
     if formats & _SILLYTAVERN_FORMATS or any(each.startswith(_CARD) for each in formats):

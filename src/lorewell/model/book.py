@@ -1,4 +1,4 @@
-"""A book as its author hands it in, and the hash that names its content.
+"""Books as callers send them, and the hash of their content.
 
 Source: docs/rules/native.md §3.
 """
@@ -17,8 +17,8 @@ from lorewell.model.text import SourceObject, Text, canonical_json, fault, is_bl
 
 MAX_ENTRIES = 5_000
 
-# The entry fields of the first contract. Any other field counts in `content_hash` only while it
-# holds something else than its default, so that a later field never changes an old hash (§3.5).
+# The entry fields of the first contract. Any other field counts in `content_hash` only if it
+# differs from its default, so that a new field never changes an old hash (§3.5).
 _FIRST_FIELDS = frozenset(
     [
         "id",
@@ -62,7 +62,17 @@ def _check_name(name: str) -> str:
 
 
 class BookCreate(Contract):
-    """A whole book: what one revision holds. Every entry has an id afterwards."""
+    """A whole book: the content of one revision.
+
+    After validation every entry has an id.
+
+    Attributes:
+        name: the book's name; not blank.
+        description: for people; never part of a context.
+        entries: in the author's order; ids are unique.
+        metadata: free-form, at most 64 KiB as JSON; the member `raw`, which imports fill, does not
+            count. Never part of a context.
+    """
 
     name: Annotated[Text, Field(min_length=1, max_length=300), AfterValidator(_check_name)]
     description: Annotated[Text, Field(max_length=10_000)] = ""
@@ -100,7 +110,7 @@ def _hashed_entry(entry: Entry) -> dict[str, Any]:
 def content_hash(book: BookCreate, *, watch: Callable[[], None] | None = None) -> str:
     """Return the lowercase hex SHA-256 of the book's canonical JSON (docs/rules/native.md §3.5).
 
-    It is written entry by entry: to write a large book at once keeps all other threads waiting.
+    Entries are hashed one by one: encoding a large book at once would block all other threads.
     `watch` is called before each; what it raises passes through.
     """
     description, metadata, name = map(canonical_json, (book.description, book.metadata, book.name))

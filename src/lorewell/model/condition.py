@@ -13,9 +13,13 @@ MAX_CHOICES = 200
 
 
 class Condition(Contract):
-    """A test of one place in the state.
+    """A test of one value in the state.
 
-    `path` is dot-separated and relative to the state; `in` wants a list, `exists` true or false.
+    Attributes:
+        path: dot-separated steps from the root of the state, such as `weather.storm`.
+        op: `eq` equal, `ne` not equal or absent, `in` equal to an item of a list, `exists` present.
+        value: what to compare with; a list of 1 to 200 items for `in`; true, false or left out for
+            `exists`.
     """
 
     path: Annotated[Text, Field(min_length=1, max_length=200)]
@@ -27,15 +31,15 @@ class Condition(Contract):
         given = "value" in self.model_fields_set
         if self.op == "exists":
             if not given:
-                object.__setattr__(self, "value", True)  # stored conditions are fully written out
+                object.__setattr__(self, "value", True)  # stored conditions have no defaults
             elif not isinstance(self.value, bool):
-                raise fault("/value", "exists takes true, false or nothing")
+                raise fault("/value", "must be true, false or left out for op exists")
             return self
         if not given:
-            raise fault("/value", f"{self.op} needs a value")
+            raise fault("/value", f"must be given for op {self.op}")
         if self.op == "in" and not (
             isinstance(self.value, list) and 1 <= len(self.value) <= MAX_CHOICES
         ):
-            raise fault("/value", f"in needs a list of 1 to {MAX_CHOICES} items")
+            raise fault("/value", f"must be a list of 1 to {MAX_CHOICES} items for op in")
         check_json(self.value, pointer("value"))
         return self

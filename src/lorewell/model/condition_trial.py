@@ -1,4 +1,4 @@
-"""Trying conditions and key expressions out: is it sound, does it hold, and what of each part?"""
+"""Trials of conditions and key expressions: whether they parse, and which parts hold."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ Rules = Literal["native", "replica", "keys"]
 
 
 class ConditionTrial(Contract):
-    """A condition, and the values that it looks at; or a key expression, and a message.
+    """A condition with the values it tests, or a key expression with a message.
 
-    Under the rules `native` it may hold and, or, not and brackets, and dots are paths; under those
-    of `replica` it is one comparison, and fields are exact names. Under `keys` it is a key
-    expression, looked for in `message` as an entry with these switches does.
+    Attributes:
+        text: the condition or key expression.
+        table: the values that a condition tests; at most 256 KiB as JSON.
+        rules: `native`: a condition with `and`, `or`, `not` and brackets, where dots in a field
+            are steps of a path. `replica`: one comparison, where a field is an exact name. `keys`:
+            a key expression.
+        message: the text that a key expression searches.
+        case_sensitive: whether a key expression matches case.
+        match_whole_words: whether a key expression matches only at word boundaries.
     """
 
     text: Annotated[Text, Field(max_length=8_000)]
@@ -29,20 +35,30 @@ class ConditionTrial(Contract):
 
 
 class ConditionFlaw(Contract):
-    """What is wrong with a text, and where: in code points, its length being its end."""
+    """The syntax error of a text.
+
+    Attributes:
+        at: offset in code points; the length of the text means its end.
+        detail: what is wrong, or what was expected.
+    """
 
     at: int
     detail: str
 
 
 class ConditionTried(Contract):
-    """What a condition came to.
+    """The result of a trial.
 
-    `written` is the text in its plainest form. `tree` has `kind` (`and`, `or`, `not`,
-    `comparison`, `key`) and `holds` at each node, and `parts`; or the comparison's `field`,
-    `operator`, `value` and what was `found`: JSON, or null with `missing`; or the `key` and the
-    `span` of its first place, half-open in code points, or null. If the text can't be read both
-    are null, `flaw` says why, and it does not hold.
+    Attributes:
+        holds: whether the condition holds or the key expression matches; false if the text does
+            not parse.
+        written: the text in normal form; null if it does not parse.
+        tree: the parsed text; null if it does not parse. Each node has `kind` (`and`, `or`, `not`,
+            `comparison`, `key`) and `holds`. An operator has `parts`. A comparison has `field`,
+            `operator`, `value` and `found`, the value in the table, which is null with `missing`
+            if there is none. A key has `key` and `span`, the first hit, half-open in code points,
+            or null.
+        flaw: the syntax error; null if the text parses.
     """
 
     holds: bool

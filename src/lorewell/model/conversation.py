@@ -1,4 +1,4 @@
-"""What the service adds to the policy `sillytavern`: prompts, conversations, previews, replays."""
+"""The policy `sillytavern` in the service: prompts, conversations, previews and replays."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lorewell.model.preview import ChangedBook, kind_of
 from lorewell.model.records import Timestamp
 from lorewell.model.text import Flag, Identifier, Integer, Name, Number
 
-CONVERSATION_PATTERN = "^[^/]{1,200}$"  # it is a segment of a path
+CONVERSATION_PATTERN = "^[^/]{1,200}$"  # the id is a segment of a path
 ConversationId = Annotated[Identifier, Field(max_length=200, pattern=CONVERSATION_PATTERN)]
 PromptName = Annotated[Identifier, Field(min_length=1, max_length=200)]
 
 
 class VectorSearch(Contract):
-    """How entries are found by vectors, as SillyTavern's vector storage finds them.
+    """Options of vector search, as in SillyTavern's vector storage.
 
     Attributes:
-        messages: how many of the newest ones are the query.
-        max_entries: how many contents are found at most.
-        threshold: how near they must be at least, as a cosine.
-        all_entries: whether entries count that are not marked as `vectorized`.
+        messages: number of newest messages that form the query.
+        max_entries: most contents to find.
+        threshold: lowest cosine similarity.
+        all_entries: also search entries that are not marked as `vectorized`.
 
     Source: docs/rules/sillytavern.md §13.
     """
@@ -43,16 +43,15 @@ class VectorSearch(Contract):
 
 
 class ActivateRequest(SillyTavernRequest):
-    """One turn, as the service is asked for it.
+    """A turn to scan in the service.
 
     Attributes:
-        prompt_id: the books bound to this prompt count too: global ones, in their order, before
-            the global ones of `books`. A book that `books` names counts as it is named there.
-        conversation_id: timed state is kept under this name. The turn begins with the state that
-            was kept after the longest part of the chat that is still its beginning, unless
-            `timed_state` is given.
-        vectors: activates entries of stored books that are near to what was said last, before
-            those of `forced`.
+        prompt_id: also use the books bound to this prompt, as global books, in their order, before
+            the global ones of `books`. If `books` names the same book, that item wins.
+        vectors: activate entries of stored books that are similar to the newest messages, before
+            those of `forced`; null turns vector search off.
+        conversation_id: keep the timed state under this id. Unless `timed_state` is given, the
+            turn starts from the kept state of the longest beginning of the chat.
     """
 
     prompt_id: PromptName | None = None
@@ -61,7 +60,13 @@ class ActivateRequest(SillyTavernRequest):
 
 
 class AttachedNative(Contract):
-    """A whole book in our own format, and what it is bound to."""
+    """A native book that is not stored, with its binding.
+
+    Attributes:
+        source: what the book is bound to.
+        name: its name in the scan; null means the book's own name.
+        book: the whole book.
+    """
 
     source: BookSource = "global"
     name: Name | None = None
@@ -69,7 +74,12 @@ class AttachedNative(Contract):
 
 
 class AttachedChanges(ChangedBook):
-    """A stored revision with entries changed, added or removed, and what it is bound to."""
+    """A stored revision with unsaved changes, with its binding.
+
+    Attributes:
+        source: what the book is bound to.
+        name: its name in the scan; null means the book's own name.
+    """
 
     source: BookSource = "global"
     name: Name | None = None
@@ -84,20 +94,24 @@ PreviewedBook = Annotated[
 
 
 class ActivatePreview(ActivateRequest):
-    """An ActivateRequest whose books may be stored, changed or given whole; it keeps no state."""
+    """An ActivateRequest whose books may also be unsaved or changed. It keeps no state.
+
+    Attributes:
+        books: inline, stored, stored with changes, or whole native books.
+    """
 
     books: Annotated[tuple[PreviewedBook, ...], Field(max_length=100)] = ()  # type: ignore[assignment]  # wider on purpose
 
 
 class ReplayRequest(SillyTavernScene):
-    """A whole chat, to be run turn after turn.
+    """A chat to replay turn by turn.
 
     Attributes:
-        prompt_id: as in ActivateRequest.
-        turns_after: every message ends a turn, or those alone whose name is `macros.user`.
-        from_messages: how many messages there are at the first turn at least; `timed_state` is
-            the state before it.
-        seed: turn by turn it is `seed:messages`.
+        prompt_id: also use the books bound to this prompt, as in ActivateRequest.
+        turns_after: which messages end a turn: every one, or those whose name is `macros.user`.
+        from_messages: lowest number of messages at the first turn; `timed_state` is the state
+            before it.
+        seed: the seed of a turn is `{seed}:{number of messages}`.
     """
 
     prompt_id: PromptName | None = None
@@ -106,7 +120,15 @@ class ReplayRequest(SillyTavernScene):
 
 
 class ConversationInfo(Contract):
-    """A conversation without its states."""
+    """A conversation without its states.
+
+    Attributes:
+        conversation_id: the id that the caller chose.
+        tenant_id: the tenant.
+        state_count: number of kept states.
+        created_at: when the first state was kept.
+        updated_at: when the last state was kept.
+    """
 
     conversation_id: str
     tenant_id: str
@@ -116,7 +138,12 @@ class ConversationInfo(Contract):
 
 
 class ConversationPage(Contract):
-    """Conversations, last used first; `next_cursor` asks for the next page, null on the last."""
+    """A page of conversations.
+
+    Attributes:
+        conversations: last used first.
+        next_cursor: `cursor` of the next page; null on the last page.
+    """
 
     conversations: tuple[ConversationInfo, ...]
     next_cursor: str | None
@@ -126,7 +153,10 @@ class KeptState(Contract):
     """The timed state after a turn.
 
     Attributes:
-        messages_hash: of all messages that the chat had.
+        message_count: number of messages of the chat.
+        messages_hash: hash of these messages.
+        timed_state: the state.
+        kept_at: when it was stored.
     """
 
     message_count: int
@@ -136,6 +166,10 @@ class KeptState(Contract):
 
 
 class Conversation(ConversationInfo):
-    """A conversation with all states that are kept of it, newest first."""
+    """A conversation with its kept states.
+
+    Attributes:
+        states: newest first.
+    """
 
     states: tuple[KeptState, ...]

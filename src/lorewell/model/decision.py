@@ -1,8 +1,8 @@
-"""What a selection answers: blocks to place and a decision on every entry.
+"""Selection responses: blocks to place, and a decision on every entry.
+
+Slotted dataclasses, not pydantic models: a full ledger holds thousands of them.
 
 Source: docs/rules/native.md §5.
-
-These are slotted dataclasses, not pydantic models: a full ledger holds thousands of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ Reason = Literal[
     "constant_budget_dropped",
 ]
 
-# What became of an entry that came up for recall.
 Recalled = Literal[
     "kept",
     "keyed",
@@ -54,26 +53,27 @@ Recalled = Literal[
 
 
 class Facts(NamedTuple):
-    """The figures behind a verdict; what does not apply is None, and left out of the JSON.
+    """The facts behind a decision. Facts that do not apply are None, and left out of the JSON.
 
     Attributes:
-        key: the key that hit, as the author wrote it.
-        message: where it hit: an index into `history`; its length means the query.
-        span: the hit, half-open, in code points of that message, or of the waker's content.
-        roll: the entry's roll in percent.
-        threshold: what the roll had to stay below.
-        tokens: what the package adds, in tokens.
-        room: tokens that were left for it.
+        key: the key that matched, as the author wrote it.
+        message: index into `history` of the message that matched; the length of `history` means
+            the query.
+        span: the match, half-open, in code points of that message or of the waking content.
+        roll: the entry's probability roll in percent.
+        threshold: the value that the roll had to stay below.
+        tokens: tokens that the entry's package (the entry and what it requires) adds.
+        room: tokens that were left.
         beaten_by: full id of the entry that holds the conflict key.
-        woken_by: full id of the entry whose text triggered this one.
-        lexical_rank: its place among the words' best hundred, from 1.
-        vector_rank: its place among the nearest hundred, from 1.
-        similarity: how near it is to the query, -1 to 1, to 6 digits.
-        recall: what became of it in recall, if it came up for one of the two lists: `kept`
-            (recalled, and in), `keyed` (recalled, but a flag or a key had activated it already),
-            `lost_conflict`, `no_room` (tokens or entries) or `dependency_unavailable` (recalled,
-            but not in), `below_floor` (so it has no place in a list), `gated` (its secondary
-            logic does not hold), `outranked` (others fill the number that is recalled).
+        woken_by: full id of the entry whose content triggered this one.
+        lexical_rank: rank among the 100 best by words, from 1.
+        vector_rank: rank among the 100 best by vector similarity, from 1.
+        similarity: cosine similarity to the query, -1 to 1, to 6 digits.
+        recall: outcome of hybrid recall. `kept`: recalled and selected. `keyed`: recalled, but
+            already activated by a flag or a key. `lost_conflict`, `no_room` (tokens or entries) or
+            `dependency_unavailable`: recalled, but not selected. `below_floor`: its similarity is
+            below the floor. `gated`: its secondary logic does not hold. `outranked`: others fill
+            the number of recalled entries.
     """
 
     key: str | None = None
@@ -97,7 +97,22 @@ _EMPTY: dict[str, object] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A selected entry. `content` is the author's text after substitution, not escaped."""
+    """A selected entry, for the host to place.
+
+    Attributes:
+        id: full id of the entry, `{book_id}:{revision}:{entry_id}`.
+        book_id: the entry's book.
+        revision: the book's revision.
+        entry_id: the entry's id in its book.
+        title: the entry's title.
+        content: the author's text with template variables filled in; not escaped.
+        position: where to place it.
+        depth: for the position `at_depth`: number of chat messages that follow it.
+        role: role of the message that holds it.
+        order: the entry's order; lower is printed first.
+        outlet_name: name of the outlet; null unless the position is `outlet`.
+        reason: why the entry was selected.
+    """
 
     id: str
     book_id: str
@@ -115,10 +130,22 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The verdict on one entry.
+    """The decision on one entry.
 
-    `round` is the round that activated it, `cost` its tokens, `included_by` the full id of the
-    root of the package that brought it in.
+    Attributes:
+        id: full id of the entry, `{book_id}:{revision}:{entry_id}`.
+        book_id: the entry's book.
+        revision: the book's revision.
+        entry_id: the entry's id in its book.
+        selected: whether the entry was selected.
+        reason: why it was selected, or why not.
+        detail: the reason in more detail, for people.
+        direct_keyword_hit: whether a key matched a message of the chat.
+        hybrid_score: fused score of hybrid recall.
+        round: recursion round that activated the entry, from 0.
+        cost: tokens of the wrapped entry.
+        included_by: full id of the candidate whose package brought the entry in.
+        facts: the facts behind the decision.
     """
 
     id: str
@@ -138,7 +165,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotItem:
-    """One exact book version that was used."""
+    """A book revision that was used.
+
+    Attributes:
+        book_id: the book.
+        revision: the revision.
+        content_hash: SHA-256 of the content's canonical JSON, in lowercase hex.
+        entry_count: number of entries.
+    """
 
     book_id: str
     revision: int
@@ -157,9 +191,23 @@ def _encode_facts(value: object) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectResponse:
-    """The answer to a SelectRequest.
+    """The response to a SelectRequest.
 
-    `blocks` are in print order, `decisions` in request order, then stored order.
+    Attributes:
+        blocks: the selected entries in print order, for the host to place.
+        context: the blocks, escaped and wrapped, as one text; empty without blocks.
+        decisions: in the order of the requested books, then in stored order; `explain` limits
+            them.
+        snapshot: the revisions that were used, in the order of the request.
+        token_count: tokens of `context`, wrappers and separators included.
+        token_budget: the requested budget.
+        tokenizer: the tokenizer that counted.
+        token_scope: always `worldbook_context`: the count does not cover the rest of the prompt.
+        degraded: why hybrid recall was incomplete, sorted; empty if it was not.
+        policy_version: version of the selection rules; it changes when the rules change results.
+        prompt_hash: SHA-256 of `context` in UTF-8, in hex.
+        selection_fingerprint: SHA-256 over everything that determines the selection, in hex.
+        duration_ms: time in the service; not part of any hash.
     """
 
     blocks: tuple[Block, ...]
@@ -182,6 +230,6 @@ class SelectResponse:
 
 
 def decision_members(decision: Decision) -> dict[str, object]:
-    """Return the decision as JSON-safe members, for the details of an error."""
+    """Return the decision as a JSON-safe object, for the details of an error."""
     members: dict[str, object] = orjson.loads(orjson.dumps(decision, default=_encode_facts))
     return members

@@ -1,4 +1,4 @@
-"""What is wrong with a document: the first faults with their places, the rest counted."""
+"""Faults of a document: the first ones by JSON pointer, the rest counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lorewell.model.text import pointer
 
 _UNKNOWN = "there is no such field"
 
-# Pydantic speaks of tuples and items where a person wrote lists and text.
+# Pydantic's messages speak of tuples and items; people wrote lists and text.
 _SENTENCES = {
     "contract": "{detail}",
     "extra_forbidden": _UNKNOWN,
@@ -24,19 +24,22 @@ _SENTENCES = {
     "tuple_type": "must be a list",
 }
 
-# What pydantic puts into a path that is no step of the document: the mark of a member's name that
-# is at fault itself, the tags of model/preview.py, and the labels of model/base.py.
-_NO_STEPS = frozenset({"[key]", "[stored]", "[inline]", "[changed]", "[list]", "[dict]"})
+# Parts of pydantic's paths that are not steps of the document: the mark of a member's name that
+# is itself at fault, the tags of model/preview.py, and the labels of model/base.py.
+_LABELS = frozenset({"[key]", "[stored]", "[inline]", "[changed]", "[list]", "[dict]"})
 
 _LISTS = (list, tuple)
-_SEVERAL = "several"  # an error of pydantic that stands for many faults
-_CHUNK = 100  # members of an object validated at once
+_SEVERAL = "several"  # type of a pydantic error that stands for many faults
+_CHUNK = 100  # members of an object that are validated at once
 
 
 class Faults(NamedTuple):
-    """The first faults of a document, in its order, and how many more there are.
+    """The first faults of a document, in its order, and the number of further ones.
 
-    From 100,000 on the others are not counted: each takes as long as to validate its item.
+    Attributes:
+        listed: the first 100.
+        more: the number of further ones. Counting ends soon after 100,000, as it validates each
+            item again.
     """
 
     listed: tuple[Fault, ...]
@@ -44,15 +47,15 @@ class Faults(NamedTuple):
 
 
 def faults_of(error: ValidationError) -> Faults:
-    """Return the faults of a pydantic error, with pointers from what was validated."""
+    """Return the faults of a pydantic error, with pointers from the validated value."""
     return _joined(_read(item, item["loc"]) for item in _items(error))
 
 
 class Validation(NamedTuple):
-    """What is called while a document is validated: the context of pydantic's validators.
+    """Callbacks of a validation: the context of pydantic's validators.
 
     Attributes:
-        spend: takes the number of values of free-form JSON that are looked at; it may raise.
+        spend: called with the number of values of free-form JSON that are checked; it may raise.
         watch: called before each list; it may raise.
     """
 
@@ -63,15 +66,20 @@ class Validation(NamedTuple):
 def check_items(
     most: int | None, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
 ) -> object:
-    """Validate a list with a validator that ends at the first item at fault.
+    """Validate a list with a handler that stops at the first invalid item.
 
-    Pydantic keeps every fault of a list, and counts its items last: a list of ten million empty
-    objects would fill the memory. So the length counts first, and items are looked at one by one
-    only where one is at fault.
+    Pydantic keeps every fault of a list and checks its length last: a list of ten million empty
+    objects would fill the memory. So the length is checked first, and items are validated one by
+    one only if one is invalid.
+
+    Args:
+        most: most items; None for any number.
+        value: the list; any other value goes to the handler.
+        handler: pydantic's validator.
 
     Raises:
         PydanticKnownError: it holds more than `most` items.
-        PydanticCustomError: items are at fault; it stands for all of them.
+        PydanticCustomError: items are invalid; it stands for all of them.
     """
     if not isinstance(value, _LISTS):
         return handler(value)
@@ -83,13 +91,13 @@ def check_items(
         return handler(value)
     except ValidationError as error:
         found = _joined(_of_items(value, handler))
-        if not found.listed:  # it is too short
+        if not found.listed:  # the list is too short
             raise
         raise _several(found) from error
 
 
 def check_members(most: int | None, value: object, handler: ValidatorFunctionWrapHandler) -> object:
-    """Validate an object with members of one kind, a part of it at a time, as `check_items`."""
+    """Validate an object with members of one type, in chunks; otherwise as `check_items`."""
     if not isinstance(value, dict) or len(value) <= _CHUNK:
         return handler(value)
     if most is not None and len(value) > most:
@@ -104,12 +112,12 @@ def check_members(most: int | None, value: object, handler: ValidatorFunctionWra
 
 
 def check_names(known: frozenset[str], value: object) -> object:
-    """Return the value; if it is an object with very many unknown members, count them and raise.
+    """Return the value, unless it is an object with more than 100 unknown members.
 
-    Pydantic keeps a fault for each one.
+    Pydantic would keep a fault for each of them.
 
     Raises:
-        PydanticCustomError: over 100 members are unknown; it stands for all of them.
+        PydanticCustomError: the members are unknown; it stands for all of them.
     """
     if not isinstance(value, dict) or len(value) <= len(known) + MAX_FAULTS:
         return value
@@ -129,7 +137,7 @@ def _of_items(value: Sequence[object], handler: ValidatorFunctionWrapHandler) ->
             handler([item])
         except ValidationError as error:
             for each in _items(error):
-                if each["loc"]:  # else it says that a list without this item is too short
+                if each["loc"]:  # without a path, the list of this one item is too short
                     yield _read(each, (index, *each["loc"][1:]))
 
 
@@ -170,7 +178,7 @@ def _items(error: ValidationError) -> list[Any]:
 
 
 def _read(item: Any, loc: Sequence[str | int]) -> Faults:  # noqa: ANN401  pydantic's own
-    place = pointer(*(step for step in loc if step not in _NO_STEPS))
+    place = pointer(*(step for step in loc if step not in _LABELS))
     context = item.get("ctx", {})
     if item["type"] == _SEVERAL:
         found: Faults = context["faults"]

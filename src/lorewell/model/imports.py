@@ -1,4 +1,4 @@
-"""What came of reading a foreign file (docs/rules/native.md §11.3)."""
+"""Import reports (docs/rules/native.md §11.3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,13 @@ Count = Annotated[Integer, Field(ge=0)]
 
 
 class BlockedEntry(Contract):
-    """An entry that is kept but never selected: it needs what only its own program has."""
+    """An entry that is kept but never selected: it needs features of the program it comes from.
+
+    Attributes:
+        entry_id: the entry's id.
+        title: its title.
+        requirements: the features that it needs.
+    """
 
     entry_id: Text
     title: Text
@@ -47,7 +53,13 @@ class BlockedEntry(Contract):
 
 
 class ImportNotice(Contract):
-    """Something odd or repaired. Without `entry_id` it is about the file or the whole book."""
+    """A warning about an oddity or a repair.
+
+    Attributes:
+        entry_id: the entry; null for the file or the whole book.
+        code: the stable, machine-readable name of the warning.
+        message: the warning for people.
+    """
 
     entry_id: Text | None = None
     code: Text
@@ -55,7 +67,13 @@ class ImportNotice(Contract):
 
 
 class SourceFile(Contract):
-    """The file that was read: its name as it was given, the hash and number of its bytes."""
+    """The imported file.
+
+    Attributes:
+        name: its name as given.
+        sha256: SHA-256 of its bytes, in lowercase hex.
+        size: number of its bytes.
+    """
 
     name: Text
     sha256: Text
@@ -63,17 +81,18 @@ class SourceFile(Contract):
 
 
 class Loss(Contract):
-    """Something that could not be held as it was, or has no effect here or there.
+    """A value that was changed, dropped, or has no effect after an import or export.
 
-    `pointer` says where: in the file that was imported, or in our book that was exported; `kind`
-    is the JSON type of the value.
-
-    `why`, of an import: `unsupported` (nothing here acts on it; `source.raw` or `metadata.raw`
-    holds it), `wrong_type` (it can't stand there; the default counts), `clamped` and `cut` (to a
-    bound), `duplicate_id` and `odd_id` (the entry has another one now), `blocked` (dynamic content,
-    for which the entry is never selected), `no_entry` (left out of the entries), `not_taken` (no
-    part of the lorebook; not kept at all). Of an export: `unsupported` (left out),
-    `moved_to_extensions` (kept there, but other programs do not act on it).
+    Attributes:
+        pointer: JSON pointer to the value, in the imported file or the exported book.
+        field: name of the field.
+        kind: JSON type of the value.
+        why: in an import: `unsupported`: kept in `source.raw` or `metadata.raw`, without effect.
+            `wrong_type`: replaced by the default. `clamped`, `cut`: changed to fit a bound.
+            `duplicate_id`, `odd_id`: the entry got another id. `blocked`: dynamic content, so the
+            entry is never selected. `no_entry`: not an entry, so left out. `not_taken`: not part
+            of the lorebook, so not kept. In an export: `unsupported`: left out.
+            `moved_to_extensions`: kept, but other programs ignore it.
     """
 
     pointer: Text
@@ -83,14 +102,15 @@ class Loss(Contract):
 
 
 class Quarantined(Contract):
-    """A stretch of an entry's text that a person should look at before it meets a model.
+    """A suspicious part of an entry's text, to review before a model reads it.
 
     Attributes:
-        entry_id: whose.
-        pointer: to the text, in the file; to what holds it where names are very long.
-        what: what is there. Nothing of it is run, fetched or obeyed here.
+        entry_id: the entry.
+        pointer: JSON pointer to the text in the file, or to its container where names are very
+            long.
+        what: kind of the finding. Lorewell never runs, fetches or follows it.
         span: half-open, in code points of the text.
-        text: what stands there, its first 80 characters.
+        text: the first 80 characters of the part.
     """
 
     entry_id: Text
@@ -101,11 +121,22 @@ class Quarantined(Contract):
 
 
 class ImportReport(Contract):
-    """What a file held and what became of it.
+    """The report of an import. Lists are in the order of the file.
 
-    `format` is the kind that the content showed, whatever the file's name says. All lists are in
-    the order of the file; of each warning's code, each loss's `why` and each `what` in quarantine
-    there are at most 5,000, and a warning says how many more were found.
+    Of each warning code, each `why` of a loss and each `what` in quarantine at most 5,000 items
+    are listed; a warning counts the rest.
+
+    Attributes:
+        format: the format, as detected from the content.
+        entry_count: number of imported entries.
+        enabled_count: number of enabled entries.
+        runtime_blocked_count: number of entries that are never selected, since they need features
+            of another program.
+        blocked: these entries.
+        warnings: oddities and repairs.
+        losses: values that were changed, dropped, or have no effect.
+        quarantine: suspicious parts of texts.
+        source_file: the file.
     """
 
     format: Text

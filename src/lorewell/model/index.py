@@ -12,18 +12,31 @@ IndexStatus = Literal["absent", "building", "ready", "failed"]
 
 
 class IndexRequest(Contract):
-    """Which revision to index; `force` builds again what is ready."""
+    """A vector index to build.
+
+    Attributes:
+        revision: the revision to index.
+        force: build the index again even if it is ready.
+    """
 
     revision: RevisionNumber
     force: Flag = False
 
 
 class IndexState(Contract):
-    """How far the index of a revision is; `absent` if it was never built.
+    """The state of a revision's vector index. All fields but `usable` describe its last build.
 
-    All but `usable` is of its last build; `done` of `chunk_count` chunks have their vectors.
-    `usable` is whether a search can use it: a build was ready that was made by what makes vectors
-    now. It stays so while another one is built, and if that fails.
+    Attributes:
+        book_id: the book.
+        revision: the revision.
+        status: `absent` if the index was never built.
+        embedding_version: the embedding model of the build.
+        chunk_count: number of chunks of the revision.
+        done: number of chunks that have a vector.
+        usable: whether a search can use the index: some build with the current embedding model is
+            complete. It stays true while a new build runs or if that fails.
+        error: why the build failed.
+        updated_at: when the state last changed.
     """
 
     book_id: str
@@ -38,13 +51,22 @@ class IndexState(Contract):
 
 
 class IndexBuilt(IndexState):
-    """An index that was asked for; `reused` if it was ready before."""
+    """The index that a request built.
+
+    Attributes:
+        reused: whether the index was ready before, so that nothing was built.
+    """
 
     reused: bool
 
 
 class IndexPage(Contract):
-    """Indexes of the revisions in use: each book's latest one, and those bound by number."""
+    """A page of the indexes of revisions in use: the latest of each book, and pinned ones.
+
+    Attributes:
+        indexes: ordered by book, then revision.
+        next_cursor: `cursor` of the next page; null on the last page.
+    """
 
     indexes: tuple[IndexState, ...]
     next_cursor: str | None

@@ -1,4 +1,4 @@
-"""What the live channel tells: one selection as a front end shows it, and what was missed.
+"""Frames of the live channel: selections as a front end shows them, and missed events.
 
 Slotted dataclasses, as in `model/decision.py`.
 """
@@ -17,17 +17,19 @@ from lorewell.model.entry import Role
 Door = Literal["select", "activate", "replica", "gateway", "turn"]
 MissedReason = Literal["expired", "too_many", "unknown", "overflow"]
 
-MAX_LISTED = 300  # so that an event is no larger than the megabyte that clients take
+MAX_LISTED = 300  # keeps events below 1 MB, the frame limit of common clients
 PREVIEW_CHARS = 160
 NAME_CHARS = 200  # of a title, a key, or a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasion:
-    """What a selection is made for.
+    """The prompt and conversation that a selection is made for.
 
     Attributes:
-        source: the door that it came through.
+        prompt_id: the prompt.
+        source: the interface that the selection came through.
+        conversation_id: the conversation, if any.
     """
 
     prompt_id: str
@@ -38,7 +40,7 @@ class Occasion:
     def of(
         cls, prompt_id: str | None, source: Door, conversation_id: str | None = None
     ) -> Self | None:
-        """Return the occasion; None if nobody said which prompt it is for."""
+        """Return the occasion; None without a prompt."""
         if prompt_id is None:
             return None
         return cls(prompt_id=prompt_id, source=source, conversation_id=conversation_id)
@@ -46,10 +48,12 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionContext:
-    """What an event says of a selection besides its answer.
+    """The context of a selection that its response lacks.
 
     Attributes:
-        at: when it was made; RFC 3339, UTC.
+        tenant_id: the tenant.
+        occasion: the prompt and conversation.
+        at: when it was made; RFC 3339, in UTC.
         ledger: path and query that open its ledger; None if it is not kept.
     """
 
@@ -61,13 +65,16 @@ class SelectionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveEntry:
-    """An active entry. What does not apply is None, and left out of the JSON.
+    """An active entry. Members that do not apply are None, and left out of the JSON.
 
     Attributes:
-        book_id: of a stored book.
-        book: the name of a book without an id.
-        reason: why it is in, by the word of its policy.
-        key: what was found, if a key did it.
+        book_id: id of a stored book; None for any other, and then kept in the JSON as null.
+        book: name of a book without an id.
+        entry_id: the entry's id in its book.
+        title: the entry's title.
+        reason: why it is active, in the terms of its policy.
+        key: the key that matched, if a key activated it.
+        tokens: its tokens, if the policy counts them.
         preview: the first characters of its text.
     """
 
@@ -83,11 +90,15 @@ class LiveEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveGroup:
-    """The entries of one place, in their order there.
+    """The entries of one position.
 
     Attributes:
-        position: a word; under the policy `replica` a number.
+        position: a name; a number under the policy `replica`.
         label: the position for people.
+        depth: for positions in the chat: number of messages that follow.
+        role: role of the message that holds the entries.
+        outlet_name: name of the outlet.
+        entries: in the order of the prompt.
     """
 
     position: str | int
@@ -100,7 +111,13 @@ class LiveGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivePosition:
-    """How many active entries have a position."""
+    """The number of active entries at a position.
+
+    Attributes:
+        position: a name; a number under the policy `replica`.
+        label: the position for people.
+        count: number of active entries.
+    """
 
     position: str | int
     label: str
@@ -109,11 +126,15 @@ class LivePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStats:
-    """What was activated, counted.
+    """Counts of the active entries.
 
     Attributes:
-        tokens, token_budget: of the lore; None where the policy counts none.
-        unlisted: how many of `total` are in no group, since no event lists more than 300.
+        total: number of active entries.
+        by_position: the count at each position that has any.
+        by_reason: the count of each reason.
+        tokens: tokens of the lore; None if the policy counts none.
+        token_budget: token budget of the lore; None if the policy has none.
+        unlisted: number of active entries that no group lists: an event lists at most 300.
     """
 
     total: int
@@ -126,13 +147,20 @@ class LiveStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSelection:
-    """One selection that was made for a prompt.
+    """A selection for a prompt.
 
     Attributes:
-        id: its number; 0 before it has one, and then left out of the JSON.
-        at: when it was made; RFC 3339, UTC.
-        ledger: path and query that open the whole ledger, if it is kept.
-        groups: in the order of the prompt; none if nothing is active.
+        id: number of the event; 0 before it has one, and then left out of the JSON.
+        type: always `selection`.
+        tenant_id: the tenant.
+        prompt_id: the prompt.
+        policy: the policy that selected.
+        source: the interface that the selection came through.
+        conversation_id: the conversation, if any.
+        at: when the selection was made; RFC 3339, in UTC.
+        ledger: path and query of the full ledger; None if it is not kept.
+        groups: in the order of the prompt; empty if no entry is active.
+        stats: counts of the active entries.
     """
 
     id: int = 0
@@ -148,16 +176,19 @@ class LiveSelection:
     stats: LiveStats
 
     def to_json(self) -> bytes:
-        """Return it as compact JSON in UTF-8."""
+        """Return the frame as compact JSON in UTF-8."""
         return orjson.dumps(self, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveReady:
-    """From here on nothing is missed.
+    """The start of a subscription: it gets all events from here on.
 
     Attributes:
-        last_id: the newest event that there is, of any prompt; 0 for none.
+        type: always `ready`.
+        tenant_id: the tenant.
+        prompt_id: the prompt.
+        last_id: id of the newest event of any prompt; 0 if there is none.
     """
 
     type: Literal["ready"] = "ready"
@@ -166,18 +197,22 @@ class LiveReady:
     last_id: int
 
     def to_json(self) -> bytes:
-        """Return it as compact JSON in UTF-8."""
+        """Return the frame as compact JSON in UTF-8."""
         return orjson.dumps(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveMissed:
-    """Events that a subscriber should have got may be gone.
+    """A gap: the subscriber may have missed events.
 
     Attributes:
-        id: its number, if it stands for events that never got one.
-        after, before: between which ids they were; None for open.
-        count: how many there were, if that is known.
+        id: number of this event, if the missed ones never got one; else 0, and left out of the
+            JSON.
+        type: always `missed`.
+        reason: why events are missing.
+        after: the missed events have greater ids than this one; None if unknown.
+        before: the missed events have lower ids than this one; None if unknown.
+        count: number of missed events, if known.
     """
 
     id: int = 0
@@ -188,7 +223,7 @@ class LiveMissed:
     count: int | None = None
 
     def to_json(self) -> bytes:
-        """Return it as compact JSON in UTF-8."""
+        """Return the frame as compact JSON in UTF-8."""
         return orjson.dumps(self, default=_encode, option=orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
@@ -196,7 +231,7 @@ LiveFrame = LiveReady | LiveSelection | LiveMissed
 
 
 def numbered(body: bytes, number: int) -> bytes:
-    """Return an event's JSON with its number.
+    """Return an event's JSON with its number as `id`.
 
     >>> numbered(b'{"type":"missed"}', 7)
     b'{"id":7,"type":"missed"}'

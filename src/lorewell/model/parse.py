@@ -1,4 +1,4 @@
-"""From JSON bytes to a value, and from a value to a model, with faults named by their places."""
+"""Parsing: JSON bytes to a value, and a value to a model, with faults by JSON pointer."""
 
 from __future__ import annotations
 
@@ -15,29 +15,33 @@ from lorewell.model.structure import MAX_VALUES, SLICE_CHARS, Structure, measure
 from lorewell.model.text import MAX_NESTING, Spend, spend_nothing
 
 Model = TypeVar("Model", bound=BaseModel)
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
-UTF_8_MARK = "\ufeff"  # what a byte order mark in UTF-8 is as text
+UTF_8_MARK = "\ufeff"  # a byte order mark, decoded
 
-# A string of JSON, or what looks like one: without a closing quote it goes on to the end.
+# A JSON string; without a closing quote it extends to the end of the text.
 STRING = r'"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)'
-# Items of a list or members of an object with the comma after each, as far as they hold nothing
-# nested or little that is flat: they are parsed together.
+# Items of a list or members of an object that hold nothing nested, or a short flat collection,
+# with the comma after each: they are parsed together.
 _FLAT = rf"(?:[^\[\]{{}}\",]++|{STRING})*+"
 _ITEM = rf"{_FLAT}(?:\[(?:,?{_FLAT}){{0,100}}+\]|\{{(?:,?{_FLAT}){{0,100}}+\}})?\s*+,"
 _RUN = re.compile(rf"(?:{_ITEM}){{1,500}}+", re.DOTALL)
-# So many are parsed in one go, which takes some 20 ms.
+# A document of up to this many values is parsed in one call, which takes some 20 ms.
 _FEW_VALUES = 200_000
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Raise a ValueError for NaN, Infinity or -Infinity, which Python's reader would take."""
-    message = f"{name} is no JSON number"
+    """Raise a ValueError for NaN, Infinity or -Infinity, which Python's parser would accept."""
+    message = f"{name} is not a JSON number"
     raise ValueError(message)
 
 
 def parse_integer(digits: str) -> int:
-    """Return the integer; beyond Python's limit of 4,300 digits, raise a readable ValueError."""
+    """Return the integer.
+
+    Raises:
+        ValueError: it has more than 4,300 digits, Python's limit.
+    """
     try:
         return int(digits)
     except ValueError as error:
@@ -58,11 +62,11 @@ _DECODER = json.JSONDecoder(
 )
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _CLOSING = {"[": "]", "{": "}"}
-_NO_NAME = "Expecting property name enclosed in double quotes"
+_NAME_EXPECTED = "Expecting property name enclosed in double quotes"
 
 
 def nesting(text: str) -> int:
-    """Return how deep the brackets outside of strings nest, without recursion.
+    """Return the nesting depth of the brackets outside of strings, without recursion.
 
     >>> nesting('{"a": [1, "[[["]}')
     2
@@ -77,16 +81,16 @@ def parse_json(
 
     Args:
         data: the document.
-        max_values: how many values and names it may hold.
-        watch: called between the pieces of a long document; what it raises passes through.
+        max_values: most values and names.
+        watch: called between the pieces of a long document; its exceptions pass through.
 
     Raises:
-        MalformedJsonError: it is no JSON, holds NaN or a number out of range, or nests deeper
-            than 100.
-        JsonTooLargeError: it holds more than so many values and names.
+        MalformedJsonError: the JSON is invalid, holds NaN or a number out of range, or nests
+            deeper than 100.
+        JsonTooLargeError: it holds more than `max_values` values and names.
     """
     text = decode(data)
-    return _refusing(lambda: _Reader(text, max_values, watch or _go_on).whole())
+    return _read(lambda: _Reader(text, max_values, watch or _ignore).whole())
 
 
 def decode(data: bytes) -> str:
@@ -97,13 +101,13 @@ def decode(data: bytes) -> str:
     """
     try:
         return data.decode().removeprefix(UTF_8_MARK)
-    except UnicodeDecodeError as error:  # its place counts the mark, as "utf-8-sig" would not
-        message = f"The text is not UTF-8 (byte {error.start})."
+    except UnicodeDecodeError as error:  # its offset counts the mark, unlike that of "utf-8-sig"
+        message = f"Invalid UTF-8 at byte {error.start}."
         raise MalformedJsonError(message) from error
 
 
 class Member(NamedTuple):
-    """A member of a JSON object: its name, its value, and where the value stands in the text."""
+    """A member of a JSON object: its name, its value, and the span of the value in the text."""
 
     name: str
     value: Any
@@ -111,64 +115,72 @@ class Member(NamedTuple):
 
 
 def parse_members(text: str, *, max_values: int = MAX_VALUES) -> list[Member]:
-    r"""Return the members of the JSON object that the text is, in order, also those named twice.
+    r"""Return the members of a JSON object in order; a repeated name gives several members.
 
     Raises:
         MalformedJsonError, JsonTooLargeError: as `parse_json`.
-        ValidationFailedError: it is no object.
+        ValidationFailedError: the JSON is not an object.
 
     >>> parse_members('{"top_p": 0.10, "n": 2}')
     [Member(name='top_p', value=0.1, span=(10, 14)), Member(name='n', value=2, span=(21, 22))]
     """
-    reader = _refusing(lambda: _Reader(text, max_values))
+    reader = _read(lambda: _Reader(text, max_values))
     if text[_past_blanks(text, 0) :][:1] != "{":
-        _refusing(reader.whole)
+        _read(reader.whole)
         raise ValidationFailedError.at(Fault("", "must be an object"))
-    return _refusing(lambda: list(reader.only("{")))
+    return _read(lambda: list(reader.only("{")))
 
 
 def parse_elements(text: str) -> list[tuple[int, int]]:
-    """Return where the elements of the JSON list that the text is stand in it, in order.
+    """Return the spans of the elements of a JSON list, in order.
 
     Raises:
-        MalformedJsonError: as `parse_json`, or it is no list.
+        MalformedJsonError: as `parse_json`, or the JSON is not a list.
 
     >>> parse_elements("[1, [2, 3] ]")
     [(1, 2), (4, 10)]
     """
-    return _refusing(lambda: [each.span for each in _Reader(text, len(text) + 1).only("[")])
+    return _read(lambda: [each.span for each in _Reader(text, len(text) + 1).only("[")])
 
 
-def _refusing(read: Callable[[], Given]) -> Given:
+def json_error(error: ValueError) -> MalformedJsonError:
+    """Return our error for one of Python's JSON parser, with the line and column if it has them.
+
+    >>> str(json_error(json.JSONDecodeError("Expecting value", '["lamp",]', 8)))
+    'Invalid JSON: Expecting value at line 1, column 9.'
+    """
+    if isinstance(error, json.JSONDecodeError):
+        where = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        return MalformedJsonError(f"Invalid JSON: {where}.")
+    return MalformedJsonError(f"Invalid JSON: {error}.")
+
+
+def _read(read: Callable[[], Result]) -> Result:
     try:
         return read()
-    except json.JSONDecodeError as error:
-        message = f"The text is no JSON: {error.msg} in line {error.lineno}, column {error.colno}."
-        raise MalformedJsonError(message) from error
-    except ValueError as error:  # a constant, an infinite float, an integer of over 4,300 digits
-        message = f"The text is no JSON: {error}."
-        raise MalformedJsonError(message) from error
+    except ValueError as error:  # also a constant, an infinite float, an integer that is too long
+        raise json_error(error) from error
 
 
-def _go_on() -> None:
-    """Let a reader go on that nobody watches."""
+def _ignore() -> None:
+    """Do nothing."""
 
 
 class _Reader:
     """Reads a JSON text whose structure is within bounds.
 
-    Python's parser lets nothing else run until it is done. So lists and objects that are long are
-    read item by item, or some items at a time; it parses what is short.
+    Python's parser blocks all other threads until it is done. So long lists and objects are read
+    item by item, or some items at a time; the parser reads short ones.
 
     Raises:
-        MalformedJsonError: it nests deeper than 100.
-        JsonTooLargeError: it holds more than so many values and names.
+        MalformedJsonError: the JSON nests deeper than 100.
+        JsonTooLargeError: it holds more than `max_values` values and names.
     """
 
-    def __init__(self, text: str, max_values: int, watch: Callable[[], None] = _go_on) -> None:
+    def __init__(self, text: str, max_values: int, watch: Callable[[], None] = _ignore) -> None:
         self._text = text
         self._watch = watch
-        self._structure: Structure | None = None  # of a text that has long parts
+        self._structure: Structure | None = None  # only for long texts
         self._end = 0  # of the list or object whose items were read last
         brackets = text.count("[") + text.count("{")
         signs = brackets + text.count(",") + text.count(":")
@@ -176,12 +188,12 @@ class _Reader:
             return
         structure = measure(text, max_values=max_values)
         if structure.depth > MAX_NESTING:
-            raise MalformedJsonError(f"The JSON nests deeper than {MAX_NESTING}.")
+            raise MalformedJsonError(f"The JSON nests deeper than {MAX_NESTING} levels.")
         if structure.values > _FEW_VALUES:
             self._structure = structure
 
     def whole(self) -> Any:  # noqa: ANN401  a JSON document can be anything
-        """Return what the text is."""
+        """Return the value of the whole text."""
         if self._structure is None:
             return _DECODER.decode(self._text)
         value, at = self._value(_past_blanks(self._text, 0), 0)
@@ -189,12 +201,12 @@ class _Reader:
         return value
 
     def only(self, opening: str) -> Iterator[Member]:
-        """Yield what the list or object that the text is holds, each with its place."""
+        """Yield the items of the list or object that makes up the text."""
         yield from self._items(self._expect(0, opening), opening, 1)
         self._expect_end(self._end)
 
     def _items(self, at: int, opening: str, depth: int) -> Iterator[Member]:
-        """Yield what a list or an object holds, one by one, from behind its opening bracket."""
+        """Yield the items of a list or object; `at` is behind its opening bracket."""
         following = self._first(at, opening)
         while following is not None:
             item = self._item(following, opening, depth)
@@ -202,7 +214,7 @@ class _Reader:
             following = self._next(item.span[1], opening)
 
     def _value(self, at: int, depth: int) -> tuple[Any, int]:
-        """Return the value that begins here, inside of so many brackets, and where it ends."""
+        """Return the value that begins at `at`, below `depth` brackets, and where it ends."""
         opening = self._text[at : at + 1]
         if (
             self._structure is None
@@ -213,7 +225,7 @@ class _Reader:
         return self._long(at + 1, opening, depth + 1), self._end
 
     def _long(self, at: int, opening: str, depth: int) -> list[Any] | dict[str, Any]:
-        """Return a list or an object, from behind its opening bracket."""
+        """Return a list or an object; `at` is behind its opening bracket."""
         items: list[Any] = []
         members: dict[str, Any] = {}
         following = self._first(at, opening)
@@ -234,19 +246,19 @@ class _Reader:
         return items if opening == "[" else members
 
     def _run(self, begin: int, end: int, opening: str) -> Any:  # noqa: ANN401  a list or an object
-        """Return some items or members at once; the comma after the last one is left out."""
+        """Return several items or members at once, without the comma after the last one."""
         try:
             return _DECODER.decode(f"{opening}{self._text[begin : end - 1]}{_CLOSING[opening]}")
         except json.JSONDecodeError as error:
             raise json.JSONDecodeError(error.msg, self._text, begin + error.pos - 1) from error
 
     def _item(self, at: int, opening: str, depth: int) -> Member:
-        """Return the item or member that begins here."""
+        """Return the item or member that begins at `at`."""
         name = ""
         if opening == "{":
             at = _past_blanks(self._text, at)
             if self._text[at : at + 1] != '"':
-                raise json.JSONDecodeError(_NO_NAME, self._text, at)
+                raise json.JSONDecodeError(_NAME_EXPECTED, self._text, at)
             name, at = _DECODER.raw_decode(self._text, at)
             at = self._expect(at, ":")
         begin = _past_blanks(self._text, at)
@@ -254,7 +266,7 @@ class _Reader:
         return Member(name, value, (begin, end))
 
     def _first(self, at: int, opening: str) -> int | None:
-        """Return where the first item begins; None if there is none, and the end is reached."""
+        """Return where the first item begins; None if the list or object is empty."""
         at = _past_blanks(self._text, at)
         if self._text[at : at + 1] != _CLOSING[opening]:
             return at
@@ -262,7 +274,7 @@ class _Reader:
         return None
 
     def _next(self, at: int, opening: str) -> int | None:
-        """Return where the next item may begin; None if the end is reached."""
+        """Return where the next item begins; None at the end."""
         at = _past_blanks(self._text, at)
         if self._text[at : at + 1] != _CLOSING[opening]:
             return self._expect(at, ",")
@@ -296,14 +308,13 @@ def parse_model(
     """Return the document as a model.
 
     Args:
-        model: its class.
-        document: JSON.
-        spend: called with the number of values of free-form JSON that are looked at; it may raise.
+        model: the model's class.
+        document: a JSON value.
+        spend: called with the number of values of free-form JSON that are checked; it may raise.
         watch: called before each list is validated; what it raises passes through.
 
     Raises:
-        ValidationFailedError: with the first 100 faults, each with its JSON pointer and the bound
-            it broke, and the number of the others.
+        ValidationFailedError: it lists the first 100 faults by JSON pointer and counts the rest.
 
     >>> from lorewell import BookCreate
     >>> parse_model(BookCreate, {"name": "Harbour", "entries": [{"content": 7}]})

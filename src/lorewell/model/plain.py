@@ -1,8 +1,8 @@
-"""Text made safe for a terminal and a log line: what nobody sees is written as an escape.
+"""Text made safe for terminals and log lines: hidden characters become escapes.
 
-Hidden are control characters (C0, DEL, C1), line and paragraph separators, lone surrogates, and
-all that Unicode calls default-ignorable: marks of direction, zero widths, fillers, soft hyphens,
-variation selectors and tags. Three uses of them belong to readable text and stay as they are:
+Hidden characters are control characters (C0, DEL, C1), line and paragraph separators, lone
+surrogates, and Unicode's default-ignorable characters: marks of direction, zero widths, fillers,
+soft hyphens, variation selectors and tags. Three uses belong to readable text and stay:
 
 - emoji: one variation selector after a picture, ZWJ between pictures, keycaps, and the tags of the
   flags of England, Scotland and Wales;
@@ -10,7 +10,7 @@ variation selectors and tags. Three uses of them belong to readable text and sta
   Hebrew over those of India to Myanmar, Khmer and Mongolian;
 - one variation selector after a Chinese character.
 
-A run of these characters, which could hold a message, therefore never stays hidden.
+A run of hidden characters, which could carry a message, is therefore always visible.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _READABLE: Final = (
     f"|{_JOINING}[\u200c\u200d]"
     f"|{_CHINESE}[\ufe00-\ufe02\U000e0100-\U000e01ef]"
 )
-# What more text may still belong to, at the end of a text that comes in pieces.
+# A sequence at the end of a text that the next piece may continue.
 _UNFINISHED: Final = re.compile(
     "(?:\U0001f3f4[\U000e0061-\U000e007a]{1,5}"
     f"|(?:{_PICTURE}\u200d){{0,10}}{_PICTURE}\u200d?"
@@ -63,10 +63,10 @@ _PIECE: Final = re.compile(f"{_READABLE}|(?P<hidden>{_HIDDEN})")
 
 
 def plain(text: str) -> str:
-    r"""Return the text in one line, with every hidden character as an escape.
+    r"""Return the text as one line, with every hidden character as an escape.
 
-    So nothing from outside moves the cursor, clears the screen, sets a link, turns the line around
-    or begins a line of its own.
+    So foreign text can't move the cursor, clear the screen, set a link, reverse the line or start
+    a new line.
 
     >>> plain("a\x1b[2J\n\u202eb\U000e0041")
     'a\\x1b[2J\\n\\u202eb\\U000e0041'
@@ -77,7 +77,7 @@ def plain(text: str) -> str:
 
 
 def plain_lines(text: str) -> str:
-    r"""Return the text in its own lines, each as `plain` has it.
+    r"""Return the text with its line feeds kept and each line made `plain`.
 
     >>> plain_lines("a\r\nb")
     'a\\r\nb'
@@ -86,9 +86,10 @@ def plain_lines(text: str) -> str:
 
 
 def unfinished(text: str) -> int:
-    r"""Return where the readable sequence begins that more text may go on with, else the end.
+    r"""Return where a readable sequence begins that more text may continue; else the text's length.
 
-    Text that comes in pieces is shown up to there; the rest waits for the next piece.
+    A program that shows a stream of text shows it up to there and keeps the rest for the next
+    piece.
 
     >>> unfinished("Hello, \U0001f469\u200d")
     7
@@ -98,7 +99,7 @@ def unfinished(text: str) -> int:
 
 
 def plain_json(document: str) -> str:
-    r"""Return a JSON document with the same values, whose hidden characters are JSON's escapes.
+    r"""Return the JSON document with every hidden character as a JSON escape; the values stay.
 
     >>> plain_json('["\x9b2J", "\U000e0041"]')
     '["\\u009b2J", "\\udb40\\udc41"]'
@@ -115,6 +116,6 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _escaped_in_json(found: re.Match[str]) -> str:
     hidden = found["hidden"]
-    if hidden is None or hidden == "\n":  # between values; inside of them it is escaped already
+    if hidden is None or hidden == "\n":  # within values a line feed is already an escape
         return found[0]
     return json.dumps(hidden)[1:-1]

@@ -1,4 +1,4 @@
-"""A selection from books that are not stored, or not in this form.
+"""Selections from unsaved books and unsaved changes.
 
 Source: docs/rules/native.md §6, 15a.
 """
@@ -19,7 +19,13 @@ RevisionNumber = Annotated[Integer, Field(ge=1)]
 
 
 class InlineBook(Contract):
-    """A whole book; without `book_id` one is derived from the content."""
+    """A book that is not stored.
+
+    Attributes:
+        book: the whole book.
+        book_id: its id in the response; if null, one is derived from the content.
+        revision: its revision number in the response.
+    """
 
     book: BookCreate
     book_id: BookId | None = None
@@ -27,7 +33,15 @@ class InlineBook(Contract):
 
 
 class ChangedBook(Contract):
-    """A stored revision with entries changed, added (new ids, at the end) or removed."""
+    """A stored revision with unsaved changes.
+
+    Attributes:
+        book_id: the stored book.
+        revision: the revision to change; if null, the latest one.
+        changes: entries that replace those of the same id; an entry with a new id is added at the
+            end. Each needs an `id`.
+        removed: ids of entries to leave out; the revision must have them.
+    """
 
     book_id: BookId
     revision: RevisionNumber | None = None
@@ -35,8 +49,8 @@ class ChangedBook(Contract):
     removed: Annotated[tuple[EntryId, ...], Field(max_length=MAX_ENTRIES)] = ()
 
 
-def kind_of(item: Any) -> str:  # noqa: ANN401  whatever was sent
-    """Return the tag of a book in a preview, by what it names."""
+def kind_of(item: Any) -> str:  # noqa: ANN401  any input
+    """Return the union tag of a book in a preview, by the members it has."""
     names = item if isinstance(item, dict) else getattr(item, "model_fields_set", ())
     if "book" in names:
         return "[inline]"
@@ -52,6 +66,10 @@ PreviewBook = Annotated[
 
 
 class PreviewRequest(SelectRequest):
-    """A SelectRequest whose books may be stored, changed or given whole."""
+    """A selection whose books may be stored, stored with changes, or sent whole.
+
+    Attributes:
+        books: no book twice.
+    """
 
     books: Annotated[tuple[PreviewBook, ...], Field(min_length=1, max_length=20)]  # type: ignore[assignment]  # wider on purpose: it is turned into a SelectRequest

@@ -1,4 +1,4 @@
-"""What is stored of a book and what the routes say of it (docs/rules/native.md §3.5, §6)."""
+"""Stored books and revisions, and the responses of their routes (docs/rules/native.md §3.5, §6)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ from lorewell.model.imports import ImportReport
 from lorewell.model.text import Integer
 
 RevisionNumber = Annotated[Integer, Field(ge=1)]
-Timestamp = Annotated[str, Field(description="RFC 3339, UTC, with microseconds and Z")]
+Timestamp = Annotated[str, Field(description="RFC 3339, in UTC, with microseconds and `Z`.")]
 
 
 class BookHead(Contract):
-    """A book by its newest revision."""
+    """A book without the content of its revisions.
+
+    Attributes:
+        book_id: a UUID.
+        tenant_id: the tenant that owns the book.
+        name: the name in the latest revision.
+        latest_revision: number of the latest revision, from 1.
+        created_at: when the book was created.
+        updated_at: when the book last changed.
+        deleted_at: when the book was deleted; null if it was not.
+    """
 
     book_id: str
     tenant_id: str
@@ -29,14 +39,28 @@ class BookHead(Contract):
 
 
 class NativeReport(Contract):
-    """The report of a book that came as native JSON."""
+    """The import report of a book that was sent as native JSON.
+
+    Attributes:
+        format: always `native`.
+        entry_count: number of entries.
+    """
 
     format: Literal["native"] = "native"
     entry_count: int
 
 
 class RevisionInfo(Contract):
-    """A revision without its entries."""
+    """A revision without its entries.
+
+    Attributes:
+        book_id: a UUID.
+        revision: its number, from 1.
+        name: the book's name in this revision.
+        entry_count: number of entries.
+        content_hash: SHA-256 of the content's canonical JSON, in lowercase hex.
+        created_at: when the revision was stored.
+    """
 
     book_id: str
     revision: int
@@ -47,7 +71,14 @@ class RevisionInfo(Contract):
 
 
 class Revision(RevisionInfo):
-    """A whole revision. It never changes."""
+    """A whole revision. Revisions never change.
+
+    Attributes:
+        description: the book's description in this revision.
+        metadata: free-form data of the book.
+        entries: in stored order, with every default written out.
+        import_report: how the content was imported.
+    """
 
     description: str
     metadata: dict[str, Any]
@@ -56,40 +87,74 @@ class Revision(RevisionInfo):
 
 
 class StoredBook(Contract):
-    """A book's head with one revision of it."""
+    """A book with one of its revisions.
+
+    Attributes:
+        book: the book.
+        revision: the requested revision, or the latest one.
+    """
 
     book: BookHead
     revision: Revision
 
 
 class BookPage(Contract):
-    """Heads, last changed first; `next_cursor` asks for the next page, null on the last."""
+    """A page of books.
+
+    Attributes:
+        books: last changed first, then by id.
+        next_cursor: `cursor` of the next page; null on the last page.
+    """
 
     books: tuple[BookHead, ...]
     next_cursor: str | None
 
 
 class RevisionPage(Contract):
-    """Revisions of a book, newest first."""
+    """A page of a book's revisions.
+
+    Attributes:
+        revisions: newest first.
+        next_cursor: `cursor` of the next page; null on the last page.
+    """
 
     revisions: tuple[RevisionInfo, ...]
     next_cursor: str | None
 
 
 class PublishRequest(BookCreate):
-    """The whole next revision, and the number of the head that it is to follow."""
+    """The whole content of the next revision.
+
+    Attributes:
+        expected_revision: the latest revision that the caller knows; if the book has a later one,
+            the request fails with `revision_conflict`.
+    """
 
     expected_revision: RevisionNumber
 
 
 class RestoreRequest(Contract):
-    """The number of the head that a restored revision is to follow."""
+    """Options for restoring an old revision as the next one.
+
+    Attributes:
+        expected_revision: the latest revision that the caller knows; if the book has a later one,
+            the request fails with `revision_conflict`.
+    """
 
     expected_revision: RevisionNumber
 
 
 class Published(Contract):
-    """A revision that was written; `replayed` where an earlier result is given again."""
+    """A published revision.
+
+    Attributes:
+        book_id: a UUID.
+        revision: its number.
+        entry_count: number of entries.
+        content_hash: SHA-256 of the content's canonical JSON, in lowercase hex.
+        replayed: whether this is the stored result of an earlier request with the same
+            `Idempotency-Key`.
+    """
 
     book_id: str
     revision: int
@@ -99,13 +164,25 @@ class Published(Contract):
 
 
 class ImportBatch(Contract):
-    """Several native books: all are stored, or none."""
+    """Several native books, which are stored all or none.
+
+    Attributes:
+        books: 1 to 10 books.
+    """
 
     books: Annotated[tuple[BookCreate, ...], Field(min_length=1, max_length=10)]
 
 
 class CreatedBook(Contract):
-    """A stored book; `deduplicated` where the same file had made it before."""
+    """A created book.
+
+    Attributes:
+        book_id: a UUID.
+        revision: always 1.
+        deduplicated: whether the tenant had imported the same file before, so that this is the
+            earlier book.
+        import_report: how the content was imported.
+    """
 
     book_id: str
     revision: int
@@ -114,28 +191,51 @@ class CreatedBook(Contract):
 
 
 class CreateResult(Contract):
-    """What a request created, in its order; `replayed` where an earlier result is given again."""
+    """The books that a request created.
+
+    Attributes:
+        books: in the order of the request.
+        replayed: whether this is the stored result of an earlier request with the same
+            `Idempotency-Key`.
+    """
 
     books: tuple[CreatedBook, ...]
     replayed: bool
 
 
 class ImportPreview(Contract):
-    """What a file would become. `book` can be sent to the native door unchanged."""
+    """The result of an import that stores nothing.
+
+    Attributes:
+        book: the book; `POST /v1/books` accepts it unchanged.
+        import_report: how the file was read.
+    """
 
     book: BookCreate
     import_report: ImportReport
 
 
 class ChangedEntry(Contract):
-    """An entry that two revisions have in different form, and which fields differ."""
+    """An entry that differs between two revisions.
+
+    Attributes:
+        id: the entry's id.
+        fields: names of the fields that differ.
+    """
 
     id: str
     fields: tuple[str, ...]
 
 
 class BookDiff(Contract):
-    """What has to change in one revision to get another; entries by id, in stored order."""
+    """The differences between two revisions; entries in stored order.
+
+    Attributes:
+        added: ids of entries that only the newer revision has.
+        removed: ids of entries that only the older revision has.
+        changed: entries that both have, with different fields.
+        book_fields: names of the book's own fields that differ.
+    """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]

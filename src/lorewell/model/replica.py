@@ -1,4 +1,4 @@
-"""What the policy `replica` is asked with and what it answers, in that program's own terms.
+"""Requests and responses of the policy `replica`, in SillyTavern_replica's own terms.
 
 Source: docs/rules/replica.md §1.1, §6.
 """
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -20,6 +21,7 @@ from pydantic import (
 
 from lorewell.model.base import Bounded
 from lorewell.model.decision import SnapshotItem
+from lorewell.model.descriptions import describe_model
 from lorewell.model.preview import ChangedBook
 from lorewell.model.select import Explain
 from lorewell.model.text import (
@@ -72,39 +74,40 @@ WarningCode = Literal[
 
 
 class _Foreign(Bounded):
-    """A value of a foreign protocol: members that we do not know are passed over."""
+    """A value of a foreign protocol: unknown members are ignored."""
 
     model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
 
-def _with_nulls(schema: dict[str, Any]) -> None:
-    """Tell in a JSON schema that every member may be null."""
+def _allow_nulls(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Change a JSON schema so that every member may be null; then describe it."""
     for name, member in schema["properties"].items():
         kinds = member.get("anyOf", [{k: v for k, v in member.items() if k != "default"}])
         if {"type": "null"} not in kinds:
             kinds = [*kinds, {"type": "null"}]
-        told = {"default": member["default"]} if "default" in member else {}
-        schema["properties"][name] = {"anyOf": kinds, **told}
+        default = {"default": member["default"]} if "default" in member else {}
+        schema["properties"][name] = {"anyOf": kinds, **default}
+    describe_model(schema, model)
 
 
 class _Nullable(_Foreign):
-    """A value of a foreign protocol in which a member that is null counts as missing."""
+    """A value of a foreign protocol: members that are null count as missing."""
 
-    model_config = ConfigDict(json_schema_extra=_with_nulls)
+    model_config = ConfigDict(json_schema_extra=_allow_nulls)
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
+    def _drop_nulls(cls, value: Any) -> Any:  # noqa: ANN401  any input
         if isinstance(value, dict):
             return {name: member for name, member in value.items() if member is not None}
         return value
 
 
-def _text_of(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
-    """Return the text of a message that is an object."""
+def _text_of(value: Any) -> Any:  # noqa: ANN401  any input of a pydantic validator
+    """Return the text of a message that is an object; any other value as it is."""
     if isinstance(value, dict):
-        said = value.get("mes")
-        return value.get("content") if said is None else said
+        text = value.get("mes")
+        return value.get("content") if text is None else text
     return value
 
 
@@ -113,7 +116,7 @@ _MESSAGE_SCHEMA = {
         {"type": "string"},
         {
             "type": "object",
-            "description": "A message with its text in `mes`, or else in `content`.",
+            "description": "A message with its text in `mes` or, if that is null, in `content`.",
             "properties": {"mes": {"type": ["string", "null"]}},
         },
     ]
@@ -129,9 +132,12 @@ def _check_books(books: dict[str, Any]) -> dict[str, Any]:
 
 
 class ReplicaBookRef(_Foreign):
-    """A book that is named in a request; without an id its name stands for it.
+    """A book of a request, by id or by name.
 
-    `revision` counts for a stored book; without it, it is its latest one.
+    Attributes:
+        id: the book's id.
+        name: the book's name, which is used if there is no id.
+        revision: revision of a stored book; null means the latest one.
     """
 
     id: Name | None = None
@@ -141,17 +147,22 @@ class ReplicaBookRef(_Foreign):
     @model_validator(mode="after")
     def _check_named(self) -> Self:
         if not self.id and not self.name:
-            raise fault("/id", "must be given")
+            raise fault("/id", "must be given, or name")
         return self
 
     @property
     def key(self) -> str:
-        """What the book is looked up by."""
+        """The id or name that the book is looked up by."""
         return self.id or self.name or ""
 
 
 class WorldBookData(_Nullable):
-    """Which books apply: those for everybody, and the one of the character."""
+    """The books of a turn.
+
+    Attributes:
+        global_books: books that apply to every conversation, in order.
+        character_book_id: id or name of the character's book.
+    """
 
     global_books: Annotated[tuple[ReplicaBookRef, ...], Field(max_length=MAX_BOOKS)] = Field(
         default=(), alias="globalBooks"
@@ -160,23 +171,31 @@ class WorldBookData(_Nullable):
 
 
 class DynamicTable(_Nullable):
-    """The table that conditions look at."""
+    """The table that conditions test.
+
+    Attributes:
+        current_values: values by field; at most 256 KiB as JSON.
+    """
 
     current_values: StateObject = Field(default_factory=dict, alias="currentValues")
 
 
 class ReplicaRequest(_Nullable):
-    """One turn of the policy `replica`.
+    """A turn to select lore for, under the policy `replica`.
 
     Attributes:
-        mes: what the user says now.
-        chat_history: what was said before, oldest first, without `mes`; an item may be an object
+        world_book_data: the books of the turn.
+        mes: the current user input.
+        chat_history: earlier messages, oldest first, without the current input; texts, or objects
             with `mes` or `content`.
-        seed: chance is made from it and the entry's uid.
-        char, user: what `{{char}}` and `{{user}}` stand for.
-        books: books by their ids, as their files have them; they win over stored ones.
-        prompt_id: in the service, the books bound to this prompt come first, as global ones.
-        explain: `full` decisions on every entry, `selected` on active ones, or `none`.
+        dynamic_table_data: the table that conditions test.
+        seed: seed of the probability rolls.
+        char: value of `{{char}}`; without it the macro stays.
+        user: value of `{{user}}`; without it the macro stays.
+        books: inline books by id, in the form of their files; they win over stored ones.
+        prompt_id: in the service: also use the books bound to this prompt, before all others.
+        explain: which decisions to return: `full` all, `selected` those on active entries, `none`
+            none.
     """
 
     world_book_data: WorldBookData = Field(default_factory=WorldBookData, alias="worldBookData")
@@ -194,32 +213,36 @@ class ReplicaRequest(_Nullable):
 
 
 class ReplicaPreview(ReplicaRequest):
-    """A ReplicaRequest of which stored books may have entries changed, added or removed.
+    """A ReplicaRequest with unsaved changes of stored books.
 
     Attributes:
-        changed: of books that the turn has anyway; without a revision, of the one that it has.
+        changed: changes of books that the turn uses; without a revision they apply to the one that
+            the turn uses.
     """
 
     changed: Annotated[tuple[ChangedBook, ...], Field(max_length=MAX_CHANGED)] = ()
 
 
 class ReplicaFacts(NamedTuple):
-    """The figures behind a verdict; what does not apply is None, and left out of the JSON.
+    """The facts behind a decision. Facts that do not apply are None, and left out of the JSON.
 
     Attributes:
-        keys: the keys that were found, as written.
-        found_in: whose text they were found in: the user's, that of the history, or both.
-        message: where the first was found: an index into the history; None in the user's text.
-        span: the hit, half-open, in code points of that text.
-        condition: the first condition that does not hold; of an active entry None.
-        value: what its field was, or "missing".
-        similarity, threshold: how near the entry was, and how near it had to be.
-        rank, top_k: its place among the entries of its book, from 1, and the last that counts.
-        roll, needed: what was rolled, and what the roll had to stay below.
+        keys: the keys that matched, as written.
+        found_in: where they matched: in the user's input, the history, or both.
+        message: index into the history of the first match; absent for the user's input.
+        span: the first match, half-open, in code points of its text.
+        condition: the first condition that does not hold; absent for active entries.
+        value: the value of its field, or `missing`.
+        similarity: cosine similarity to the query.
+        threshold: lowest similarity that fires the trigger.
+        rank: rank among the entries of its book, from 1.
+        top_k: last rank that fires the trigger.
+        roll: the probability roll in percent.
+        needed: the value that the roll had to stay below.
         winner: uid of the entry that holds the label.
-        label: the label that both are in.
-        required_by: uid of the entry that brought it in.
-        missing: uid of the entry that it requires and does not get.
+        label: the label that both entries share.
+        required_by: uid of the entry that requires this one.
+        missing: uid of the entry that this one requires and that is unavailable.
     """
 
     keys: tuple[str, ...] | None = None
@@ -246,11 +269,15 @@ _EMPTY: dict[str, object] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDecision:
-    """The verdict on one entry, in the order of collection.
+    """The decision on one entry.
 
     Attributes:
+        book_id: the entry's book.
+        uid: the entry's uid.
+        active: whether the entry is active.
         reason: the trigger that fired, or why the entry is not active.
-        detail: in words, what each of its triggers lacked.
+        detail: for people: why each of its triggers did not fire.
+        facts: the facts behind the decision.
     """
 
     book_id: str
@@ -262,7 +289,14 @@ class ReplicaDecision:
 
 
 class ReplicaWarning(NamedTuple):
-    """Something that went another way than its author may think."""
+    """A warning about something that the author may not expect.
+
+    Attributes:
+        code: the stable, machine-readable name of the warning.
+        message: the warning for people.
+        book_id: the book, if it is about one.
+        uid: uid of the entry, if it is about one.
+    """
 
     code: WarningCode
     message: str
@@ -271,7 +305,14 @@ class ReplicaWarning(NamedTuple):
 
 
 class Suppressed(NamedTuple):
-    """An entry that lost to another one of its group."""
+    """An entry that lost a conflict.
+
+    Attributes:
+        uid: uid of the entry.
+        winner: uid of the entry that won.
+        label: the label that both share.
+        book_id: book of the entry that lost.
+    """
 
     uid: str
     winner: str
@@ -281,7 +322,13 @@ class Suppressed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionCount:
-    """How many active entries have a position."""
+    """The number of active entries at a position.
+
+    Attributes:
+        position: 0 to 7.
+        label: the position for people.
+        count: number of active entries.
+    """
 
     position: int
     label: str
@@ -290,7 +337,13 @@ class PositionCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStats:
-    """What was activated, counted; positions ascending, triggers in their order, no zeros."""
+    """Counts of the active entries. Counts of zero are left out.
+
+    Attributes:
+        total: number of active entries.
+        by_position: the count at each position, ascending.
+        by_trigger: the count of each trigger, in the order in which triggers are tried.
+    """
 
     total: int
     by_position: tuple[PositionCount, ...]
@@ -299,15 +352,26 @@ class ReplicaStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaActive:
-    """An active entry: what it is after normalisation, and how it got in.
+    """An active entry after normalisation.
 
     Attributes:
+        uid: its uid in the book.
         content: its text with macros filled in.
-        position: where it goes, 0 to 7.
-        trigger_config: as it is in its file, or derived.
-        depth: at position 6, messages of the history from its end.
+        position: where to place it, 0 to 7.
+        order: at one position, lower is inserted earlier.
+        trigger_config: as in its file, or derived.
+        comment: the author's label.
+        disable: always false.
+        probability: chance in percent.
+        depth: at position 6: number of messages of the history that follow.
         role: at position 6: 0 system, 1 user, 2 assistant.
-        group: its labels; None if it has none.
+        group: its conflict labels; null if it has none.
+        group_weight: in a conflict the higher weight wins.
+        requires: uids of the entries that it requires.
+        trigger_type: the trigger that fired.
+        position_label: the position for people.
+        book_id: its book.
+        source: whether its book is a global one or the character's.
     """
 
     uid: str
@@ -330,7 +394,14 @@ class ReplicaActive:
 
 
 class LoadedBook(NamedTuple):
-    """A book of the turn."""
+    """A book that the turn used.
+
+    Attributes:
+        id: the book's id.
+        name: the book's name.
+        source: whether it is a global book or the character's.
+        entry_count: number of its entries.
+    """
 
     id: str
     name: str
@@ -340,16 +411,19 @@ class LoadedBook(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaResponse:
-    """The answer to a ReplicaRequest.
+    """The response to a ReplicaRequest.
 
     Attributes:
-        entries: the active ones, sorted by position, order, and place of collection.
-        suppressed: who lost to whom.
-        unplaced: uids of active entries that replace a macro, and have no place by themselves.
-        books: those that were there, in the order of collection.
-        decisions: in the order of collection.
-        snapshot: the stored revisions that were used, for callers to fill in.
-        activation_id: for callers that keep turns to fill in; its ledger can be had by it.
+        entries: the active entries, sorted by position, order, and place in the books.
+        stats: counts of the active entries.
+        warnings: what the author may not expect.
+        suppressed: the entries that lost a conflict.
+        unplaced: uids of active entries at position 7, which only replace their macro.
+        books: the books that were found, in order.
+        decisions: in the order of the books and their entries; `explain` limits them.
+        snapshot: the stored revisions that were used.
+        activation_id: id under which the turn is kept; null if it is not.
+        policy_version: version of the rules; it changes when they change results.
     """
 
     entries: tuple[ReplicaActive, ...]
@@ -366,31 +440,31 @@ class ReplicaResponse:
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8."""
         members = {name: getattr(self, name) for name in self.__slots__}
-        members["entries"] = [_written(entry) for entry in self.entries]
+        members["entries"] = [_to_members(entry) for entry in self.entries]
         return orjson.dumps(members, default=_encode)
 
     def message(self) -> bytes:
         """Return the message `worldbook_active` for a front end, as compact JSON in UTF-8.
 
-        It is sent even if it holds nothing, so that a panel is cleared.
+        Send it even if no entry is active, so that the panel is cleared.
 
         Source: docs/rules/replica.md §6.2.
         """
-        entries = [_written(entry) for entry in self.entries]
+        entries = [_to_members(entry) for entry in self.entries]
         return orjson.dumps({"type": "worldbook_active", "entries": entries})
 
 
-def _written(entry: ReplicaActive) -> dict[str, object]:
-    """Return an entry as it is written: under that program's names."""
+def _to_members(entry: ReplicaActive) -> dict[str, object]:
+    """Return an entry with the member names of SillyTavern_replica."""
     members = {name: getattr(entry, name) for name in entry.__slots__}
     members["groupWeight"] = members.pop("group_weight")
-    # It is as in its file, and so may hold integers of any size.
+    # It comes from the file unchanged and may hold integers of any size, which orjson refuses.
     members["trigger_config"] = orjson.Fragment(canonical_json(entry.trigger_config))
     return members
 
 
 def _encode(value: object) -> object:
-    if value is NO_REPLICA_FACTS:  # those of most decisions
+    if value is NO_REPLICA_FACTS:  # most decisions
         return _EMPTY
     match value:
         case ReplicaFacts() | ReplicaWarning():

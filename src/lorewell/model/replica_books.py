@@ -1,4 +1,4 @@
-"""What the book routes of SillyTavern_replica take; members that we do not know are passed over.
+"""Bodies of SillyTavern_replica's book routes. Unknown members are ignored.
 
 Source: docs/rules/replica.md §1.2, §1.3, §6.4.
 """
@@ -15,7 +15,7 @@ from lorewell.model.entry import EntryId
 from lorewell.model.text import Text, check_json, fault, is_blank
 
 MAX_NAME_CHARS: Final = 100
-_OF_PATHS: Final = ("/", "\\", "..")
+_PATH_PARTS: Final = ("/", "\\", "..")
 
 
 def check_book_name(name: str) -> str:
@@ -28,62 +28,72 @@ def check_book_name(name: str) -> str:
         raise fault("", "must not be blank")
     if len(name) > MAX_NAME_CHARS:
         raise fault("", f"must have at most {MAX_NAME_CHARS} characters, has {len(name)}")
-    found = next((part for part in _OF_PATHS if part in name), None)
+    found = next((part for part in _PATH_PARTS if part in name), None)
     if found is not None:
-        raise fault("", f"must not hold {found}")
+        raise fault("", f"must not contain {found}")
     if any(unicodedata.category(character) == "Cc" for character in name):
-        raise fault("", "must hold no control characters")
+        raise fault("", "must not contain control characters")
     return name
 
 
-def _check(value: Any) -> Any:  # noqa: ANN401  any JSON
+def _checked(value: Any) -> Any:  # noqa: ANN401  any JSON
     check_json(value)
     return value
 
 
-def _drop_nulls(value: Any) -> Any:  # noqa: ANN401  a pydantic validator sees anything
-    if isinstance(value, dict):
-        return {name: member for name, member in value.items() if member is not None}
-    return value
-
-
-class _Given(Bounded):
-    """An object of a foreign protocol; what is null counts as missing."""
+class _Body(Bounded):
+    """An object of a foreign protocol; members that are null count as missing."""
 
     model_config = ConfigDict(extra="ignore")
 
     @model_validator(mode="before")
     @classmethod
-    def _take_null_as_missing(cls, value: Any) -> Any:  # noqa: ANN401  sees anything
-        return _drop_nulls(value)
+    def _drop_nulls(cls, value: Any) -> Any:  # noqa: ANN401  any input
+        if isinstance(value, dict):
+            return {name: member for name, member in value.items() if member is not None}
+        return value
 
 
 Description = Annotated[Text, Field(max_length=10_000)]
 
 
-class NewReplicaBook(_Given):
-    """A book to be made; its entries are a list in the internal form, or a map by uid."""
+class NewReplicaBook(_Body):
+    r"""A new book.
+
+    Attributes:
+        name: 1 to 100 characters, without `/`, `\`, `..` and control characters.
+        description: for people.
+        entries: a list in the internal form, or a map by uid in SillyTavern's form.
+    """
 
     name: Annotated[Text, AfterValidator(check_book_name)]
     description: Description = ""
-    entries: Annotated[list[dict[str, Any]] | dict[str, dict[str, Any]], AfterValidator(_check)] = (
-        Field(default_factory=list)
-    )
+    entries: Annotated[
+        list[dict[str, Any]] | dict[str, dict[str, Any]], AfterValidator(_checked)
+    ] = Field(default_factory=list)
 
 
-class ReplicaBookChange(_Given):
-    """What changes in a book beside its entries; None changes nothing."""
+class ReplicaBookChange(_Body):
+    """A change of a book's own members.
+
+    Attributes:
+        description: the new description; null keeps the old one.
+    """
 
     description: Description | None = None
 
 
-class ReplicaEntryName(_Given):
-    """What an entry is called in its book."""
+class ReplicaEntryName(_Body):
+    """The id of an entry in its book.
+
+    Attributes:
+        uid: unique in the book.
+    """
 
     uid: EntryId
 
 
-class ReplicaEntryGiven(RootModel[Annotated[dict[str, Any], AfterValidator(_check)]]):
-    """An entry of the internal form, or some of its members."""
+class ReplicaEntryGiven(RootModel[Annotated[dict[str, Any], AfterValidator(_checked)]]):
+    """An entry in the internal form, or some of its members."""
 
     model_config = ConfigDict(frozen=True)

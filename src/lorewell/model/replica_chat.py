@@ -1,4 +1,4 @@
-"""What a client says on the socket of SillyTavern_replica (docs/rules/replica.md §1.1, §6.2)."""
+"""Messages of clients on SillyTavern_replica's chat socket (docs/rules/replica.md §1.1, §6.2)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lorewell.model.replica import ReplicaRequest
 
 
 class ReplicaFrame(ReplicaRequest):
-    """One turn of a chat: a request, and what its reply is made with.
+    """A turn of a chat: a request, and the input of its reply.
 
-    What the protocol leaves open may hold anything. `apiConfig` is no member on purpose: an address
-    and a key that a client names are never used.
+    Members that the protocol leaves open accept any value. `apiConfig` is left out on purpose:
+    addresses and keys sent by a client are never used.
 
     Attributes:
-        current_role: the character, by name or as an object with the texts of its card.
-        preset_config: taken where it is a text.
-        stream: false asks for the reply in one chunk.
+        current_role: the character: its name, or an object with the texts of its card.
+        preset_config: used if it is a text.
+        stream: false requests the reply in one chunk.
     """
 
     current_role: Any = Field(default=None, alias="currentRole")

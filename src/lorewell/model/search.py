@@ -1,4 +1,4 @@
-"""Searching books, and counting tokens (docs/rules/native.md §9.4, §6)."""
+"""Search in books, and token counts (docs/rules/native.md §9.4, §6)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ SearchMode = Literal["lexical", "vector", "hybrid"]
 
 
 class SearchRequest(Contract):
-    """What to look for. No filter of a selection applies; disabled entries are found too.
+    """A search. The filters of a selection do not apply.
 
-    Without `books` all books of the tenant are searched, in their latest revisions.
+    Attributes:
+        books: the books to search; null searches the latest revisions of all books of the tenant.
+        query: the words or sentence to search for.
+        mode: `lexical` ranks by words, `vector` by similarity, `hybrid` fuses both.
+        limit: most results.
+        include_disabled: whether disabled entries are found.
     """
 
     books: Annotated[tuple[BookRef, ...], Field(min_length=1, max_length=20)] | None = None
@@ -32,7 +37,20 @@ class SearchRequest(Contract):
 
 
 class SearchResult(Contract):
-    """An entry that was found; `excerpt` is the author's text, at most 600 characters."""
+    """A found entry.
+
+    Attributes:
+        id: full id of the entry, `{book_id}:{revision}:{entry_id}`.
+        book_id: the entry's book.
+        revision: the book's revision.
+        entry_id: the entry's id in its book.
+        title: the entry's title.
+        excerpt: at most 600 characters of the content, around the match.
+        enabled: whether the entry can be selected.
+        score: score of the search mode; higher is better.
+        lexical_score: BM25 score; null if words did not rank the entry.
+        vector_score: cosine similarity; null if vectors did not rank the entry.
+    """
 
     id: str
     book_id: str
@@ -47,7 +65,14 @@ class SearchResult(Contract):
 
 
 class SearchResponse(Contract):
-    """Results, best first."""
+    """The results of a search.
+
+    Attributes:
+        results: best first.
+        mode: the mode that was used.
+        degraded: why the search was incomplete; empty if it was not.
+        embedding_version: the embedding model that was used; null without vectors.
+    """
 
     results: tuple[SearchResult, ...]
     mode: SearchMode
@@ -56,14 +81,24 @@ class SearchResponse(Contract):
 
 
 class TokenCountRequest(Contract):
-    """Texts to be counted, in a bundled encoding."""
+    """Texts whose tokens to count.
+
+    Attributes:
+        texts: 1 to 1,000 texts.
+        tokenizer: a bundled encoding; null means the service's own tokenizer.
+    """
 
     texts: Annotated[tuple[WholeText, ...], Field(min_length=1, max_length=1_000)]
     tokenizer: Name | None = None
 
 
 class TokenCounts(Contract):
-    """The tokens of each text, in their order."""
+    """The token counts of texts.
+
+    Attributes:
+        tokenizer: the tokenizer that counted.
+        counts: one for each text, in their order.
+    """
 
     tokenizer: str
     counts: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a selection is asked with (docs/rules/native.md §4)."""
+"""Selection requests (docs/rules/native.md §4)."""
 
 from __future__ import annotations
 
@@ -28,33 +28,50 @@ def lower_uuid(text: str) -> str:
     return text.lower() if is_uuid(text) else text
 
 
-# Any other text than a UUID is one that no book has.
+# A text that is not a UUID is accepted: it is the id of no book, which is a "not found".
 BookId = Annotated[Text, Field(max_length=200), AfterValidator(lower_uuid)]
 
 
 class BookRef(Contract):
-    """A book to select from; without `revision` its latest one."""
+    """A stored book.
+
+    Attributes:
+        book_id: a UUID.
+        revision: a revision; null means the latest one when the request starts.
+    """
 
     book_id: BookId
     revision: Annotated[Integer, Field(ge=1)] | None = None
 
 
 class Message(Contract):
-    """One message of the chat."""
+    """A chat message.
+
+    Attributes:
+        role: who wrote it.
+        content: its text.
+    """
 
     role: Role
     content: Annotated[Text, Field(max_length=16_000)]
 
 
 class PlacementCapabilities(Contract):
-    """The places that the host really has. Replaces the default set entirely."""
+    """The positions that the host can place content at.
+
+    This replaces the default set: `before_character`, `after_character` and `at_depth`.
+
+    Attributes:
+        positions: the supported positions.
+        outlets: names of the host's outlets; usable only if `positions` holds `outlet`.
+    """
 
     positions: Annotated[tuple[Position, ...], Field(max_length=8), Distinct] = ()
     outlets: Annotated[tuple[OutletName, ...], Field(max_length=50), Distinct] = ()
 
 
 def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
-    """Return the books, none of which may be named twice."""
+    """Return the books; a book that is named twice is a fault."""
     seen: set[str] = set()
     for index, book in enumerate(books):
         if book.book_id in seen:
@@ -64,10 +81,30 @@ def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
 
 
 class SelectRequest(Contract):
-    """One turn: what was said, what is known, and how much may go in.
+    """A turn to select lore for, under the policy `native`.
 
-    `history` is oldest first and does not hold the current input, which is `query`. The three
-    `recall_` fields matter under the strategy `hybrid` alone.
+    Attributes:
+        books: the books to select from, in order; no book twice.
+        query: the current user input.
+        history: earlier messages, oldest first, without the current input.
+        state: values that conditions test; at most 256 KiB as JSON.
+        audience: only entries with this audience are selected. It is not an access control.
+        strategy: `rules` uses triggers only; `hybrid` also recalls entries by word rank and vector
+            similarity.
+        scan_depth: number of newest messages to scan, the query included.
+        token_budget: most tokens of the context.
+        constant_budget_ratio: share of the budget that optional constants may use.
+        max_entries: most selected entries, dependencies included.
+        max_recursion_rounds: rounds in which activated content may trigger more entries.
+        seed: seed of the probability rolls; the same seed gives the same rolls.
+        template_vars: values of `{{char}}` and `{{user}}`.
+        placement_capabilities: what the host can place; null means the three default positions.
+        explain: which decisions to return: `full` all, `selected` those of selected entries,
+            `none` none. It changes nothing else.
+        recall_floor: for `hybrid`: lowest cosine similarity that is recalled; null means no bound.
+        recall_limit: for `hybrid`: most recalled entries; null means 30.
+        recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
+            `logic`.
     """
 
     books: Annotated[tuple[BookRef, ...], Field(min_length=1, max_length=20)]

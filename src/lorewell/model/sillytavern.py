@@ -1,4 +1,4 @@
-"""What only SillyTavern's rules know of an entry: the block `sillytavern`."""
+"""The block `sillytavern` of an entry: fields that only SillyTavern's rules use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ def _sorted(names: tuple[Inherited, ...]) -> tuple[Inherited, ...]:
 
 
 class CharacterFilter(Contract):
-    """The characters an entry is for, or with `is_exclude` not for: file names and tags."""
+    """The characters that an entry is for.
+
+    Attributes:
+        is_exclude: turn the filter around: the entry is for all other characters.
+        names: file names of avatars.
+        tags: tags of characters.
+    """
 
     is_exclude: Flag = False
     names: Names = ()
@@ -42,21 +48,39 @@ class CharacterFilter(Contract):
 
 
 class SillyTavernBlock(Contract):
-    """What SillyTavern knows of an entry and the core can't say, each with its default there.
+    """Fields of SillyTavern that an Entry lacks, with SillyTavern's defaults.
 
-    It never repeats what the core says, and where the two could be at odds the core wins.
+    The block never repeats a field of the entry. Where both could disagree, the entry's field
+    wins.
 
     Attributes:
-        inherit: the core flags that mean "as the settings say" as long as they are false; sorted.
-        use_group_scoring: None means "as the settings say".
-        group: the group names as written, where they are several or too long for a
-            `conflict_key`; one group is the core's `conflict_key` "group:<name>".
-        sticky, cooldown, delay: in messages; None is off.
-        delay_until_recursion: 0 and false are off, true is 1, n is the level.
-        use_probability: false with a core probability of 100 alone; any other one counts.
-        triggers: the kinds of generation that may use the entry; empty is all.
-        automation_id: what the program runs when the entry is used; nothing here does.
-        add_memo, display_index: how its editor shows the entry.
+        inherit: flags of the entry that follow the settings as long as they are false; sorted.
+        use_group_scoring: whether the entry's groups score by number of keys; null follows the
+            settings.
+        group: the group names as written, if there are several or the name is too long for a
+            `conflict_key`; a single group is the entry's `conflict_key`, `group:<name>`.
+        group_override: whether the entry wins its group by order instead of by chance.
+        group_weight: weight of the entry in its group's roll.
+        sticky: messages that the entry stays active for; null is off.
+        cooldown: messages that the entry can't be activated again for; null is off.
+        delay: messages that the chat must have; null is off.
+        delay_until_recursion: activate by recursion only; 0 and false are off, true is level 1, a
+            number is the level.
+        vectorized: whether vector search may activate the entry.
+        ignore_budget: whether the entry is kept if the budget is used up.
+        use_probability: whether the probability is rolled; false only counts with an entry
+            probability of 100.
+        match_persona_description: also scan the persona's description.
+        match_character_description: also scan the character's description.
+        match_character_personality: also scan the character's personality.
+        match_character_depth_prompt: also scan the character's note.
+        match_scenario: also scan the scenario.
+        match_creator_notes: also scan the creator's notes.
+        triggers: kinds of generation that may use the entry; empty means all.
+        character_filter: characters that the entry is for; null means all.
+        automation_id: a script that SillyTavern runs with the entry; Lorewell runs nothing.
+        add_memo: whether SillyTavern's editor shows the entry's title.
+        display_index: the entry's place in SillyTavern's editor.
 
     Source: docs/rules/sillytavern.md §2, docs/rules/formats.md §1.
     """
@@ -99,5 +123,5 @@ def _unless_default(block: SillyTavernBlock | None) -> SillyTavernBlock | None:
     return None if block == DEFAULT_BLOCK else block
 
 
-# A block that says nothing is not stored, so that it changes no hash.
+# A block of defaults is not stored, so that it changes no hash.
 StoredBlock = Annotated[SillyTavernBlock | None, AfterValidator(_unless_default)]

@@ -1,4 +1,4 @@
-"""How much a JSON text holds and how deep it nests, counted before it is parsed.
+"""The size and nesting depth of a JSON text, measured before it is parsed.
 
 A value takes up to 100 times the memory of its text, and the parser can't be interrupted.
 """
@@ -24,13 +24,14 @@ _NO_COMMAS: Final = bytes(set(range(256)) - set(_BRACKETS) - set(b","))
 
 
 class Structure(NamedTuple):
-    """What a text holds.
+    """The structure of a JSON text.
 
     Attributes:
-        values: how many values and names there are at most; commas, colons and opening brackets
-            outside of strings, and one.
-        depth: how deep brackets nest.
-        begins, lowest: of each slice of the text, where it begins and how deep it is at least.
+        values: upper bound of the number of values and names: one more than the commas, colons and
+            opening brackets outside of strings.
+        depth: nesting depth of the brackets.
+        begins: where each slice of the text begins.
+        lowest: the lowest depth within each slice.
     """
 
     values: int
@@ -43,7 +44,7 @@ class Structure(NamedTuple):
 
         Args:
             at: where its opening bracket is.
-            depth: how deep what it holds is.
+            depth: the depth of its items.
         """
         following = bisect_right(self.begins, at)
         return following < len(self.lowest) and self.lowest[following] >= depth
@@ -56,13 +57,13 @@ def measure(
     max_row: int | None = None,
     paused: Callable[[], None] | None = None,
 ) -> Structure:
-    """Return what a JSON text holds; also of what is no JSON, up to its first fault.
+    """Return the structure of a JSON text. For invalid JSON it is right up to the first error.
 
     Args:
-        text: is read in slices.
-        max_values: how many values and names there may be.
-        max_row: how many numbers, texts and members with such values may follow one another, as a
-            parser in C builds them in one go; None is any number.
+        text: the text; it is read in slices.
+        max_values: most values and names.
+        max_row: most consecutive numbers, texts and members with such values, since a parser in C
+            builds them without a break; None for any number.
         paused: called after each slice; it may raise.
 
     Raises:
@@ -86,7 +87,7 @@ def measure(
         values += outside.count(",") + outside.count(":") + brackets.count(b"\x01")
         if values > max_values:
             raise JsonTooLargeError(
-                f"The JSON holds more than {max_values:,} values and names, the limit.",
+                f"The JSON holds more than {max_values:,} values and names (the limit).",
                 limit_values=max_values,
             )
         if max_row is not None:
@@ -97,20 +98,20 @@ def measure(
 
 
 def _check_row(signs: bytes, row: int, max_row: int) -> int:
-    """Return how many values in a row a slice ends with, after so many before it."""
+    """Return the length of the row of values that a slice ends with; `row` is the one before."""
     first, *others = signs.translate(_BARS, _NO_COMMAS).split(b"|")
     row += len(first)
     longest = max([row, *(1 + len(commas) for commas in others)])
     if longest > max_row:
         raise JsonTooLargeError(
-            f"The JSON holds more than {max_row:,} numbers or texts in a row, the limit.",
+            f"The JSON holds more than {max_row:,} numbers or texts in a row (the limit).",
             limit_values=max_row,
         )
     return 1 + len(others[-1]) if others else row
 
 
 def _outside_of_strings(text: str) -> Iterator[tuple[int, str]]:
-    """Yield where each slice of the text begins, and what of it stands outside of strings."""
+    """Yield where each slice of the text begins, and its part outside of strings."""
     begin, is_inside = 0, False
     while begin < len(text):
         part = text[begin : begin + SLICE_CHARS]

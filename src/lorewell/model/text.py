@@ -1,4 +1,4 @@
-"""Checked text and free-form JSON: what every string and object of the contract must obey."""
+"""Checks of texts and free-form JSON, which every string and object of the contract passes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_NESTING = 100
 MAX_STEP_CHARS = 200
 MAX_POINTER_CHARS = 500
 
-_LEVELS_IN_PIECES = 3  # a book, its entries, and each of them
-_AT_ONCE = 1_000
+_LEVELS_IN_PIECES = 3  # a book, its entries, and each entry
+_BATCH = 1_000
 _EXACT = 2**53
 _SMALLEST_WITHOUT_EXPONENT = 1e-4
 
@@ -30,25 +30,28 @@ BLANK = (
 
 
 def is_blank(text: str) -> bool:
-    """Return whether the text holds nothing but blanks. Source: docs/rules/native.md §8.11."""
+    """Return whether the text is empty or holds only blanks.
+
+    Source: docs/rules/native.md §8.11.
+    """
     return not text.strip(BLANK)
 
 
 def fault(at: str, detail: str) -> PydanticCustomError:
-    """Return an error for a place below the value validated; `at` is a JSON pointer from it."""
+    """Return the error of a pydantic validator; `at` is a JSON pointer from the validated value."""
     return PydanticCustomError("contract", "{detail}", {"detail": detail, "at": at})
 
 
 def text_flaw(text: str) -> str | None:
-    """Return what makes the text unfit for storage, or None."""
+    """Return why the text can't be stored, or None."""
     if "\x00" in text:
-        return "text must not hold U+0000"
+        return "text must not contain U+0000"
     if text.isascii():
         return None
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return f"text must not hold a lone surrogate (at character {error.start})"
+        return f"text must not contain a lone surrogate (at character {error.start})"
     return None
 
 
@@ -59,30 +62,30 @@ def _check_text(text: str) -> str:
     return text
 
 
-# All that Unicode calls controls, Cc.
+# The category Cc of Unicode.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def _check_identifier(text: str) -> str:
     if CONTROLS.search(text):
-        raise fault("", "must hold no control characters")
+        raise fault("", "must not contain control characters")
     return text
 
 
-def _keep_integer(value: Any, handler: Any) -> Any:  # noqa: ANN401  a pydantic wrap validator sees anything
+def _keep_integer(value: Any, handler: Any) -> Any:  # noqa: ANN401  any input of a pydantic validator
     number = handler(value)
     return value if isinstance(value, int) else number
 
 
 Text = Annotated[str, Field(strict=True), AfterValidator(_check_text)]
 Identifier = Annotated[Text, AfterValidator(_check_identifier)]
-# Texts that only a body's size bounds: those that are put together from many entries or messages.
+# Texts joined from many entries or messages; otherwise only the size of the body bounds them.
 MAX_WHOLE_CHARS = 10_000_000
 WholeText = Annotated[Text, Field(max_length=MAX_WHOLE_CHARS)]
 Name = Annotated[Text, Field(max_length=500)]
 Flag = Annotated[bool, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True)]
-# Integer or decimal, kept in the form it was given, so that 100 is never stored as 100.0.
+# Integer or decimal, in the form it was given, so that 100 is never stored as 100.0.
 Number = Annotated[
     float,
     Field(strict=True, allow_inf_nan=False),
@@ -97,20 +100,20 @@ def pointer(*steps: str | int) -> str:
 
 
 def short_pointer(*steps: str | int) -> str:
-    """Return the JSON pointer of a path; that of a holder where it would be very long.
+    """Return the JSON pointer of a path, or that of a container if it would be very long.
 
     >>> short_pointer("entries", "9" * 201, "content")
     '/entries'
     """
-    told = ""
+    short = ""
     for step in steps:
         if isinstance(step, str) and len(step) > MAX_STEP_CHARS:
             break
-        longer = told + pointer(step)
+        longer = short + pointer(step)
         if len(longer) > MAX_POINTER_CHARS:
             break
-        told = longer
-    return told
+        short = longer
+    return short
 
 
 Spend = Callable[[int], object]
@@ -121,11 +124,11 @@ def spend_nothing(_count: int) -> None:
 
 
 def check_json(value: object, at: str = "", *, spend: Spend = spend_nothing) -> None:
-    """Raise a fault at the first place in a free-form value that is no storable JSON.
+    """Raise a fault for the first part of a free-form value that is not storable JSON.
 
     Args:
-        value: is looked at.
-        at: its own place, a JSON pointer.
+        value: the value.
+        at: JSON pointer to it.
         spend: called with the number of members or items of each list and object; it may raise.
     """
     found = _find_flaw(value, 1, spend)
@@ -135,7 +138,7 @@ def check_json(value: object, at: str = "", *, spend: Spend = spend_nothing) -> 
 
 
 def _find_flaw(value: object, depth: int, spend: Spend) -> tuple[list[str | int], str] | None:
-    """Return what is no storable JSON and the steps to it, the last one first."""
+    """Return the steps to the first flaw, the last step first, and the flaw."""
     if not isinstance(value, dict | list):
         flaw = _scalar_flaw(value)
         return ([], flaw) if flaw else None
@@ -145,10 +148,10 @@ def _find_flaw(value: object, depth: int, spend: Spend) -> tuple[list[str | int]
     if flaw:
         return [], flaw
     members = value.items() if isinstance(value, dict) else enumerate(value)
-    for some in _in_batches(members, len(value), spend):
-        for name, member in some:
+    for batch in _in_batches(members, len(value), spend):
+        for name, member in batch:
             if member is None or isinstance(member, int) or _is_plain(member):
-                continue  # most of what large files hold; a flag is an int
+                continue  # most values of large files; a bool is an int
             found = _find_flaw(member, depth + 1, spend)
             if found is not None:
                 found[0].append(name)
@@ -157,7 +160,7 @@ def _find_flaw(value: object, depth: int, spend: Spend) -> tuple[list[str | int]
 
 
 def _name_flaw(names: Iterable[object]) -> str | None:
-    """Return what makes the name of a member unfit for storage, or None."""
+    """Return why the name of a member can't be stored, or None."""
     for name in names:
         if _is_plain(name):
             continue
@@ -170,8 +173,8 @@ def _name_flaw(names: Iterable[object]) -> str | None:
 def _in_batches(
     members: Iterable[tuple[Any, object]], count: int, spend: Spend
 ) -> Iterable[Iterable[tuple[Any, object]]]:
-    """Return the members, and spend before each batch of them."""
-    if count <= _AT_ONCE:
+    """Return the members in batches, and spend before each of them."""
+    if count <= _BATCH:
         spend(count)
         return (members,)
     return _sliced(iter(members), spend)
@@ -180,9 +183,9 @@ def _in_batches(
 def _sliced(
     members: Iterator[tuple[Any, object]], spend: Spend
 ) -> Iterator[Sequence[tuple[Any, object]]]:
-    while some := tuple(islice(members, _AT_ONCE)):
-        spend(len(some))
-        yield some
+    while batch := tuple(islice(members, _BATCH)):
+        spend(len(batch))
+        yield batch
 
 
 def _is_plain(value: object) -> bool:
@@ -194,30 +197,30 @@ def _scalar_flaw(value: object) -> str | None:
         return text_flaw(value)
     if isinstance(value, float):
         return None if math.isfinite(value) else "number must be finite"
-    if value is None or isinstance(value, int):  # bool is one
+    if value is None or isinstance(value, int):  # also bool
         return None
-    return f"a {type(value).__name__} is no JSON value"
+    return f"must be a JSON value, is a Python {type(value).__name__}"
 
 
 def canonical_json(value: object, *, free: object = ...) -> bytes:
-    """Return the one JSON form of a value that hashes are taken of.
+    """Return the canonical JSON of a value, the input of hashes.
 
     Keys sorted, no spaces, UTF-8, non-ASCII unescaped, numbers as Python writes them.
 
     Args:
         value: any JSON value; tuples count as lists.
-        free: the parts of it that may hold any number; everything, if not given. Looking for odd
+        free: the parts of it that may hold any number; by default the whole value. Checking
             numbers takes longer than writing the rest.
 
     Source: docs/rules/native.md §3.5.
     """
-    if not _is_written_alike(value if free is ... else free):
+    if not _encodes_alike(value if free is ... else free):
         return _write_in_pieces(value, _LEVELS_IN_PIECES)
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _write_in_pieces(value: object, levels: int) -> bytes:
-    """Write a value as Python's json does, which lets no other thread run until it is done."""
+    """Encode a value as Python's json does, in pieces: json blocks all other threads."""
     if levels and isinstance(value, dict):
         members = (
             _write_in_pieces(name, 0) + b":" + _write_in_pieces(value[name], levels - 1)
@@ -231,17 +234,17 @@ def _write_in_pieces(value: object, levels: int) -> bytes:
     ).encode()
 
 
-def _is_written_alike(value: object) -> bool:
-    """Return whether orjson, which is 20 times as fast, writes the value as Python's json does.
+def _encodes_alike(value: object) -> bool:
+    """Return whether orjson, which is 20 times as fast, encodes the value as Python's json does.
 
-    Numbers with an exponent it writes in another way, integers of over 53 bits partly not at all.
+    orjson writes numbers with an exponent differently and refuses some integers of over 53 bits.
     """
     if value is None or isinstance(value, str | bool):
         return True
     if isinstance(value, list | tuple):
-        return all(map(_is_written_alike, value))
+        return all(map(_encodes_alike, value))
     if isinstance(value, dict):
-        return all(map(_is_written_alike, value.values()))
+        return all(map(_encodes_alike, value.values()))
     if isinstance(value, int):
         return -_EXACT < value < _EXACT
     if isinstance(value, float):
@@ -252,13 +255,16 @@ def _is_written_alike(value: object) -> bool:
 def check_object(
     value: dict[str, Any], *, kib: int, uncounted: str | None = None, spend: Spend = spend_nothing
 ) -> dict[str, Any]:
-    """Return a free-form object that is storable JSON of at most `kib` KiB.
+    """Return the free-form object, if it is storable JSON of at most `kib` KiB.
 
     Args:
         value: the object; it is not changed.
         kib: the bound on its compact JSON in UTF-8.
-        uncounted: a member that does not count towards the bound.
-        spend: as of `check_json`.
+        uncounted: name of a member that does not count towards the bound.
+        spend: as for `check_json`.
+
+    Raises:
+        PydanticCustomError: it is not.
     """
     check_json(value, spend=spend)
     size = len(canonical_json({k: v for k, v in value.items() if k != uncounted}))

@@ -1,4 +1,4 @@
-"""How a host uses books in its turns: the block `worldbook` of its configuration."""
+"""The block `worldbook` of a host's configuration."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from lorewell.model.text import Flag, Integer, Text
 
 
 class WorldbookConfig(Contract):
-    """The block `worldbook`; in JSON its members are written in camel case.
+    """The block `worldbook`; in JSON its members are in camel case.
 
     Attributes:
-        tenant_id: whose books.
-        strategy: of selections; the service's own default is another one.
-        token_budget: of the lore, a part of the window.
-        service_url: of the service, where it is asked over HTTP; None is the usual address.
-        api_key: for the service, if it wants one.
-        timeout_ms: for each call of the service.
-        context_window: tokens that the model takes, its answer included; None checks nothing.
-        reserved_output: tokens kept free for the answer.
-        message_overhead: tokens that each message costs beside its texts.
-        merge_adjacent: join neighbouring messages of one role.
+        tenant_id: the tenant that owns the books.
+        strategy: strategy of selections; the default differs from that of a SelectRequest.
+        token_budget: most tokens of the lore, a share of the context window.
+        service_url: URL of the service; null means the default address.
+        api_key: API key for the service, if it needs one.
+        timeout_ms: time limit of each call to the service.
+        context_window: the model's context window in tokens, the reply included; null checks
+            nothing.
+        reserved_output: tokens reserved for the reply.
+        message_overhead: tokens that each message costs on top of its texts.
+        merge_adjacent: merge adjacent messages of the same role.
         stable_prefix: keep the beginning of the prompt the same from turn to turn.
-        trace_content: put the texts of the lore into traces.
+        trace_content: include the texts of the lore in traces.
 
     Source: docs/rules/host.md §2.
     """

@@ -34,7 +34,7 @@ from lorewell.model import (
 )
 from lorewell.model.activate import ChatLine
 from lorewell.model.activated import Continued
-from lorewell.model.binding import PolicyChoice, written_for
+from lorewell.model.binding import PolicyChoice, original_policy
 from lorewell.model.text import canonical_json
 
 GivenBook = str | os.PathLike[str] | CompiledBook | Attached
@@ -177,7 +177,7 @@ def _open(book: GivenBook) -> ImportedBook | CompiledBook | Attached:
 def _policy(books: Sequence[ImportedBook | CompiledBook | Attached]) -> Policy:
     foreign = (
         isinstance(book, Attached)
-        or (isinstance(book, ImportedBook) and written_for(book.book) == "sillytavern")
+        or (isinstance(book, ImportedBook) and original_policy(book.book) == "sillytavern")
         for book in books
     )
     return "sillytavern" if any(foreign) else "native"

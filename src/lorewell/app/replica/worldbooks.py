@@ -28,7 +28,7 @@ from lorewell.errors import (
 )
 from lorewell.formats import ImportedBook, import_worldbook
 from lorewell.formats.export import export_book
-from lorewell.formats.replica_entries import change_entry, show_entry, take_book, take_entry
+from lorewell.formats.replica_entries import change_entry, parse_book, parse_entry, show_entry
 from lorewell.model import BookCreate, Entry, ImportReport
 from lorewell.model.parse import parse_model
 from lorewell.model.replica_books import NewReplicaBook, ReplicaBookChange, ReplicaEntryName
@@ -85,7 +85,7 @@ async def create_worldbook(services: Services, tenant_id: str, request: NewRepli
 
     def make() -> BookCreate:
         document = {**dict(request), "entries": _with_times(services, request.entries)}
-        return take_book(document, services.new_id)
+        return parse_book(document, services.new_id)
 
     book = await services.computing.run(tenant_id, make)
     head = await _add(services, tenant_id, book)
@@ -166,7 +166,7 @@ async def create_entry(
     uid = as_uid(given.get("uid")) or services.new_id()
     parse_model(ReplicaEntryName, {"uid": uid})
     now = _seconds(services.clock.now())
-    entry = take_entry({**given, "uid": uid, "createdAt": now, "updatedAt": now})
+    entry = parse_entry({**given, "uid": uid, "createdAt": now, "updatedAt": now})
 
     def change(head: HeadRow, book: BookCreate) -> tuple[BookCreate, bytes]:
         if any(each.id == uid for each in book.entries):

@@ -272,11 +272,8 @@ def _similarities(book: CompiledBook, vectors: VectorScores) -> NDArray[float64]
             f"the book {book.book_id} has {book.entry_count} entries in revision {book.revision},"
             f" its similarities are {shape}"
         )
-        raise ValidationFailedError(
-            reason,
-            faults=(Fault("/similarities", reason),),
-            book_id=book.book_id,
-            revision=book.revision,
+        raise ValidationFailedError.at(
+            Fault("/similarities", reason), book_id=book.book_id, revision=book.revision
         )
     return similarities
 

@@ -139,7 +139,7 @@ def _take_snapshot(
     names = sorted({book.counter.name for book in snapshot})
     if len(names) > 1:
         reason = f"the books count tokens in different ways: {', '.join(names)}"
-        raise ValidationFailedError(reason, faults=(Fault("/books", reason),))
+        raise ValidationFailedError.at(Fault("/books", reason))
     return snapshot
 
 

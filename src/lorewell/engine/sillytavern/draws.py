@@ -33,6 +33,6 @@ class RandomDraws:
             digest = hashlib.sha256(f"{self._seed}\0{number}".encode()).digest()
             return (int.from_bytes(digest[:8], "big") >> 11) / 2**53  # 53 bits: never 1
         if number >= len(self._given):
-            why = f"the scan needs more than {len(self._given)} numbers"
-            raise ValidationFailedError(why, faults=(Fault("/draws", why),))
+            detail = f"the scan needs more than {len(self._given)} numbers"
+            raise ValidationFailedError.at(Fault("/draws", detail))
         return self._given[number]

@@ -1,1 +1,1 @@
-"""Files that carry a document inside: what is taken out of them, and how it may be damaged."""
+"""Containers: images and archives that hold a document."""

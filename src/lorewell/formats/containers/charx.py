@@ -1,7 +1,7 @@
-"""The card in a .charx: a zip archive that is looked into, and never unpacked.
+"""The card in a .charx: a zip archive that is read, never unpacked to disk.
 
-Only `card.json` is inflated, in memory and up to a limit; no member is written or opened by its
-name. Of an archive's two descriptions of a member, the central directory counts.
+Only `card.json` is decompressed, in memory and up to a limit; no member is written or opened by
+its name. An archive describes each member twice; the central directory counts.
 
 Source: PKWARE's APPNOTE 6.3.10, §4.3 to §4.5 and §5.8; docs/rules/formats.md §3.2 and §0.4.
 """
@@ -24,18 +24,18 @@ from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, ContainerPart
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import ImportNotes, cut
 
-MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # of the first member, or of an empty archive
+MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # of a first member, and of an empty archive
 MAX_MEMBERS: Final = 10_000
-MAX_CARD_BYTES: Final = 16 * 1024 * 1024  # docs/rules/native.md §11.2, as for what a picture holds
+MAX_CARD_BYTES: Final = 16 * 1024 * 1024  # docs/rules/native.md §11.2, as for a card in an image
 
 _CARD = b"card.json"
 _MODULE = b"module.risum"
 _END = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
-_MAX_END_MARKS = 10_000  # looked at, from the last one; real archives have one
+_MAX_END_MARKS = 10_000  # tried from the last one; real archives have one
 _WIDE_END = struct.Struct("<4sQ2H2L4Q4s16x")  # with the locator that follows it
 _WIDE_END_MARKS = (b"PK\x06\x06", b"PK\x06\x07")
-_WIDE = 0xFFFFFFFF  # the number is too large, and stands in an extra field
+_WIDE = 0xFFFFFFFF  # the number is too large; an extra field has it
 _WIDE_FIELD = 1
 _EXTRA = struct.Struct("<2H")  # the kind and the size of an extra field
 _ENTRY = struct.Struct("<4s6H3L5H2L")
@@ -46,19 +46,20 @@ _ENCRYPTED = 0x2041  # flags: encrypted, strongly, or with a masked directory
 _UTF8_NAME = 0x0800
 _STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
 
-# A name that would leave the folder in which an archive is unpacked.
+# A name that would leave the folder where an archive is unpacked.
 _UNSAFE_NAME = re.compile(rb"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|\Z)", re.DOTALL)
-_DAMAGED = "The packed data of card.json are damaged."
+_DAMAGED = "The compressed data of card.json is damaged."
+_TRUNCATED = "The compressed data of card.json is truncated."
 
 
 class Directory(NamedTuple):
-    """Where the list of members is: half-open, in bytes of the file.
+    """The central directory of an archive: its span, half-open, in bytes of the file.
 
     Attributes:
-        start: of the list.
-        end: of the list.
-        shift: how many bytes stand before the archive; its offsets do not count them.
-        member_count: as the archive says.
+        start: where it starts.
+        end: where it ends.
+        shift: number of bytes before the archive, which its offsets do not count.
+        member_count: as the archive declares.
     """
 
     start: int
@@ -68,7 +69,7 @@ class Directory(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A member as the list of members describes it; only `name` can be relied on."""
+    """A member as the central directory describes it; all but `name` may be wrong."""
 
     name: bytes
     flags: int
@@ -87,9 +88,9 @@ class _Member(NamedTuple):
 
 
 def find_directory(data: bytes) -> Directory | None:
-    """Return the list of members of the last archive in a file, or None if there is none.
+    """Return the central directory of the last archive in a file; None if there is none.
 
-    The archive may stand behind other data, and other data behind it. An empty one is none.
+    Other data may stand before and behind the archive. An empty archive does not count.
     """
     at = len(data)
     for _ in range(_MAX_END_MARKS):
@@ -103,7 +104,7 @@ def find_directory(data: bytes) -> Directory | None:
 
 
 def _directory(data: bytes, at: int) -> Directory | None:
-    """Return the list of members that an end record points to; None if there is no list."""
+    """Return the central directory that an end record points to; None if there is none."""
     if at + _END.size > len(data):
         return None
     _, _, _, _, count, size, offset, _ = _END.unpack_from(data, at)
@@ -113,7 +114,7 @@ def _directory(data: bytes, at: int) -> Directory | None:
         first, *_, wide_count, wide_size, wide_offset, second = _WIDE_END.unpack_from(data, wide_at)
         if (first, second) == _WIDE_END_MARKS:
             end, count, size, offset = wide_at, wide_count, wide_size, wide_offset
-    for start in (end - size, offset):  # right before the end record, as a rule
+    for start in (end - size, offset):  # usually right before the end record
         if offset <= start < end and data[start : start + len(_ENTRY_MARK)] == _ENTRY_MARK:
             return Directory(start, min(start + size, end), start - offset, count)
     return None
@@ -123,19 +124,19 @@ def read_card(data: bytes, notes: ImportNotes) -> bytes:
     """Return `card.json` at the root of an archive.
 
     Args:
-        data: a file that begins with one of `MAGICS`, or that has an archive behind other data.
-        notes: takes what is odd, and that the lorebook of a RisuAI module is not read.
+        data: a file that begins with one of `MAGICS`, or has an archive behind other data.
+        notes: collects oddities, and a warning for a RisuAI module, which is not read.
 
     Raises:
-        ImportInvalidError: the archive is cut off, damaged or encrypted, has more than
-            `MAX_MEMBERS`, no `card.json`, or one of more than `MAX_CARD_BYTES`.
+        ImportInvalidError: the archive is truncated, damaged or encrypted, has more than
+            `MAX_MEMBERS` members, no `card.json`, or one of more than `MAX_CARD_BYTES`.
     """
     if data.startswith(_END_MARK):
-        raise ImportInvalidError("This is an empty zip archive; card.json is missing.")
+        raise ImportInvalidError("The zip archive is empty: card.json is missing.")
     directory = find_directory(data)
     if directory is None:
         raise ImportInvalidError(
-            "This is not a complete zip archive: its end record is missing or damaged."
+            "The zip archive is truncated or damaged: its end record is missing."
         )
     if directory.member_count > MAX_MEMBERS:
         raise ImportInvalidError(
@@ -151,9 +152,10 @@ def read_card(data: bytes, notes: ImportNotes) -> bytes:
 
 
 def list_members(data: bytes) -> list[ContainerPart]:
-    """Return what the list of members of the last archive in a file names, in its order.
+    """Return the members of the last archive in a file, in the order of its central directory.
 
-    It is empty where there is no archive, its list is damaged, or it has more than `MAX_MEMBERS`.
+    The list is empty if there is no archive, its directory is damaged, or it has more than
+    `MAX_MEMBERS` members.
     """
     directory = find_directory(data)
     if directory is None or directory.member_count > MAX_MEMBERS:
@@ -166,13 +168,15 @@ def list_members(data: bytes) -> list[ContainerPart]:
 
 
 def _members(data: bytes, directory: Directory, notes: ImportNotes) -> list[_Member]:
-    """Return the members in the order of the list, not more than it says that it has."""
+    """Return the members in the order of the directory, at most as many as it declares."""
     members: list[_Member] = []
     at = directory.start
     while len(members) < directory.member_count:
         start = at + _ENTRY.size
         if start > directory.end or data[at : at + 4] != _ENTRY_MARK:
-            raise ImportInvalidError(f"The zip archive is damaged: at byte {at} no member is told.")
+            raise ImportInvalidError(
+                f"The zip archive is damaged: expected an entry of its directory at byte {at}."
+            )
         (_, _, _, flags, method, _, _, crc, packed_bytes, real_bytes, *sizes, _, _, _, offset) = (
             _ENTRY.unpack_from(data, at)
         )
@@ -182,14 +186,15 @@ def _members(data: bytes, directory: Directory, notes: ImportNotes) -> list[_Mem
         notes.steps.spend("members")
         members.append(_Member(name, flags, method, crc, real_bytes, packed_bytes, offset, extra))
     if at != directory.end:
-        notes.add("charx_miscounted", f"the zip archive says that it has {len(members)} members")
+        message = f"the zip archive declares {len(members)} members, but its directory is longer"
+        notes.add("charx_miscounted", message)
     return members
 
 
 def _widened(member: _Member) -> _Member:
-    """Return a member with the sizes and the offset that an extra field has; small ones do, too.
+    """Return a member with sizes and offset from its extra field, if they are marked as too large.
 
-    Source: APPNOTE §4.5.3: only those that are marked as too large stand there, in this order.
+    Source: APPNOTE §4.5.3: the field has only the marked numbers, in this order.
     """
     names = ("real_bytes", "packed_bytes", "offset")
     marked = [name for name in names if getattr(member, name) == _WIDE]
@@ -207,32 +212,32 @@ def _widened(member: _Member) -> _Member:
 
 
 def _note_names(members: Sequence[_Member], notes: ImportNotes) -> None:
-    """Note what the names tell; they are looked at and never used."""
+    """Note repeated and unsafe names; names are never used."""
     counts = Counter(member.name for member in members)
     repeated = [member for member in members if counts[member.name] > 1]
     if repeated:
         notes.add(
             "charx_repeated",
-            f"{len(repeated)} members of the archive share their names, such as"
-            f" {repeated[0].shown}; the last of a name counts",
+            f"{len(repeated)} members of the archive have repeated names, such as"
+            f" {repeated[0].shown}; the last member of a name was read",
         )
     unsafe = [member for member in members if _UNSAFE_NAME.match(member.name)]
     if unsafe:
         notes.add(
             "charx_unsafe_names",
-            f"the names of {len(unsafe)} members lead out of the archive, such as"
+            f"the names of {len(unsafe)} members lead out of the archive's folder, such as"
             f" {unsafe[0].shown}; nothing was written",
         )
     if _MODULE in counts:
         notes.add(
             "risu_module",
-            "the archive also holds a RisuAI module, whose lorebook is not read; RisuAI exports"
+            "the archive also holds a RisuAI module, whose lorebook was not read; RisuAI can export"
             " it as JSON",
         )
 
 
 def _content(data: bytes, card: _Member, shift: int, notes: ImportNotes) -> bytes:
-    """Return the inflated card; the limit is counted while inflating, whatever was promised."""
+    """Return the decompressed card; the limit holds whatever size the archive declares."""
     packed = _packed(data, card, card.offset + shift)
     if card.real_bytes > MAX_CARD_BYTES:
         raise _too_large()
@@ -240,7 +245,7 @@ def _content(data: bytes, card: _Member, shift: int, notes: ImportNotes) -> byte
     if len(content) > MAX_CARD_BYTES:
         raise _too_large()
     if not is_whole:
-        raise ImportInvalidError("The packed data of card.json are cut off.")
+        raise ImportInvalidError(_TRUNCATED)
     if (len(content), zlib.crc32(content)) != (card.real_bytes, card.crc):
         notes.add("charx_crc", "the size or the checksum of card.json is wrong")
     return content
@@ -254,50 +259,50 @@ def _too_large() -> ImportInvalidError:
 
 
 def _packed(data: bytes, card: _Member, at: int) -> bytes:
-    """Return the bytes of the card as they stand in the archive, behind their own head."""
+    """Return the compressed bytes of the card, behind their local header."""
     name_at = at + _LOCAL.size
     mark, _, flags, name_bytes, extra_bytes = _LOCAL.unpack(
         data[at:name_at].ljust(_LOCAL.size, b"\0")
     )
     start = name_at + name_bytes
     if mark != _LOCAL_MARK or data[name_at:start] != _CARD:
-        raise ImportInvalidError("The zip archive is damaged: card.json is not where it should be.")
+        raise ImportInvalidError("The zip archive is damaged: card.json is not at its offset.")
     if (card.flags | flags) & _ENCRYPTED:
         raise ImportInvalidError("card.json is encrypted; encrypted archives are not supported.")
     start += extra_bytes
     packed = data[start : start + card.packed_bytes]
     if len(packed) < card.packed_bytes:
-        raise ImportInvalidError("The packed data of card.json are cut off.")
+        raise ImportInvalidError(_TRUNCATED)
     return packed
 
 
 def _inflated(packed: bytes, card: _Member, steps: Steps) -> tuple[bytes, bool]:
-    """Return the content, at most one byte more than the limit, and whether that is all of it."""
+    """Return the content, at most one byte more than the limit, and whether it is complete."""
     if card.method == _STORED:
         return packed, True
     try:
         inflater, rest = _inflater(packed, card.method)
         content = inflate(inflater, rest, limit_bytes=MAX_CARD_BYTES, steps=steps)
-    except (zlib.error, lzma.LZMAError, OSError) as error:  # the last is what bz2 raises
+    except (zlib.error, lzma.LZMAError, OSError) as error:  # bz2 raises OSError
         raise ImportInvalidError(_DAMAGED) from error
-    # LZMA without a mark at its end is whole when it has as many bytes as were promised.
-    told = card.method == _LZMA and len(content) == card.real_bytes
-    return content, inflater.eof or told
+    # LZMA without an end mark is complete when it has the declared size.
+    has_size = card.method == _LZMA and len(content) == card.real_bytes
+    return content, inflater.eof or has_size
 
 
 def _inflater(packed: bytes, method: int) -> tuple[Inflater, bytes]:
-    """Return what inflates these bytes, and the bytes without what only described them."""
+    """Return the decompressor, and the bytes without their properties."""
     if method == _DEFLATED:
         return zlib.decompressobj(-zlib.MAX_WBITS), packed
     if method == _BZIP2:
         return bz2.BZ2Decompressor(), packed
     if method == _LZMA:
         return _lzma_inflater(packed)
-    raise ImportInvalidError(f"card.json is packed by method {method}, which isn't read.")
+    raise ImportInvalidError(f"card.json has the unsupported compression method {method}.")
 
 
 def _lzma_inflater(packed: bytes) -> tuple[Inflater, bytes]:
-    """Return an inflater of LZMA with the properties that stand before the data."""
+    """Return a decompressor of LZMA, and the data without the properties before them."""
     version_and_size, properties, rest = packed[:4], packed[4:9], packed[9:]
     bits, dictionary_bytes = properties[:1], int.from_bytes(properties[1:], "little")
     if version_and_size[2:] != b"\x05\0" or len(properties) < 5 or bits[0] >= 9 * 5 * 5:  # noqa: PLR2004
@@ -307,7 +312,7 @@ def _lzma_inflater(packed: bytes) -> tuple[Inflater, bytes]:
         "lc": bits[0] % 9,
         "lp": bits[0] // 9 % 5,
         "pb": bits[0] // 45,
-        # What comes out is bounded, so a larger dictionary is never looked into.
+        # The output is bounded, so a larger dictionary is never used.
         "dict_size": min(max(dictionary_bytes, 4096), MAX_CARD_BYTES + 1),
     }
     return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[filters]), rest

@@ -1,4 +1,4 @@
-"""Inflating packed data piece by piece, up to a limit, whatever size was promised."""
+"""Decompresses data piece by piece up to a limit, whatever size the file declares."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ _BYTES_A_STEP: Final = 20  # bzip2 is the slowest
 
 
 class Inflater(Protocol):
-    """What the decompressors of the standard library have in common."""
+    """The common interface of the standard library's decompressors."""
 
     @property
     def eof(self) -> bool:
-        """Whether the data have come to their end."""
+        """Whether the end of the data is reached."""
 
     def decompress(self, data: bytes, _max_length: int, /) -> bytes:
-        """Return what these bytes inflate to, at most so many bytes."""
+        """Return the decompressed bytes, at most `_max_length`."""
 
 
 def inflate(inflater: Inflater, packed: bytes, *, limit_bytes: int, steps: Steps) -> bytes:
-    """Return the inflated bytes, at most one more than the limit; `inflater.eof` says if it is all.
+    """Return the decompressed bytes, at most one more than the limit.
+
+    `inflater.eof` tells whether they are complete.
 
     Args:
-        inflater: has inflated nothing yet.
-        packed: all that there is.
-        limit_bytes: how many bytes may come out.
+        inflater: a new decompressor.
+        packed: the whole compressed data.
+        limit_bytes: most bytes to return.
         steps: counts the work.
 
     Raises:
-        zlib.error, lzma.LZMAError, OSError: the data are damaged, as the inflater says it.
+        zlib.error, lzma.LZMAError, OSError: the data are damaged; the class depends on `inflater`.
     """
     found: list[bytes] = []
     room = limit_bytes + 1
@@ -44,9 +46,9 @@ def inflate(inflater: Inflater, packed: bytes, *, limit_bytes: int, steps: Steps
             if not rest:
                 break
         steps.spend("inflating", 1 + (len(rest) + min(room, _PIECE_BYTES)) // _BYTES_A_STEP // 2)
-        made = inflater.decompress(rest, min(room, _PIECE_BYTES))
-        # The inflater of zlib gives back what it did not look at; the others keep it.
+        piece = inflater.decompress(rest, min(room, _PIECE_BYTES))
+        # The decompressor of zlib returns unused input; the others keep it.
         rest = getattr(inflater, "unconsumed_tail", b"")
-        found.append(made)
-        room -= len(made)
+        found.append(piece)
+        room -= len(piece)
     return b"".join(found)

@@ -1,4 +1,4 @@
-"""The card behind a JPEG picture: a .charx that follows it. The picture itself is not read.
+"""The card behind a JPEG image: a .charx that follows it. The image itself is not read.
 
 Source: docs/rules/formats.md §3.2, §4. No known program writes a card into a JPEG's EXIF.
 """
@@ -19,11 +19,11 @@ def read_card(data: bytes, notes: ImportNotes) -> bytes:
 
     Args:
         data: a file that begins with `MAGIC`.
-        notes: takes what is odd in the archive.
+        notes: collects oddities of the archive.
 
     Raises:
-        ImportInvalidError: no archive is there, or `charx.read_card` refuses it.
+        ImportInvalidError: no archive follows, or `charx.read_card` refuses it.
     """
     if charx.find_directory(data) is None:
-        raise ImportInvalidError("This JPEG has no card data (no .charx archive behind it).")
+        raise ImportInvalidError("This JPEG has no card data (expected a .charx archive after it).")
     return charx.read_card(data, notes)

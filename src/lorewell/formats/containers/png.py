@@ -1,4 +1,4 @@
-"""Text chunks of a PNG: found, checked, decoded and replaced without trusting a length or a size.
+"""Reads and replaces text chunks of a PNG, without trusting any declared length or size.
 
 Source: the PNG specification, §5 and §11.3.4; docs/rules/formats.md §4; docs/rules/native.md §11.2.
 """
@@ -19,7 +19,7 @@ from lorewell.formats.containers.part import MAX_PART_NAME_CHARS, ContainerPart
 from lorewell.formats.json_text import storable
 from lorewell.formats.notes import ImportNotes
 
-MAX_CHUNKS = 100_000  # real pictures have a few thousand
+MAX_CHUNKS = 100_000  # real images have a few thousand
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_INFLATED_BYTES = 16 * 1024 * 1024  # docs/rules/native.md §11.2
 _HEAD_BYTES = 8  # length and type
@@ -37,12 +37,12 @@ _URL_ALPHABET = bytes.maketrans(b"-_", b"+/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextChunk:
-    """A text chunk as it stands in the file.
+    """A text chunk of a file.
 
     Attributes:
         keyword: in lower case, as readers of cards compare it.
-        text: the value, still deflated if `deflated`.
-        deflated: whether it has to be inflated.
+        text: the value.
+        deflated: whether the value is compressed.
     """
 
     keyword: str
@@ -51,37 +51,36 @@ class TextChunk:
 
 
 class PngTexts(NamedTuple):
-    """The text chunks of a PNG in the order of the file, and where it is cut off, if it is."""
+    """The text chunks of a PNG in the order of the file, and why reading stopped early, if so."""
 
     chunks: tuple[TextChunk, ...]
     fault: str | None
 
 
 class _Span(NamedTuple):
-    """Where a chunk is: half-open, from its length to its checksum."""
+    """The span of a chunk, half-open, from its length to its checksum."""
 
     type: bytes
     start: int
     end: int
-    after_end: bool  # whether it stands behind the end of the picture
+    after_end: bool  # whether it follows the end of the image
 
 
 class _Chunk(NamedTuple):
     type: bytes
     body: bytes
-    sound: bool  # whether the checksum is right
+    is_intact: bool  # whether the checksum is right
 
 
 def read_texts(data: bytes, keywords: frozenset[str], notes: ImportNotes) -> PngTexts:
-    """Return the text chunks with one of the keywords; the rest of a picture is passed over.
+    """Return the text chunks with one of the keywords; the rest of the image is skipped.
 
-    A wrong checksum, chunks after the end and a file that is cut off are noted; only what is
-    really there is read.
+    A wrong checksum, chunks after the end and a truncated file are noted.
 
     Args:
         data: a file that begins with `SIGNATURE`.
         keywords: in lower case.
-        notes: takes the oddities.
+        notes: collects the oddities.
     """
     reader = _Reader(data, notes.steps)
     found: list[TextChunk] = []
@@ -92,20 +91,20 @@ def read_texts(data: bytes, keywords: frozenset[str], notes: ImportNotes) -> Png
         text = _text_chunk(chunk)
         if text is None or text.keyword not in keywords:
             continue
-        if not chunk.sound:
+        if not chunk.is_intact:
             notes.add("png_crc", f"the checksum of the {text.keyword} chunk is wrong")
         if span.after_end:
-            notes.add("png_after_end", f"the {text.keyword} chunk stands after the PNG's end")
+            notes.add("png_after_end", f"the {text.keyword} chunk follows the end of the PNG")
         found.append(text)
     if reader.trailing:
-        notes.add("png_trailing_bytes", f"{reader.trailing} bytes follow the PNG's end")
+        notes.add("png_trailing_bytes", f"{reader.trailing} bytes follow the end of the PNG")
     if reader.fault is not None and found:
         notes.add("png_damaged", reader.fault)
     return PngTexts(tuple(found), reader.fault)
 
 
 def list_texts(data: bytes) -> Iterator[ContainerPart]:
-    """Yield every text chunk of a PNG, whatever its keyword, as far as the file is sound.
+    """Yield every text chunk of a PNG, up to the first damage.
 
     Args:
         data: a file that begins with `SIGNATURE`.
@@ -119,7 +118,7 @@ def list_texts(data: bytes) -> Iterator[ContainerPart]:
 
 
 class _Reader:
-    """Walks over the chunks; `fault` and `trailing` are known when it has come to the end."""
+    """Walks over the chunks; `fault` and `trailing` are set when it reaches the end."""
 
     def __init__(self, data: bytes, steps: Steps) -> None:
         self._data = data
@@ -128,7 +127,7 @@ class _Reader:
         self.trailing = 0
 
     def spans(self) -> Iterator[_Span]:
-        """Yield where each chunk is, in the order of the file."""
+        """Yield the span of each chunk, in the order of the file."""
         at = len(SIGNATURE)
         ended = False
         count = 0
@@ -137,7 +136,7 @@ class _Reader:
             count += 1
             self._steps.spend("chunks")
             if count > MAX_CHUNKS:
-                self.fault = f"The PNG has more than {MAX_CHUNKS:,} chunks, the limit."
+                self.fault = f"The PNG has more than {MAX_CHUNKS:,} chunks (the limit)."
                 return
             size = int.from_bytes(self._data[at : at + 4], "big")
             kind = self._data[at + 4 : at + _HEAD_BYTES]
@@ -149,19 +148,17 @@ class _Reader:
             yield _Span(kind, start, at, ended)
             ended = ended or kind == _END
         if not ended:
-            self.fault = "The PNG is cut off: its end (chunk IEND) is missing."
+            self.fault = "The PNG is truncated: its end (chunk IEND) is missing."
 
     def _fault(self, at: int, kind: bytes, size: int) -> str | None:
         if len(kind) < 4:  # noqa: PLR2004  the four letters of a type
-            return f"The PNG is cut off at byte {at}, in the head of a chunk."
+            return f"The PNG is truncated at byte {at}, in the head of a chunk."
         if not _TYPE.fullmatch(kind):
-            return f"The PNG is damaged: at byte {at} there is no chunk."
-        there = len(self._data) - at - _HEAD_BYTES
-        if size + _CRC_BYTES > there:
-            promise = (
-                f"chunk {kind.decode()} promises {size} bytes and a checksum, {there} are there"
-            )
-            return f"The PNG is cut off ({promise})."
+            return f"The PNG is damaged: expected a chunk at byte {at}."
+        present = len(self._data) - at - _HEAD_BYTES
+        if size + _CRC_BYTES > present:
+            what = f"chunk {kind.decode()} declares {size} bytes and a checksum"
+            return f"The PNG is truncated ({what}, {present} are present)."
         return None
 
     def _stop(self, at: int, fault: str, *, ended: bool) -> None:
@@ -182,7 +179,7 @@ def _crc(kind: bytes, body: bytes) -> int:
 
 
 def _text_chunk(chunk: _Chunk) -> TextChunk | None:
-    """Return the parts of a text chunk; None where it is too short to have them."""
+    """Return the parts of a text chunk; None if it is too short to have them."""
     keyword, mark, rest = chunk.body.partition(b"\0")
     if not mark:
         return None
@@ -196,13 +193,14 @@ def _text_chunk(chunk: _Chunk) -> TextChunk | None:
 
 
 def payload(chunk: TextChunk, notes: ImportNotes) -> bytes:
-    """Return the document in a text chunk: inflated, and out of its base64.
+    """Return the document in a text chunk, decompressed and decoded from base64.
 
-    White space, missing padding and the URL alphabet are taken; plain JSON is taken and noted.
+    White space, missing padding and the URL alphabet are accepted; plain JSON is accepted and
+    noted.
 
     Raises:
-        ImportInvalidError: the chunk is empty, inflates to more than 16 MiB, or is neither base64
-            nor JSON.
+        ImportInvalidError: the chunk is empty, decompresses to more than 16 MiB, or is neither
+            base64 nor JSON.
     """
     name = f"{chunk.keyword} chunk"
     text = _inflated(chunk.text, name, notes.steps) if chunk.deflated else chunk.text
@@ -217,15 +215,15 @@ def payload(chunk: TextChunk, notes: ImportNotes) -> bytes:
     if digits.translate(None, _DIGITS):
         wrong = _NO_DIGIT.search(text)
         at = wrong.start() if wrong else 0
-        raise ImportInvalidError(f"The {name} is not valid base64 (offset {at}).")
+        raise ImportInvalidError(f"The {name} is not valid base64 (at offset {at}).")
     digits = digits.translate(_URL_ALPHABET)
     if len(digits) % 4 == 1:
-        raise ImportInvalidError(f"The {name} is not valid base64: a character is missing.")
+        raise ImportInvalidError(f"The {name} is not valid base64: it is truncated.")
     return base64.b64decode(digits + b"=" * (-len(digits) % 4))
 
 
 def _inflated(deflated: bytes, name: str, steps: Steps) -> bytes:
-    """Return the inflated bytes; the limit is counted while inflating, whatever was promised."""
+    """Return the decompressed bytes, up to the limit."""
     inflater = zlib.decompressobj()
     try:
         text = inflate(inflater, deflated, limit_bytes=MAX_INFLATED_BYTES, steps=steps)
@@ -238,34 +236,34 @@ def _inflated(deflated: bytes, name: str, steps: Steps) -> bytes:
             limit_bytes=MAX_INFLATED_BYTES,
         )
     if not inflater.eof:
-        raise ImportInvalidError(f"The compressed text of the {name} is cut off.")
+        raise ImportInvalidError(f"The compressed text of the {name} is truncated.")
     return text
 
 
 def replace_card(png: bytes, *, chara: bytes, ccv3: bytes | None) -> bytes:
-    """Return a picture with these cards in place of all that it had.
+    """Return an image with its cards replaced.
 
-    Every text chunk with the keyword `chara` or `ccv3` goes, whatever its kind, its case and its
-    place: a reader prefers `ccv3`, and an old one would hide the new card. New ones are put before
-    the picture's end. All other bytes stay as they are: chunks that nobody knows, wrong checksums,
-    and what follows the picture.
+    Every text chunk with the keyword `chara` or `ccv3` is removed, whatever its type, case and
+    place: readers prefer `ccv3`, so that an old one would hide the new card. The new chunks are
+    written before the end of the image. All other bytes stay: unknown chunks, wrong checksums, and
+    data after the image.
 
     Args:
-        png: a whole picture; not changed.
+        png: a whole image; not changed.
         chara: the card for readers of V1 and V2, as JSON in UTF-8.
-        ccv3: the card V3, likewise; None writes no such chunk.
+        ccv3: the card V3, also as JSON; None writes no such chunk.
 
     Raises:
-        ImportInvalidError: it is no PNG, or it is cut off or damaged before its end.
+        ImportInvalidError: the file is not a PNG, or is truncated or damaged before its end.
 
     Source: docs/rules/formats.md §4.
     """
     if not png.startswith(SIGNATURE):
-        raise ImportInvalidError("This is no PNG picture.")
+        raise ImportInvalidError("The file is not a PNG image.")
     cards = _card_chunk(b"chara", chara) + (b"" if ccv3 is None else _card_chunk(b"ccv3", ccv3))
     reader = _Reader(png, Steps())
     kept: list[bytes] = []
-    done = 0  # up to here, all is kept or left out
+    done = 0  # all bytes before it are kept or left out
     for span in reader.spans():
         if span.type == _END and not span.after_end:
             kept += (png[done : span.start], cards)
@@ -274,7 +272,7 @@ def replace_card(png: bytes, *, chara: bytes, ccv3: bytes | None) -> bytes:
             kept.append(png[done : span.start])
             done = span.end
     if reader.fault is not None:
-        raise ImportInvalidError(f"{reader.fault} No card can be put into it.")
+        raise ImportInvalidError(f"{reader.fault} A card can't be put into it.")
     return b"".join((*kept, png[done:]))
 
 

@@ -1,4 +1,4 @@
-"""Models in, documents of other programs out."""
+"""Exports books to native JSON and the formats of other programs."""
 
 from lorewell.formats.export.book import EXPORTS, Exported, export_book
 from lorewell.formats.export.card import put_into_card

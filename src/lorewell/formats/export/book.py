@@ -1,4 +1,4 @@
-"""A book as a document of our own or of another program's format."""
+"""Exports a book as a JSON document in any format."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from lorewell.model.imports import ExportFormat, Loss
 EXPORTS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 
 _ENTRIES: Final = "entries"
-_STALE_COPY: Final = "originalData"  # of a world that was a card's book; the entries say it all
-# What a card's book calls what a world file has at its top. Source: docs/rules/formats.md §1, §2.1.
+_STALE_COPY: Final = "originalData"  # of a world that was a card's book; the entries have it all
+# Top-level members of a world file, and their names in a card's book.
+# Source: docs/rules/formats.md §1, §2.1.
 _CARD_NAMES: Final[Mapping[str, str]] = {
     "name": "name",
     "description": "description",
@@ -34,7 +35,12 @@ _REPLICA_NAMES: Final[Mapping[str, str]] = {"name": "name", "description": "desc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A document, and what of the book it has no place for, in the order of the book."""
+    """An exported book.
+
+    Attributes:
+        document: the JSON document.
+        losses: values of the book that the format can't hold, in the order of the book.
+    """
 
     document: dict[str, Any]
     losses: tuple[Loss, ...]
@@ -43,13 +49,13 @@ class Exported:
 def export_book(book: BookCreate, format: ExportFormat) -> Exported:  # noqa: A002  the contract's word
     """Return a book as a JSON document in a format.
 
-    A book that was imported and left alone gives back what its file held, if it goes back to the
-    same format; what was changed since is written under the names that the file has for it. What
-    a format has no name for stands under `extensions`, and is told as a loss.
+    An imported book that was not changed gives the content of its file, if it is exported to the
+    same format; changes are written under the names that the file uses. Values without a name in
+    the format are written under `extensions` and listed as losses.
 
     Args:
-        book: ours; it is not changed.
-        format: of the document.
+        book: the book; it is not changed.
+        format: the format of the document.
 
     Source: docs/rules/formats.md §0.2, §1, §2, §3, §12, §14.
 
@@ -76,7 +82,7 @@ def export_book(book: BookCreate, format: ExportFormat) -> Exported:  # noqa: A0
 
 
 def origin_of(book: BookCreate) -> Form | None:
-    """Return the form of the file that a book came from, None for a native one."""
+    """Return the form of the file that a book was imported from; None for a native book."""
     return next((form for entry in book.entries if (form := container_of(entry))), None)
 
 
@@ -108,9 +114,9 @@ def _card_book(book: BookCreate, losses: Losses, *, use_regex: bool) -> dict[str
 
 
 def _members(book: BookCreate, form: Form | Literal["replica"], losses: Losses) -> dict[str, Any]:
-    """Return the members of a book beside its entries, in the file's order after the name."""
-    # Without entries nothing tells where it is from. Elsewhere other programs' members would make
-    # it look like a file of theirs.
+    """Return the members of a book without its entries, in the file's order after the name."""
+    # A book without entries has no known origin. In another format, members of another program
+    # would make the document look like a file of that program.
     is_theirs = form == "replica" and any(map(came_from_replica, book.entries))
     origin = form if is_theirs or not book.entries else origin_of(book)
     stored = book.metadata.get("raw")
@@ -123,9 +129,9 @@ def _members(book: BookCreate, form: Form | Literal["replica"], losses: Losses) 
         members = _renamed(members, _REPLICA_NAMES, losses)
     elif origin is None or (form == "card" and origin != form):
         members = _renamed(members, _CARD_NAMES, losses)
-    if _ENTRIES in members:  # of a file whose entries had another name: here it is the book's
+    if _ENTRIES in members:  # of a file that has another name for entries: it would replace them
         losses.add(members.pop(_ENTRIES), "unsupported", "metadata", "raw", _ENTRIES)
-    added = {name: each for name, each in book.metadata.items() if not _is_ours(name, each)}
+    added = {name: each for name, each in book.metadata.items() if not _is_imported(name, each)}
     if added:
         _add_metadata(members, added, losses)
     if form == "card" and origin != form:
@@ -133,19 +139,19 @@ def _members(book: BookCreate, form: Form | Literal["replica"], losses: Losses) 
     return members
 
 
-def _is_ours(name: str, value: object) -> bool:
-    """Return whether a member of the metadata is what an import put there."""
+def _is_imported(name: str, value: object) -> bool:
+    """Return whether an import wrote this member of the metadata."""
     return (name == "raw" and isinstance(value, Mapping)) or (
         name == "given_name" and isinstance(value, str)
     )
 
 
 def _overlay_name(raw: dict[str, Any], book: BookCreate, *, same_form: bool) -> None:
-    """Write the name, unless the book's file had none and nobody gave it another one since."""
+    """Write the name, unless the file had none and the book still has the name it was given."""
     own, given = raw.get("name"), book.metadata.get("given_name")
     cut = own[:MAX_NAME_CHARS] if isinstance(own, str) else None
     if same_form and book.name == given:
-        if cut == given:  # kept whole, as it was too long; but it is the card's
+        if cut == given:  # the card's long name, which was kept whole, is not the book's
             del raw["name"]
     elif cut != book.name:
         raw["name"] = book.name
@@ -161,15 +167,15 @@ def _overlay_description(raw: dict[str, Any], book: BookCreate) -> None:
 def _renamed(
     members: Mapping[str, Any], names: Mapping[str, str], losses: Losses
 ) -> dict[str, Any]:
-    """Return a world's members as another format has them; what it has not goes to extensions."""
-    told = members.get("extensions")
-    extensions = dict(told) if isinstance(told, Mapping) else {}
+    """Return a world's members under another format's names; others move to extensions."""
+    own = members.get("extensions")
+    extensions = dict(own) if isinstance(own, Mapping) else {}
     result: dict[str, Any] = {}
     for name, value in members.items():
         at = ("metadata", "raw", name)
         theirs = names.get(name)
         if name == "extensions":
-            if told is not None and not isinstance(told, Mapping):
+            if own is not None and not isinstance(own, Mapping):
                 losses.add(value, "unsupported", *at)
         elif theirs == name or (theirs is not None and theirs not in members):
             result[theirs] = value
@@ -182,7 +188,7 @@ def _renamed(
 
 
 def _add_metadata(members: dict[str, Any], added: Mapping[str, Any], losses: Losses) -> None:
-    """Put what the book's author noted under `extensions.lorewell`."""
+    """Write the author's own metadata under `extensions.lorewell`."""
     extensions = members.get("extensions", {})
     fits = isinstance(extensions, Mapping)
     for name, value in added.items():

@@ -1,4 +1,4 @@
-"""A book put into a card: all else in the card stays as it is (docs/rules/formats.md §4)."""
+"""Puts a book into a card; everything else in the card stays (docs/rules/formats.md §4)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Card = dict[str, Any]
 
 
 def put_into_card(book: BookCreate, card: bytes) -> bytes:
-    """Return a card whose lorebook is this one, in place of the one it had.
+    """Return a card with its lorebook replaced by this one.
 
-    Every other value of the card stays equal. Of a PNG every other byte stays too: only the chunks
-    `chara` and `ccv3` are written anew. Where both were there both get the book; a card V3 is
-    written into both, so that every reader finds it. A book without entries is not put into a card
-    that has none.
+    All other values of the card stay equal. In a PNG all other bytes stay too: only the chunks
+    `chara` and `ccv3` are replaced. If the PNG has both, both get the book; a card V3 is written
+    into both, so that every reader finds it. A book without entries is not put into a card that
+    has no lorebook.
 
     Args:
-        book: ours; a card V3 gets it with `use_regex`.
-        card: a card V1 to V3 as JSON, or in a PNG; at most 16 MiB.
+        book: the book; a card V3 gets it with `use_regex`.
+        card: a card V1 to V3 as JSON or in a PNG; at most 16 MiB.
 
     Raises:
         FileTooLargeError: the card is larger than 16 MiB.
-        ImportInvalidError: it is no card, a broken one, or one in another container.
+        ImportInvalidError: the file is not a card, damaged, or in another container.
 
     Source: docs/rules/formats.md §2 to §4.
     """
@@ -47,8 +47,8 @@ def put_into_card(book: BookCreate, card: bytes) -> bytes:
 
 def _into_picture(book: BookCreate, picture: bytes) -> bytes:
     found = _cards_in(picture)
-    made = {keyword: _with_book(card, book) for keyword, card in found.items()}
-    chara, ccv3 = made.get(CHARA), made.get(CCV3)
+    cards = {keyword: _with_book(card, book) for keyword, card in found.items()}
+    chara, ccv3 = cards.get(CHARA), cards.get(CCV3)
     if ccv3 is None and chara is not None and find_kind(chara) == FileKind.CARD_V3:
         ccv3 = chara
     first = chara if chara is not None else ccv3
@@ -58,7 +58,11 @@ def _into_picture(book: BookCreate, picture: bytes) -> bytes:
 
 
 def _cards_in(picture: bytes) -> dict[str, Card]:
-    """Return the cards in a picture by keyword; a broken one counts if there is no other."""
+    """Return the valid cards in an image by keyword.
+
+    Raises:
+        ImportInvalidError: it has none.
+    """
     notes = ImportNotes()
     texts = png.read_texts(picture, _KEYWORDS, notes)
     found: dict[str, Card] = {}
@@ -73,7 +77,9 @@ def _cards_in(picture: bytes) -> dict[str, Card]:
         except InvalidInputError as error:
             fault = error
     if not found:
-        raise fault or ImportInvalidError("This PNG has no card data (no chara or ccv3 chunk).")
+        raise fault or ImportInvalidError(
+            "This PNG has no card data (expected a chara or ccv3 chunk)."
+        )
     return found
 
 
@@ -84,15 +90,17 @@ def _card_in(data: bytes, notes: ImportNotes) -> Card:
         raise
     except InvalidInputError as error:
         raise ImportInvalidError(
-            f"This is no card that a book can be put into; it must be JSON or a PNG: {error}"
+            f"A book can only be put into a card that is JSON or a PNG: {error}"
         ) from error
     if not isinstance(document, dict) or find_kind(document) not in CARDS:
-        raise ImportInvalidError("This is no character card: no book can be put into it.")
+        raise ImportInvalidError(
+            "The file is not a character card, so a book can't be put into it."
+        )
     return document
 
 
 def _with_book(card: Card, book: BookCreate) -> Card:
-    """Return the card with the book at the place where readers look for it."""
+    """Return the card with the book where readers look for it."""
     lorebook = read_lorebook(card, ImportNotes())
     steps = lorebook.at
     if lorebook.book is None:

@@ -1,7 +1,9 @@
-"""An entry as a world file or a card's book would hold it.
+"""Exports an entry for a world file or a card's book.
 
-An entry goes back to its own kind of file as it came, overlaid by what was changed since. For the
-other kind it is converted. Source: docs/rules/formats.md §0.2, §2.2, §2.4, §14.
+An entry that goes back to its own kind of file is the original, overlaid by the changes. For the
+other kind it is converted.
+
+Source: docs/rules/formats.md §0.2, §2.2, §2.4, §14.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ _CARD_KINDS = frozenset([FileKind.CHARACTER_BOOK.value, FileKind.LOREBOOK_V3.val
 _OURS = "extensions/lorewell/"
 _WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
 _CARD_ROWS = tuple(field for field in TABLE if field.card)
-# What a card's entry must have, and every name that a conversion writes anew.
+# Fields that a card's entry must have, and the names that a conversion writes.
 _REQUIRED = frozenset(["keys", "content", "enabled", "order"])
 _CONVERTED = {name.path for field in TABLE for name in field.names["world_info"]}
 _WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
-# What every object of JavaScript has, or lends to others: as a key it misleads its readers.
+# Properties of every JavaScript object, which programs would find in place of an entry.
 _JAVASCRIPT = frozenset(
     [
         *("__proto__", "constructor", "prototype", "toString", "toLocaleString", "valueOf"),
@@ -38,7 +40,7 @@ _JAVASCRIPT = frozenset(
 
 
 def container_of(entry: Entry) -> Form | None:
-    """Return the form of the file that an entry came from; None if it is of no such file."""
+    """Return the form of the file that an entry was imported from; None for any other entry."""
     word = entry.source.get("format")
     if not isinstance(word, str) or not isinstance(entry.source.get("raw"), Mapping):
         return None
@@ -48,7 +50,7 @@ def container_of(entry: Entry) -> Form | None:
 
 
 def says_use_regex(entry: Entry) -> bool:
-    """Return whether the file that an entry came from is of the kind that has `use_regex`."""
+    """Return whether an entry was imported from a format that has `use_regex`."""
     word = str(entry.source.get("format"))
     spec = CARD_SPEC.fullmatch(word)
     newest_without = 2
@@ -58,17 +60,17 @@ def says_use_regex(entry: Entry) -> bool:
 
 
 def map_key(entry: Entry, raw: Mapping[str, Any], at: int, losses: Losses) -> str:
-    """Return the key of an entry in a world's map: the one it had, unless its id was changed.
+    """Return the key of an entry in a world's map: the original one, unless its id was changed.
 
-    A key that means something else in JavaScript gives way to the id, or to the entry's number.
+    A key that is a property of JavaScript objects is replaced by the id or the entry's index.
     """
-    told, before, own = entry.source.get("key"), entry.source.get("raw"), own_id(raw)
+    original, before, own = entry.source.get("key"), entry.source.get("raw"), own_id(raw)
     kept = isinstance(before, Mapping) and own_id(before) == own
-    key = told if kept and isinstance(told, str) else own or entry.id
+    key = original if kept and isinstance(original, str) else own or entry.id
     if key not in _JAVASCRIPT:
         return key
-    if key == told:
-        losses.add(told, "unsupported", "entries", at, "source", "key")
+    if key == original:
+        losses.add(original, "unsupported", "entries", at, "source", "key")
     return own if own and own not in _JAVASCRIPT else str(at)
 
 
@@ -90,10 +92,10 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     """Return an entry of a card's book.
 
     Args:
-        entry: ours.
-        at: its place in our book.
-        losses: takes what has no place there.
-        use_regex: whether it says if its keys are regular expressions, as V3 wants it.
+        entry: the native entry.
+        at: its index in the book.
+        losses: collects the values that the format can't hold.
+        use_regex: whether to write `use_regex`, as in V3.
     """
     container = container_of(entry)
     if container == "card" and says_use_regex(entry) and not use_regex:
@@ -101,7 +103,7 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
     elif container == "card":
         result = _as_it_came(entry)
         if says_use_regex(entry):
-            use_regex = False  # it has what it had
+            use_regex = False  # the original is kept
     else:
         result = _converted(entry, container, at, losses)
     if use_regex and "use_regex" not in result:
@@ -112,10 +114,12 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
 
 
 def _as_in_v2(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
-    """Return an entry of a card V3 for a card V2, which knows no decorators.
+    """Return an entry of a card V3 for a card V2, which has no decorators.
 
-    What they say is written into fields; those that say nothing here stay, as programs' own marks
-    look alike, and are told. Source: docs/rules/formats.md §3.1, §14.
+    Supported decorators become fields; unknown ones stay in the text, as other programs' marks
+    look like them, and are listed as losses.
+
+    Source: docs/rules/formats.md §3.1, §14.
     """
     raw = entry.source["raw"]
     if isinstance(raw.get("content"), str):
@@ -137,7 +141,7 @@ def _as_it_came(entry: Entry) -> dict[str, Any]:
 
 
 def _spelled_out(entry: Entry) -> dict[str, Any]:
-    """Return a native entry; SillyTavern's own files leave no field out, so neither does this."""
+    """Return a native entry with all fields, as SillyTavern's own files have them."""
     shown = sillytavern_view(entry.model_copy(update={"source": {}}))
     fields = {
         field.world: shown.get(field.world, field.codec.write(field.default))
@@ -153,7 +157,7 @@ def _values(entry: Entry) -> dict[str, Any]:
 
 
 def _converted(entry: Entry, container: Form | None, at: int, losses: Losses) -> dict[str, Any]:
-    """Return an entry in a card's names; what a card's entry has no name for is in `extensions`."""
+    """Return an entry under a card's names; values without a name are in `extensions`."""
     foreign = entry if container else entry.model_copy(update={"source": {}})
     shown = sillytavern_view(foreign)
     values = _values(entry)
@@ -176,12 +180,12 @@ def _block(at: int) -> tuple[str | int, ...]:
 
 
 def _extensions(shown: Mapping[str, Any], at: int, losses: Losses) -> dict[str, Any]:
-    """Return the extensions that the entry has, and with them what nobody knows."""
-    told = shown.get("extensions")
-    extensions = dict(told) if isinstance(told, Mapping) else {}
+    """Return the entry's extensions, with unknown members added."""
+    own = shown.get("extensions")
+    extensions = dict(own) if isinstance(own, Mapping) else {}
     raw_at = ("entries", at, "source", "raw")
-    if told is not None and not isinstance(told, Mapping):
-        losses.add(told, "unsupported", *raw_at, "extensions")
+    if own is not None and not isinstance(own, Mapping):
+        losses.add(own, "unsupported", *raw_at, "extensions")
     for name, value in shown.items():
         if name not in _WRITTEN_ANEW:
             moved = name not in extensions
@@ -193,16 +197,16 @@ def _extensions(shown: Mapping[str, Any], at: int, losses: Losses) -> dict[str, 
 def _card_fields(
     shown: Mapping[str, Any], values: Mapping[str, Any]
 ) -> Iterator[tuple[EntryField, Any]]:
-    """Yield the fields that are to be written: those that are shown, and those that matter."""
+    """Yield the fields to write: those in the original, required ones, and non-default values."""
     for field in _CARD_ROWS:
         value = values[field.name]
-        said = field.world in shown or field.name in _REQUIRED
-        if said or value != field.default_in("card"):
+        is_present = field.world in shown or field.name in _REQUIRED
+        if is_present or value != field.default_in("card"):
             yield field, value
 
 
 def _put(result: dict[str, Any], extensions: dict[str, Any], path: str, value: object) -> None:
-    if path.startswith(_OURS):  # a card's entry has a member for it
+    if path.startswith(_OURS):  # a card's entry has its own member for it
         ours = extensions.get("lorewell")
         if isinstance(ours, Mapping):
             rest = {name: each for name, each in ours.items() if name != path[len(_OURS) :]}
@@ -218,7 +222,7 @@ def _put(result: dict[str, Any], extensions: dict[str, Any], path: str, value: o
 
 
 def _note_ours(result: Mapping[str, Any], entry: Entry, at: int, losses: Losses) -> None:
-    """Note the fields of ours that other programs do not know."""
+    """Note the native fields that other programs lack."""
     extensions = result.get("extensions")
     ours = extensions.get("lorewell") if isinstance(extensions, Mapping) else None
     if not isinstance(ours, Mapping):

@@ -1,8 +1,8 @@
-"""A book as the program SillyTavern_replica would hold it, in its internal form.
+"""Exports a book in SillyTavern_replica's internal form.
 
-Core and block are what counts; raw only keeps what they leave open. An entry is read again after
-each step, so that whatever was written means what the core says: that alone tells what can't be
-said there, and no list of it.
+Native fields and the block `replica` win over `source.raw`. After each step the entry is imported
+again and compared with the native one. So the values that the format can't hold are found without
+a list of them.
 
 Source: docs/rules/formats.md §0.2, §12; docs/rules/replica.md §1, §6.4.
 """
@@ -50,9 +50,9 @@ _NUMBERS: Final = {word: number for number, word in reversed(list(enumerate(POSI
     "author_note_bottom": NOTE,
     "at_depth": AT_DEPTH,
 }
-# What stands elsewhere in the entry, and what says nothing to that program.
+# Fields that are exported separately, or mean nothing to SillyTavern_replica.
 _APART: Final = frozenset({"id", "source", "sillytavern", "replica"})
-_GROUPS: Final = ("group", "group_weight")  # of the block of SillyTavern; they have a place here
+_GROUPS: Final = ("group", "group_weight")  # of the block `sillytavern`; these can be exported
 _RECURSION: Final = ("exclude_recursion", "prevent_recursion")
 _USUAL: Final = {
     name: about.get_default(call_default_factory=True)
@@ -62,27 +62,27 @@ _USUAL: Final = {
 
 
 class Rebuilt(NamedTuple):
-    """An entry in the internal form, and the fields of ours that it can't say.
+    """An entry in the internal form.
 
     Attributes:
-        raw: those fields stand under `extensions.lorewell`, where nothing acts on them.
-        unsaid: their names, in the order of our contract.
+        raw: the entry; native fields that the form can't hold are under `extensions.lorewell`.
+        lost: names of these fields, in the order of the contract.
     """
 
     raw: dict[str, Any]
-    unsaid: tuple[str, ...]
+    lost: tuple[str, ...]
 
 
 def replica_document(book: BookCreate) -> dict[str, Any]:
-    """Return a book as the policy `replica` takes it: its name and its entries."""
+    """Return the name and the entries of a book, as the policy `replica` reads them."""
     return {"name": book.name, "entries": [replica_entry(entry) for entry in book.entries]}
 
 
 def replica_entry(entry: Entry) -> dict[str, Any]:
     """Return the entry in the internal form, as the policy `replica` reads it.
 
-    One from a file of that program is raw in its own key order, overlaid by every value that
-    differs from what raw would import to; untouched it is raw itself. Any other is written out.
+    An entry imported from this format is its raw object, in the same order, overlaid by the values
+    that were changed. Any other entry is written in full.
 
     >>> raw = {"uid": "u", "content": "灯。", "key": ["灯塔"], "disable": "false"}
     >>> source = {"format": "replica", "raw": raw}
@@ -94,16 +94,16 @@ def replica_entry(entry: Entry) -> dict[str, Any]:
 
 
 def exported_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
-    """Return an entry of a file of that program.
+    """Return an entry for a file of SillyTavern_replica.
 
     Args:
-        entry: ours.
-        at: its place in our book.
-        losses: takes what has no place there.
+        entry: the native entry.
+        at: its index in the book.
+        losses: collects the values that the format can't hold.
     """
-    own, unsaid = rebuild(entry)
+    own, lost = rebuild(entry)
     ours = member(own, _OURS)
-    for name in unsaid:
+    for name in lost:
         moved = ours is not LACKING and name in ours
         value = getattr(entry, name)
         losses.add(value, "moved_to_extensions" if moved else "unsupported", "entries", at, name)
@@ -116,7 +116,7 @@ def exported_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
 
 
 def _note_others(entry: Entry, at: int, losses: Losses) -> None:
-    """Note what an entry of another program has and this one knows nothing like."""
+    """Note the values of another program's entry that SillyTavern_replica has no equivalent of."""
     if any(split_regex(key) for key in (*entry.keys, *entry.secondary_keys)):
         losses.add(entry.keys, "unsupported", "entries", at, "keys")  # plain text there
     if entry.sillytavern is not None:
@@ -128,50 +128,50 @@ def _note_others(entry: Entry, at: int, losses: Losses) -> None:
 
 
 def came_from_replica(entry: Entry) -> bool:
-    """Return whether the entry is from a file of that program."""
+    """Return whether the entry was imported from a file of SillyTavern_replica."""
     source = entry.source
     return source.get("format") == FileKind.REPLICA and isinstance(source.get("raw"), Mapping)
 
 
 def rebuild(entry: Entry) -> Rebuilt:
-    """Return the entry in the internal form, and what of it stands there without effect."""
+    """Return the entry in the internal form, with the fields that the form can't hold."""
     known = came_from_replica(entry)
     own = dict(entry.source["raw"]) if known else _blank(entry)
-    told = entry.source.get("key")
-    name = told if known and isinstance(told, str) else None  # under which it stood in a map
+    key = entry.source.get("key")
+    name = key if known and isinstance(key, str) else None  # the entry's key in its map
     if name is not None and as_uid(own.get("uid")) is None:
         own["uid"] = name
     _overlay_block(own, entry, block_of(own) if known else {})
-    meant = _meant(own, entry)
+    imported = _imported(own, entry)
     for step in _STEPS:
-        changed = {name for name in step.names if getattr(entry, name) != meant[name]}
+        changed = {name for name in step.names if getattr(entry, name) != imported[name]}
         if changed:
             step.write(own, entry, changed)
-            meant = _meant(own, entry)
-    if not known:  # that program has no recursion: neither value says anything there
-        meant |= {name: getattr(entry, name) for name in _RECURSION}
-    meant["requires"] = entry.requires  # an import leaves them to the block
-    if meant["conditions_text"] and meant["conditions_text"] == _conditions(entry):
-        meant["conditions_text"] = entry.conditions_text  # the same, one by one
+            imported = _imported(own, entry)
+    if not known:  # SillyTavern_replica has no recursion, so these values lose nothing
+        imported |= {name: getattr(entry, name) for name in _RECURSION}
+    imported["requires"] = entry.requires  # an import leaves them to the block
+    if imported["conditions_text"] and imported["conditions_text"] == _conditions(entry):
+        imported["conditions_text"] = entry.conditions_text  # the same ones, split into parts
     if _is_keyless(own, entry):
-        meant |= {name: getattr(entry, name) for name in KEYWORD_NAMES}
-    unsaid = tuple(name for name in _USUAL if getattr(entry, name) != meant[name])
-    if unsaid and isinstance(own.get("extensions", {}), Mapping):
-        plain = entry.model_dump(mode="json", include=set(unsaid))
-        for name in unsaid:
+        imported |= {name: getattr(entry, name) for name in KEYWORD_NAMES}
+    lost = tuple(name for name in _USUAL if getattr(entry, name) != imported[name])
+    if lost and isinstance(own.get("extensions", {}), Mapping):
+        plain = entry.model_dump(mode="json", include=set(lost))
+        for name in lost:
             _put(own, f"{_OURS}/{name}", plain[name])
     if known and not is_imported_id(entry.id, own_id(own) or name):
         own["uid"] = entry.id
-    return Rebuilt(own, unsaid)
+    return Rebuilt(own, lost)
 
 
-def _meant(own: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
-    """Return what an import makes of the entry, field for field."""
+def _imported(own: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
+    """Return the fields of the entry that an import of `own` gives."""
     return _USUAL | read_entry(own, entry.id).entry
 
 
 def _blank(entry: Entry) -> dict[str, Any]:
-    """Return an entry of the internal form that leaves nothing out and says nothing yet."""
+    """Return an entry of the internal form with all members, and defaults for most."""
     own: dict[str, Any] = {
         "uid": entry.id,
         "content": "",
@@ -211,7 +211,7 @@ def _blank(entry: Entry) -> dict[str, Any]:
 
 
 def _overlay_block(own: dict[str, Any], entry: Entry, before: Mapping[str, Any]) -> None:
-    """Put in what the block says, where that is not what it said before."""
+    """Write the members of the block that differ from those in the file."""
     now = entry.replica or {}
     for name in KEPT:
         value = now.get(name, LACKING)
@@ -224,7 +224,7 @@ def _overlay_block(own: dict[str, Any], entry: Entry, before: Mapping[str, Any])
 
 
 class _Step(NamedTuple):
-    """Fields that are written together."""
+    """Fields that are written together, and the function that writes them."""
 
     names: tuple[str, ...]
     write: Callable[[dict[str, Any], Entry, Collection[str]], None]
@@ -233,8 +233,8 @@ class _Step(NamedTuple):
 def _write_switches(own: dict[str, Any], entry: Entry, changed: Collection[str]) -> None:
     """Write whether the entry is constant, and its conditions.
 
-    Triggers are alternatives there. So conditions can be said where they are all that makes the
-    entry active; those that stand beside other triggers are not the core's, and stay.
+    Triggers are alternatives in this format. So native conditions can be written only if they are
+    the entry's only trigger; conditions next to other triggers are not native ones, and stay.
     """
     texts = _conditions(entry)
     if own.get(_CONFIG) is None:
@@ -243,7 +243,7 @@ def _write_switches(own: dict[str, Any], entry: Entry, changed: Collection[str])
                 _write_older_constant(own, constant=entry.constant)
             return
         own[_CONFIG] = derive_config(own)
-    had_texts = bool(_meant(own, entry)["conditions_text"])
+    had_texts = bool(_imported(own, entry)["conditions_text"])
     if not texts:
         if had_texts:
             _switch(own, "condition", on=False)
@@ -272,24 +272,24 @@ def _write_older_constant(own: dict[str, Any], *, constant: bool) -> None:
 
 
 def _conditions(entry: Entry) -> tuple[str, ...]:
-    """Return the conditions in that program's words; nothing where they can't be said there."""
-    told: list[str] = []
+    """Return the conditions in SillyTavern_replica's syntax; none if it can't express them."""
+    texts: list[str] = []
     for text in entry.conditions_text if entry.constant else ():
         parts = _condition_texts(text)
         if not parts:
             return ()
-        told += parts
-    return tuple(told) if len(told) <= MAX_CONDITIONS else ()
+        texts += parts
+    return tuple(texts) if len(texts) <= MAX_CONDITIONS else ()
 
 
 def _condition_texts(text: str) -> list[str]:
-    """Return the conditions that a text joins by and; none if it holds anything else.
+    """Return the comparisons that a text joins by `and`; none if it holds anything else.
 
     >>> _condition_texts("tb.力量≥10 且 tb.态度=友好"), _condition_texts("not tb.力量 = 1")
     (['tb.力量 >= 10', 'tb.态度 = "友好"'], [])
     """
     parsed = parse_expression(text)
-    if isinstance(parsed, Flaw):  # what neither can read never holds in both
+    if isinstance(parsed, Flaw):  # a text that is invalid for both never holds in either
         return [text] if isinstance(parse_condition(text), Flaw) else []
     if parse_condition(text) == parsed:
         return [text]
@@ -301,7 +301,7 @@ def _condition_texts(text: str) -> list[str]:
 def _switch(
     own: dict[str, Any], kind: str, *, on: bool, settings: Mapping[str, Any] | None = None
 ) -> None:
-    """Switch a trigger on or off, with other settings if they are given."""
+    """Switch a trigger on or off; `settings` replace its settings if given."""
     config = own.get(_CONFIG)
     config = dict(config) if isinstance(config, Mapping) else {}
     pairs = config.get("triggers")
@@ -322,18 +322,18 @@ def _settings(own: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _write_keywords(own: dict[str, Any], entry: Entry, _changed: Collection[str]) -> None:
-    """Write the keys; not where conditions are to hold, as they would be another way in."""
+    """Write the keys, unless the entry has conditions: keys would be an alternative to them."""
     if _conditions(entry) or _is_keyless(own, entry):
         return
-    if own.get(_CONFIG) is None and not _has_keyword(own):  # older entries have one kind of trigger
+    if own.get(_CONFIG) is None and not _has_keyword(own):  # older entries have a single trigger
         own[_CONFIG] = derive_config(own)
     if own.get(_CONFIG) is not None:
         _switch(own, "keyword", on=True, settings=_settings(own, "keyword"))
-    meant = _meant(own, entry)
+    imported = _imported(own, entry)
     values = {
-        KEYWORD_NAMES[name]: _written(name, getattr(entry, name))
+        KEYWORD_NAMES[name]: _to_json(name, getattr(entry, name))
         for name in KEYWORD_NAMES
-        if getattr(entry, name) != meant[name]
+        if getattr(entry, name) != imported[name]
     }
     if own.get(_CONFIG) is None:
         own.update(values)
@@ -349,18 +349,18 @@ def _has_keyword(own: Mapping[str, Any]) -> bool:
 
 
 def _is_keyless(own: Mapping[str, Any], entry: Entry) -> bool:
-    """Return whether there are no keys on either side, so that nothing about keys matters."""
+    """Return whether neither entry has keys, so that settings of keys don't matter."""
     return not entry.keys and not entry.secondary_keys and not _has_keyword(own)
 
 
-def _written(name: str, value: Any) -> Any:  # noqa: ANN401  each field has its own type
+def _to_json(name: str, value: Any) -> Any:  # noqa: ANN401  each field has its own type
     if name == "logic":
         return LOGICS.index(value)
     return list(value) if isinstance(value, tuple) else value
 
 
 def _write_position(own: dict[str, Any], entry: Entry, changed: Collection[str]) -> None:
-    """Write the position; a message of its own at the start says its depth and role, too."""
+    """Write the position; a separate system message has no other depth or role."""
     number = position_of(own)
     if "position" not in changed and number != SYSTEM_MESSAGE:
         return
@@ -391,7 +391,7 @@ def _write_rest(own: dict[str, Any], entry: Entry, changed: Collection[str]) -> 
 
 
 def _joined(before: object, uids: Sequence[str]) -> list[object]:
-    """Return what an entry requires: what it did, which our core does not say, and what it says."""
+    """Return the requirements in the file, followed by the native ones that it lacks."""
     listed = before if isinstance(before, list) else [before] if before else []
     return [*listed, *(uid for uid in uids if uid not in listed)]
 
@@ -411,7 +411,7 @@ _STEPS: Final = (
 
 
 def _put(own: dict[str, Any], path: str, value: object) -> None:
-    """Set a member; objects on the way are copied, as they may be raw's own."""
+    """Set a member; objects on the way are copied, as `source.raw` may share them."""
     *steps, last = path.split("/")
     for step in steps:
         below = own.get(step)
