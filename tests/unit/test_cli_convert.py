@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lorewell import import_file
-from lorewell.cli.reports import MAX_LINES
+from lorewell.cli.import_tables import MAX_LINES
 from pictures import png, text
 from program import Done, Lorewell
 from support import Document

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from lorewell import BookCreate, SelectRequest, import_file, load_book, select
-from lorewell.cli.contents import MAX_KEYS
-from lorewell.cli.reports import MAX_LINES
+from lorewell.cli.book_contents import MAX_KEYS
+from lorewell.cli.import_tables import MAX_LINES
 from lorewell.model.parse import parse_json, parse_model
 from pictures import png, text
 from program import Lorewell

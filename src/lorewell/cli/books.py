@@ -17,7 +17,7 @@ from lorewell.cli.listings import (
     revisions_table,
     stored_parts,
 )
-from lorewell.cli.outputs import write_file
+from lorewell.cli.output_files import write_file
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.errors import (
     Fault,

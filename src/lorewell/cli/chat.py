@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lorewell.cli.failures import describe
-from lorewell.cli.injected import decision_lines, injected_lines
 from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
 from lorewell.cli.printing import say, write
+from lorewell.cli.turn_lines import decision_lines, injected_lines
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import LorewellError, ValidationFailedError
 from lorewell.model import BindingsPut

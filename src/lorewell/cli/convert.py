@@ -10,9 +10,9 @@ import orjson
 import typer
 
 from lorewell.cli.convert_folder import convert_folder
-from lorewell.cli.outputs import dumped, write_file
+from lorewell.cli.import_tables import loss_tables
+from lorewell.cli.output_files import dumped, write_file
 from lorewell.cli.printing import print_json, print_parts, say
-from lorewell.cli.reports import loss_tables
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
 from lorewell.formats.export import EXPORTS, export_book, put_into_card

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 
 from lorewell.cli.failures import exit_code
-from lorewell.cli.many import (
+from lorewell.cli.file_batch import (
     FAILED,
     NO_BOOK,
     FileRow,
@@ -24,7 +24,7 @@ from lorewell.cli.many import (
     print_line,
     print_summary,
 )
-from lorewell.cli.outputs import dumped
+from lorewell.cli.output_files import dumped
 from lorewell.errors import ConflictError, LorewellError, ValidationFailedError
 from lorewell.formats import ImportedBook, open_book
 from lorewell.formats.export import export_book

@@ -22,20 +22,20 @@ from lorewell.cli import (
     conditions,
     convert,
     gateway,
+    import_inspect,
     indexes,
     keys,
     live,
-    reading,
     replica,
     searches,
     service,
     sillytavern,
 )
-from lorewell.cli.contents import contents_tables, load_contents
+from lorewell.cli.book_contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
-from lorewell.cli.inputs import TurnOptions, load_request
 from lorewell.cli.printing import print_json, print_parts, say
-from lorewell.cli.tables import selection_tables
+from lorewell.cli.selection_tables import selection_tables
+from lorewell.cli.turn_options import TurnOptions, load_request
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import LorewellError
@@ -82,8 +82,8 @@ app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)
 app.command("chat")(chat.chat_command)
-app.command("import")(reading.import_command)
-app.command("inspect")(reading.inspect_command)
+app.command("import")(import_inspect.import_command)
+app.command("inspect")(import_inspect.inspect_command)
 app.command("convert")(convert.convert_command)
 app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)

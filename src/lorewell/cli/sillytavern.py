@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from lorewell.cli.printing import print_json, print_parts, say
-from lorewell.cli.scans import LoadedScan, ScanOptions, load_scan
-from lorewell.cli.traces import trace_parts, turns_table
+from lorewell.cli.sillytavern_inputs import LoadedScan, ScanOptions, load_scan
+from lorewell.cli.sillytavern_tables import trace_parts, turns_table
 from lorewell.engine.sillytavern.turns import activate, replay
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.reports import notice_tables, summary
+from lorewell.cli.import_tables import notice_tables, summary
 from lorewell.cli.tables import new_table, placed
 from lorewell.engine.native.compile import compile_book, cost_of
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry

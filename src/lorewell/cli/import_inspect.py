@@ -9,10 +9,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lorewell.cli.contents import import_json
+from lorewell.cli.book_contents import import_json
 from lorewell.cli.failures import exit_code
-from lorewell.cli.inspections import inspection_json, inspection_text
-from lorewell.cli.many import (
+from lorewell.cli.file_batch import (
     READ_FIGURES,
     FileRow,
     answer_each,
@@ -25,8 +24,9 @@ from lorewell.cli.many import (
     print_summary,
     report_row,
 )
+from lorewell.cli.import_tables import report_tables
+from lorewell.cli.inspections import inspection_json, inspection_text
 from lorewell.cli.printing import print_json, print_parts
-from lorewell.cli.reports import report_tables
 from lorewell.errors import LorewellError
 from lorewell.formats import open_book
 from lorewell.formats.inspection import inspect_file
