@@ -124,7 +124,7 @@ def test_inspect_prints_a_line_of_json_for_each_file(lorewell: Lorewell, folder:
 def test_folder_without_files_says_so(lorewell: Lorewell) -> None:
     empty = lorewell.folder / "empty"
     (empty / "below").mkdir(parents=True)
-    assert lorewell("import", empty) == (0, "There are no files.\n", "")
+    assert lorewell("import", empty) == (0, "No files found.\n", "")
     assert lorewell("inspect", empty, "--json") == (0, "", "")
 
 

@@ -1,4 +1,4 @@
-"""`lorewell import` and `lorewell inspect`: one file in full or in short, or many in a table."""
+"""`lorewell import` and `lorewell inspect`: one file in detail, or many in a table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lorewell.cli.failures import exit_code
 from lorewell.cli.file_batch import (
     READ_FIGURES,
     FileRow,
-    answer_each,
-    ending,
-    failed_row,
-    gather,
-    is_many,
-    print_failure,
-    print_line,
+    batch_exit_code,
+    error_row,
+    find_files,
+    is_batch,
+    print_json_error,
+    print_json_line,
     print_summary,
+    process_files,
     report_row,
 )
 from lorewell.cli.import_tables import report_tables
@@ -35,20 +35,24 @@ from lorewell.formats.inspection import inspect_file
 def import_command(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Lorebooks, cards with one, folders of them."),
+        typer.Argument(
+            metavar="PATH...", help="Lorebooks, cards that hold one, or folders of them."
+        ),
     ],
     *,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print book and report as JSON; of many files, a line each."),
+        typer.Option(
+            "--json", help="Print book and report as JSON; one line per file if there are several."
+        ),
     ] = False,
 ) -> None:
-    """Read lorebooks and cards of other programs, and report what becomes of them; store nothing.
+    """Read lorebooks and cards of any supported format and report the result; store nothing.
 
-    One file is reported in full, several files or a folder in one table.
+    One file gets a full report; several files or a folder get one table.
     """
-    if is_many(paths):
-        _read_many(paths, _import_row, as_json=as_json)
+    if is_batch(paths):
+        _report_files(paths, _import_row, as_json=as_json)
     found = open_book(paths[0])
     if as_json:
         print_json(import_json(found))
@@ -58,33 +62,33 @@ def import_command(
 
 def inspect_command(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Any files, or folders of them.")
+        list[Path], typer.Argument(metavar="PATH...", help="Files of any kind, or folders of them.")
     ],
     *,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; of many files, a line each.")
+        bool, typer.Option("--json", help="Print JSON; one line per file if there are several.")
     ] = False,
 ) -> None:
-    """Say in short what is in a file, whatever it is; of several files or a folder in one table."""
-    if is_many(paths):
-        _read_many(paths, _inspect_row, as_json=as_json)
+    """Summarize files of any kind; several files or a folder get one table."""
+    if is_batch(paths):
+        _report_files(paths, _inspect_row, as_json=as_json)
     path = paths[0]
     seen = inspect_file(path)
     if as_json:
-        print_line(path, inspection_json(seen))
+        print_json_line(path, inspection_json(seen))
     else:
         print_parts(inspection_text(seen))
     if isinstance(seen.opened, LorewellError):
         raise typer.Exit(exit_code(seen.opened))
 
 
-def _read_many(paths: list[Path], read: Callable[..., FileRow], *, as_json: bool) -> NoReturn:
-    """Answer for many files, and end the program."""
-    rows = answer_each(gather(paths), partial(read, as_json=as_json), as_json=as_json)
+def _report_files(paths: list[Path], read: Callable[..., FileRow], *, as_json: bool) -> NoReturn:
+    """Report many files, and exit."""
+    rows = process_files(find_files(paths), partial(read, as_json=as_json), as_json=as_json)
     if not as_json:
         root = paths[0] if len(paths) == 1 else None
         print_summary(rows, READ_FIGURES, root=root)
-    raise typer.Exit(ending(rows))
+    raise typer.Exit(batch_exit_code(rows))
 
 
 def _import_row(file: Path, *, as_json: bool) -> FileRow:
@@ -92,10 +96,10 @@ def _import_row(file: Path, *, as_json: bool) -> FileRow:
         found = open_book(file)
     except (LorewellError, OSError) as error:
         if as_json:
-            print_failure(file, error)
-        return failed_row(file, error)
+            print_json_error(file, error)
+        return error_row(file, error)
     if as_json:
-        print_line(file, import_json(found).encode())
+        print_json_line(file, import_json(found).encode())
     return report_row(file, found.report, holds_book=found.holds_book)
 
 
@@ -104,10 +108,10 @@ def _inspect_row(file: Path, *, as_json: bool) -> FileRow:
         seen = inspect_file(file)
     except OSError as error:
         if as_json:
-            print_failure(file, error)
-        return failed_row(file, error)
+            print_json_error(file, error)
+        return error_row(file, error)
     if as_json:
-        print_line(file, inspection_json(seen))
+        print_json_line(file, inspection_json(seen))
     if isinstance(seen.opened, LorewellError):
-        return failed_row(file, seen.opened)
+        return error_row(file, seen.opened)
     return report_row(file, seen.opened.report, holds_book=seen.opened.holds_book)

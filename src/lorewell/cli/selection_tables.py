@@ -1,4 +1,4 @@
-"""A selection as tables for people: what goes in and why, and why the rest stays out."""
+"""A selection as tables: the selected entries with reasons, and the others with theirs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from lorewell.model.plain import plain
 
 _REASONS: tuple[Reason, ...] = get_args(Reason)
 _MEANING: Mapping[str, str] = {
-    "required": "has to go in",
+    "required": "always selected",
     "constant": "needs no key",
     "disabled": "switched off",
-    "audience_mismatch": "meant for others",
-    "condition_failed": "the state says no",
-    "runtime_unsupported": "wants what only its own program has",
-    "probability": "lost its roll",
-    "template_missing": "lacks a value",
+    "audience_mismatch": "meant for another audience",
+    "condition_failed": "a condition is false",
+    "runtime_unsupported": "needs a feature of its own program",
+    "probability": "lost the roll",
+    "template_missing": "a macro has no value",
     "empty_content": "has no text",
-    "placement_unsupported": "the host lacks its place",
-    "regex_invalid": "a regex key is broken",
+    "placement_unsupported": "the prompt lacks its place",
+    "regex_invalid": "a regex key is invalid",
     "regex_timeout": "a regex key took too long",
     "regex_unsupported": "regex keys are not available",
     "not_triggered": "nothing triggered it",
-    "dependency_unavailable": "what it requires can't come",
-    "conflict": "another one holds its conflict key",
-    "max_entries": "enough entries are in",
+    "dependency_unavailable": "an entry it requires is out",
+    "conflict": "lost its conflict key",
+    "max_entries": "max_entries reached",
     "budget_dropped": "too few tokens left",
     "constant_budget_dropped": "too few tokens left for constants",
 }
@@ -47,31 +47,35 @@ _NOT_RECALLED: Mapping[Recalled | None, str] = {
 def selection_tables(
     books: Sequence[CompiledBook], request: SelectRequest, answer: SelectResponse
 ) -> list[RenderableType]:
-    """Return what to print: a summary, what goes in, what stays out, and oddities of the books.
+    """Return the printed selection: a summary, the selected entries, the others, and warnings.
 
     Args:
-        books: all that were loaded.
-        request: what was asked.
-        answer: what came of it.
+        books: all loaded books.
+        request: the request.
+        answer: its answer.
     """
-    asked = {ref.book_id for ref in request.books}
-    names = {book.book_id: plain(book.name) for book in books if book.book_id in asked}
-    teller = _Teller(names, request, answer)
-    parts: list[RenderableType] = [teller.summary()]
+    requested = {ref.book_id for ref in request.books}
+    names = {book.book_id: plain(book.name) for book in books if book.book_id in requested}
+    view = _SelectionView(names, request, answer)
+    parts: list[RenderableType] = [view.summary()]
     if answer.blocks:
-        parts.append(teller.selected())
+        parts.append(view.selected())
     if any(not decision.selected for decision in answer.decisions):
-        parts.append(teller.left_out())
+        parts.append(view.left_out())
     elif request.explain != "full":
-        parts.append(Text(f"explain is {request.explain!r}: not asked why the others stay out."))
-    noted = [book for book in books if book.book_id in asked and book.diagnostics]
+        parts.append(
+            Text(
+                f"explain is {request.explain!r}: reasons of the other entries were not requested."
+            )
+        )
+    noted = [book for book in books if book.book_id in requested and book.diagnostics]
     if noted:
-        parts.append(teller.notes(noted))
+        parts.append(view.notes(noted))
     return parts
 
 
-class _Teller:
-    """Puts the figures of one selection into words."""
+class _SelectionView:
+    """Formats one selection."""
 
     def __init__(
         self, names: Mapping[str, str], request: SelectRequest, answer: SelectResponse
@@ -85,12 +89,12 @@ class _Teller:
         answer = self._answer
         books = ", ".join(self._names.values())
         entries = sum(item.entry_count for item in answer.snapshot)
-        told = Text(books, style="bold")
+        text = Text(books, style="bold")
         figures = (
             f"\n{len(answer.blocks)} of {entries} entries selected,"
             f" {answer.token_count} of {answer.token_budget} tokens ({plain(answer.tokenizer)})"
         )
-        return told.append(f"{figures}\n", style="not bold")
+        return text.append(f"{figures}\n", style="not bold")
 
     def selected(self) -> Table:
         table = new_table("Selected, in print order")
@@ -102,8 +106,8 @@ class _Teller:
             decision = self._decisions.get(block.id)
             cost = "" if decision is None else str(decision.cost)
             why = Text(block.reason, style="green")
-            if decision is not None and (told := self._why(decision)):
-                why.append(f": {told}", style="default")
+            if decision is not None and (why_text := self._why(decision)):
+                why.append(f": {why_text}", style="default")
             table.add_row(self._entry(block), Text(placed(block)), cost, why)
         return table
 
@@ -112,7 +116,7 @@ class _Teller:
         return reasons_table("Left out", out, _REASONS, _MEANING, self._listed)
 
     def notes(self, books: Iterable[CompiledBook]) -> Table:
-        table = new_table("Notes on the books")
+        table = new_table("Book warnings")
         table.add_column("Entry", overflow="fold", ratio=1)
         table.add_column("Note", overflow="fold", ratio=2)
         for book in books:
@@ -125,13 +129,13 @@ class _Teller:
         return table
 
     def _entry(self, block: Block) -> Text:
-        told = Text(self._named(block.entry_id, block.book_id), style="bold")
+        text = Text(self._named(block.entry_id, block.book_id), style="bold")
         if block.title:
-            told.append(f"\n{plain(block.title)}", style="not bold")
-        return told
+            text.append(f"\n{plain(block.title)}", style="not bold")
+        return text
 
     def _named(self, entry_id: str, book_id: str) -> str:
-        """Return the entry's id, with its book where there are several."""
+        """Return the entry's id, followed by its book if there are several."""
         name = plain(entry_id)
         return f"{name} ({self._names[book_id]})" if len(self._names) > 1 else name
 
@@ -141,7 +145,7 @@ class _Teller:
         return self._named(entry_id, book_id)
 
     def _listed(self, group: Sequence[Decision]) -> Text:
-        """Return the entries: a line each where there is something to say, else in a row."""
+        """Return the entries: one per line with details, the others in a row."""
         lines = []
         bare = []
         for decision in group[:MAX_ENTRIES_A_REASON]:
@@ -156,13 +160,13 @@ class _Teller:
         return Text("\n".join([*lines, *([", ".join(bare)] if bare else [])]))
 
     def _why(self, decision: Decision) -> str:
-        """Return what brought a selected entry in; empty where the reason says it all."""
+        """Return the details of why an entry was selected; empty if the reason says it all."""
         match decision.reason:
             case "dependency" if decision.included_by is not None:
                 return f"required by {self._by_id(decision.included_by)}"
             case "hybrid" if decision.hybrid_score is not None:
-                told = [f"score {decision.hybrid_score:.4f}", *_ranked(decision.facts)]
-                return ", ".join(told)
+                details = [f"score {decision.hybrid_score:.4f}", *_ranked(decision.facts)]
+                return ", ".join(details)
             case "required" | "constant":
                 hit = self._hit(decision)
                 return _MEANING[decision.reason] + (f"; also {hit}" if hit else "")
@@ -170,27 +174,27 @@ class _Teller:
                 return self._hit(decision)
 
     def _why_not(self, decision: Decision) -> str:
-        """Return the figures behind a refusal; empty where there are none."""
+        """Return the figures behind a rejection; empty if there are none."""
         facts = decision.facts
-        told = []
+        details = []
         match decision.reason:
             case "probability" if facts.roll is not None:
-                told.append(f"roll {facts.roll:.1f} >= {facts.threshold:g}")
+                details.append(f"roll {facts.roll:.1f} >= {facts.threshold:g}")
             case "budget_dropped" | "constant_budget_dropped":
-                told.append(f"needs {facts.tokens}, has {facts.room}")
+                details.append(f"needs {facts.tokens}, has {facts.room}")
             case "conflict" if facts.beaten_by is not None:
-                told.append(f"beaten by {self._by_id(facts.beaten_by)}")
+                details.append(f"beaten by {self._by_id(facts.beaten_by)}")
             case "not_triggered" if facts.key is not None:
-                told.append(self._hit(decision))
+                details.append(self._hit(decision))
         if facts.recall in _NOT_RECALLED:
-            told.append(", ".join([_NOT_RECALLED[facts.recall], *_ranked(facts)]))
+            details.append(", ".join([_NOT_RECALLED[facts.recall], *_ranked(facts)]))
         if decision.detail is not None:
             of = "condition " if decision.reason == "condition_failed" else ""
-            told.append(of + plain(decision.detail))
-        return ", ".join(told)
+            details.append(of + plain(decision.detail))
+        return ", ".join(details)
 
     def _hit(self, decision: Decision) -> str:
-        """Return which key hit, and where; empty where none did."""
+        """Return the key that matched, and where; empty if none did."""
         facts = decision.facts
         if facts.key is None:
             return ""
@@ -205,12 +209,12 @@ class _Teller:
 
 
 def _ranked(facts: Facts) -> list[str]:
-    """Return where the entry stood in the lists of recall."""
-    told = []
+    """Return the entry's ranks in the lists of recall."""
+    ranks = []
     if facts.lexical_rank is not None:
-        told.append(f"{facts.lexical_rank} by words")
+        ranks.append(f"{facts.lexical_rank} by words")
     if facts.vector_rank is not None:
-        told.append(f"{facts.vector_rank} by meaning")
+        ranks.append(f"{facts.vector_rank} by meaning")
     if facts.similarity is not None:
-        told.append(f"similarity {facts.similarity:.3f}")
-    return told
+        ranks.append(f"similarity {facts.similarity:.3f}")
+    return ranks

@@ -19,7 +19,7 @@ MAX_ENTRIES_A_REASON = 20  # the JSON lists them all
 
 
 def new_table(title: str) -> Table:
-    """Return an empty table in the style of all of them."""
+    """Return an empty table in the common style."""
     return Table(
         title=title,
         title_justify="left",
@@ -38,14 +38,14 @@ def reasons_table(
     meaning: Mapping[str, str],
     listed: Callable[[Sequence[Decided]], Text],
 ) -> Table:
-    """Return a table with a row a reason: the word and what it means, how many, and which.
+    """Return a table with one row for each reason: its meaning, the count and the entries.
 
     Args:
         title: of the table.
-        decisions: those it is about.
-        order: of the reasons.
-        meaning: of each of them.
-        listed: puts the entries of one reason into words.
+        decisions: the decisions to list.
+        order: the reasons in the order of the rows.
+        meaning: of each reason.
+        listed: formats the entries of one reason.
     """
     table = new_table(title)
     table.add_column("Reason", overflow="fold", min_width=23)
@@ -62,12 +62,12 @@ def reasons_table(
     return table
 
 
-def placed(lore: Block | Entry) -> str:
-    """Return where a piece of lore goes, with what matters there."""
-    match lore.position:
+def placed(item: Block | Entry) -> str:
+    """Return the position of a block or entry, with depth and role or outlet name."""
+    match item.position:
         case "at_depth":
-            return f"at_depth {lore.depth}\nas {lore.role}"
+            return f"at_depth {item.depth}\nas {item.role}"
         case "outlet":
-            return f"outlet\n{plain(lore.outlet_name or '')}"
+            return f"outlet\n{plain(item.outlet_name or '')}"
         case position:
             return position
