@@ -199,7 +199,9 @@ def test_a_deleted_book_comes_back(anywhere: Service) -> None:
     bound = anywhere("book", "delete", book_id)
     assert bound.code == 5
     assert "delete by force" in bound.err
-    assert "; undo with `lorewell book restore " in anywhere("book", "delete", book_id, "--force").out
+    assert (
+        "; undo with `lorewell book restore " in anywhere("book", "delete", book_id, "--force").out
+    )
     assert anywhere("book", "show", book_id).code == 4
     assert "(deleted)" in anywhere("book", "list", "--deleted").out
     assert anywhere("book", "restore", book_id, "--json").json["deleted_at"] is None

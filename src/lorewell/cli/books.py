@@ -11,9 +11,9 @@ import typer
 from lorewell.cli.library import BookLibrary, CommandContext, library_options
 from lorewell.cli.listings import (
     bindings_parts,
+    books_table,
     created_table,
     diff_table,
-    heads_table,
     revisions_table,
     stored_parts,
 )
@@ -81,7 +81,7 @@ def list_command(
     if context.as_json:
         print_json(BookPage(books=books, next_cursor=None))
     else:
-        print_parts(heads_table(books))
+        print_parts(books_table(books))
 
 
 @app.command("show")
@@ -213,7 +213,7 @@ def restore_command(
     elif context.as_json:
         print_json(restored)
     else:
-        print_parts(heads_table([restored]))
+        print_parts(books_table([restored]))
 
 
 @library_options

@@ -85,7 +85,7 @@ class _ActivationView:
 
     def counts(self) -> Table:
         table = new_table("Counts")
-        table.add_column("Group", overflow="fold", ratio=1)
+        table.add_column("Position or trigger", overflow="fold", ratio=1)
         table.add_column("Count", justify="right", no_wrap=True)
         stats = self._answer.stats
         for each in stats.by_position:

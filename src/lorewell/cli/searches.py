@@ -8,7 +8,7 @@ import typer
 
 from lorewell.cli.books import parse_book_ref
 from lorewell.cli.library import CommandContext, library_options
-from lorewell.cli.listings import found_table
+from lorewell.cli.listings import results_table
 from lorewell.cli.option_values import parse_options
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import SearchRequest
@@ -41,13 +41,13 @@ def search_command(
         {"query": "QUERY", "mode": "--mode", "limit": "--limit", "books": "--book"},
     )
     with context.open() as library:
-        found = library.search_books(request)
+        response = library.search_books(request)
     if context.as_json:
-        print_json(found)
+        print_json(response)
         return
-    if found.results:
-        print_parts(found_table(found))
+    if response.results:
+        print_parts(results_table(response))
     else:
         say("No entries found.")
-    for cause in found.degraded:
+    for cause in response.degraded:
         say(f"Search by meaning was unavailable: {cause}")
