@@ -72,7 +72,7 @@ def test_files_may_follow_the_rules_of_sillytavern_replica(lorewell: Lorewell) -
         "king: not_triggered (keyword: no key was found)",
     ]
     refused = chat(lorewell, "", "--book", book, "--policy", "other")
-    assert (refused.code, "/policy" in refused.err) == (2, True)
+    assert (refused.code, "--policy: " in refused.err) == (2, True)
 
 
 def test_nothing_is_said_of_a_turn_before_there_is_one(lorewell: Lorewell) -> None:

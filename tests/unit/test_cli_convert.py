@@ -257,14 +257,14 @@ def test_folder_is_not_written_over_itself(lorewell: Lorewell, cards: Path, out:
     before = written(cards)
     done = lorewell(cards, cards / out, "--to", "native")
     assert (done.code, done.out) == (2, "")
-    assert "OUT must not be the folder that is read" in done.err
+    assert "OUT must be neither IN nor a folder above it" in done.err
     assert written(cards) == before
 
 
 def test_folder_is_not_put_into_a_card(lorewell: Lorewell, cards: Path) -> None:
     done = lorewell(cards, lorewell.folder / "x", "--into", cards / "mira.json")
     assert (done.code, done.out) == (2, "")
-    assert "--into is not for folders" in done.err
+    assert "--into needs one book, and IN is a folder" in done.err
 
 
 def test_input_is_not_written_over(lorewell: Lorewell) -> None:

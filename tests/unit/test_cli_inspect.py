@@ -130,7 +130,7 @@ def test_members_of_an_archive_are_named_and_nothing_else(lorewell: Lorewell) ->
     done = lorewell("inspect", path)
     assert "zip archive: a character card V2 (charx)" in done.out
     size = len(json.dumps(BARE))
-    assert rf"archive: ../evil\x1b[2J.txt (1 bytes), card.json ({size} bytes)" in done.words
+    assert rf"members: ../evil\x1b[2J.txt (1 bytes), card.json ({size} bytes)" in done.words
     assert "charx_unsafe_names" in done.out
     assert list(lorewell.folder.iterdir()) == [path]
 

@@ -163,7 +163,7 @@ def test_card_brings_book_texts_and_name(lorewell: Lorewell) -> None:
     files = ("--card", lorewell.file("哑女.json", card), "--chat", chat(lorewell, "你好"))
     done = lorewell("sillytavern", "run", *files, "--user", "过客", "--persona", "瘸腿")
     assert "灯 (character) 过客 and 哑女: 1 messages" in done.words
-    assert "'守灯人' in the character's description" in done.words
+    assert "'守灯人' in the character description" in done.words
     assert "哑女和过客，瘸腿。" in done.words
     renamed = lorewell("sillytavern", "run", *files, "--char", "阿黛", "--json")
     assert renamed.json["activated"][0]["content"].startswith("阿黛和旅人")
