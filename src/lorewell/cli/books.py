@@ -106,7 +106,8 @@ def publish_command(
     ],
     *,
     expected: Annotated[
-        int, typer.Option(metavar="N", help="Latest revision that you know; the file follows it.")
+        int,
+        typer.Option(metavar="N", help="Expected latest revision; fails if there is a newer one."),
     ],
 ) -> None:
     """Publish a file as the next revision of a book, unless it has changed since --expected."""
@@ -201,7 +202,8 @@ def restore_command(
         int | None, typer.Option(metavar="N", help="Old revision to store again as the next one.")
     ] = None,
     expected: Annotated[
-        int | None, typer.Option(metavar="N", help="Latest revision that you know.")
+        int | None,
+        typer.Option(metavar="N", help="Expected latest revision; fails if there is a newer one."),
     ] = None,
 ) -> None:
     """Restore a deleted book, or an old revision of a book."""

@@ -100,11 +100,12 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
     strategy: Annotated[
         str | None,
         typer.Option(
-            metavar="rules|hybrid", help="hybrid also recalls entries that rank for the input."
+            metavar="rules|hybrid",
+            help="hybrid (default) also recalls entries that rank for the input.",
         ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="Token budget for lore.")
+        int | None, typer.Option(metavar="TOKENS", help="Token budget for lore; 2400 by default.")
     ] = None,
     window: Annotated[
         int | None,

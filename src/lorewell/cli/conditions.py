@@ -36,7 +36,7 @@ def try_command(  # noqa: PLR0913  an option is a parameter
         str, typer.Option(metavar="TEXT", help="Text to search with a key expression.")
     ] = "",
     case_sensitive: Annotated[
-        bool, typer.Option("--case-sensitive", help="Match keys by case.")
+        bool, typer.Option("--case-sensitive", help="Match keys case-sensitively.")
     ] = False,
     whole_words: Annotated[
         bool, typer.Option("--whole-words", help="Match whole words only.")

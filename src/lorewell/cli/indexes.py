@@ -59,7 +59,7 @@ def index_command(
             "--all", help="Build the indexes of all revisions in use that lack a usable one."
         ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Rebuild indexes that are ready.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild ready indexes, too.")] = False,
     listing: Annotated[
         bool,
         typer.Option(

@@ -29,7 +29,10 @@ def live_command(
         typer.Option(metavar="ID", help="Event id: first show the events after it."),
     ] = None,
 ) -> None:
-    """Show each selection for a prompt as it is made, until Ctrl+C."""
+    """Show each selection for a prompt as it is made, until Ctrl+C.
+
+    Without a URL the service on this machine is watched.
+    """
     with context.connect() as client:
         try:
             for frame in client.live(prompt, last_event_id=since):

@@ -179,7 +179,10 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         bool, typer.Option("--json", help="Print the whole answer as JSON.")
     ] = False,
 ) -> None:
-    """Show which entries go into this turn, and why the others don't."""
+    """Show which entries go into this turn, and why the others don't.
+
+    Give the input with --query, or a whole request with --request.
+    """
     turn = TurnOptions(
         query=query,
         request=request,

@@ -51,26 +51,30 @@ def run_command(  # noqa: PLR0913  an option is a parameter
         Path | None, typer.Option(metavar="FILE", help="JSON file with SillyTavern's settings.")
     ] = None,
     depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of the newest messages to scan.")
+        int | None,
+        typer.Option(metavar="N", help="Number of the newest messages to scan; 2 by default."),
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(metavar="PERCENT", help="Token budget as a percentage of the context."),
+        typer.Option(
+            metavar="PERCENT", help="Token budget in percent of the context; 25 by default."
+        ),
     ] = None,
     context: Annotated[int, typer.Option(metavar="TOKENS", help="Context size.")] = 8192,
     recursion: Annotated[
         bool | None,
         typer.Option(
-            "--recursion/--no-recursion", help="Scan the texts of active entries for keys, or not."
+            "--recursion/--no-recursion", help="Scan the texts of active entries (default), or not."
         ),
     ] = None,
     case: Annotated[
-        bool | None, typer.Option("--case/--no-case", help="Match keys by case, or not.")
+        bool | None,
+        typer.Option("--case/--no-case", help="Match keys case-sensitively, or not (default)."),
     ] = None,
     whole_words: Annotated[
         bool | None,
         typer.Option(
-            "--whole-words/--no-whole-words", help="Match whole words only, or parts too."
+            "--whole-words/--no-whole-words", help="Match whole words only (default), or parts."
         ),
     ] = None,
     trigger: Annotated[
