@@ -293,9 +293,9 @@ def test_without_vectors_the_setting_is_named(
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "either a book"),
-        ([UNKNOWN, "--all"], "either a book"),
-        (["--all", "--list"], "either a book"),
+        ([], "exactly one of BOOK, --all and --list"),
+        ([UNKNOWN, "--all"], "exactly one of BOOK, --all and --list"),
+        (["--all", "--list"], "exactly one of BOOK, --all and --list"),
         (["--all", "--revision", "1"], "--revision"),
         (["--list", "--force"], "--force"),
     ],
@@ -342,7 +342,7 @@ def test_books_are_searched_by_meaning(anywhere: Program) -> None:
     assert both["results"][0]["vector_score"] is not None
     degraded = anywhere("search", "灯塔", "--mode", "hybrid")
     assert degraded.code == 0
-    assert f"Not searched by meaning: index_not_ready:{other}:1" in degraded.out
+    assert f"Search by meaning was unavailable: index_not_ready:{other}:1" in degraded.out
     refused = anywhere("search", "灯塔", "--mode", "vector", "--book", other)
     assert refused.code == 5
     assert "index" in refused.err

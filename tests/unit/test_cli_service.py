@@ -353,7 +353,7 @@ def test_a_backup_is_a_database_of_its_own(lorewell: Service) -> None:
         user.execute("BEGIN")  # somebody reads meanwhile
         user.execute("SELECT * FROM books").fetchall()
         done = lorewell("backup", target)
-    assert done.out == f"{target}: {target.stat().st_size} bytes, checked.\n"
+    assert done.out == f"Wrote {target}: {target.stat().st_size} bytes, checked.\n"
     listed = lorewell("book", "list", "--json").json["books"]
     (lorewell.folder / "lorewell.db").unlink()
     target.rename(lorewell.folder / "lorewell.db")
