@@ -1,5 +1,5 @@
-# The service on PostgreSQL or SQLite. Build: docker build -t lorewell .
-# With a small model for vectors: docker build --build-arg EXTRAS=postgres,local-embeddings -t lorewell .
+# The service, on PostgreSQL or SQLite. Build it with: docker build -t lorewell .
+# With a small embedding model: docker build --build-arg EXTRAS=postgres,local-embeddings -t lorewell .
 FROM python:3.12-slim AS build
 ARG EXTRAS=postgres
 WORKDIR /src

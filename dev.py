@@ -1,4 +1,4 @@
-"""Commands for working on Lorewell: `python3 dev.py` lists them. Needs Python alone."""
+"""Commands for working on Lorewell: `python3 dev.py` lists them. Needs only Python."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
-LOCK = ROOT / "requirements.lock"  # what runs the service
-DEV_LOCK = ROOT / "requirements-dev.lock"  # that, the extras, and all that checks and tests
+LOCK = ROOT / "requirements.lock"  # dependencies of the service
+DEV_LOCK = ROOT / "requirements-dev.lock"  # also the extras, and the tools for checks and tests
 STAMP = VENV / "lorewell-installed"
 SERVE = [
     *("serve", "--database", "sqlite:///.sample/lorewell.db"),
@@ -36,17 +36,17 @@ CHECKS = [
 FOUND, UNPACKING = ("Collecting ", "Processing "), "Installing collected"  # lines of pip
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
-APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no waiting
+APT_PAUSES_S = (0, 10, 30)  # before each attempt: apt-get update does not wait for its lock
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
     "properties": (
-        "thousands of examples a property",
+        "thousands of examples for each property",
         ["-n", "auto", "tests/property", f"--ignore={ORACLE}"],
     ),
-    "oracle": ("20,000 random chats by SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
+    "oracle": ("20,000 random chats under SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
     "fuzz": (
-        "requests made up from the OpenAPI document",
+        "requests generated from the OpenAPI document",
         ["-n", "auto", "tests/http/documented_answers.py"],
     ),
     "kills": (
@@ -63,49 +63,52 @@ CAMPAIGNS = {
         ["tests/deep/test_fuzz_files.py"],
     ),
     "files": (
-        "hostile files of every reader take time in proportion",
+        "import time of hostile files grows in proportion to their size",
         ["tests/deep/test_import_scaling.py"],
     ),
     "fields": ("hostile input in every field of every route", ["tests/deep/test_field_fuzz.py"]),
     "conditions": ("100,000 random condition texts", ["tests/deep/test_conditions.py"]),
     "conformance": (
-        "the runner for other engines, on all cases",
+        "the conformance runner on all cases",
         ["-n", "auto", "tests/golden/test_conformance.py"],
     ),
     "gateway": (
-        "what the gateway adds, many streams, and OpenAI's package for Node",
+        "gateway overhead, many streams, and OpenAI's Node package",
         ["tests/deep/test_gateway.py"],
     ),
     "live": (
         "500 subscribers of the live channel and 200 selections a second",
         ["tests/deep/test_live.py"],
     ),
-    "siege": ("an innocent client beside hostile ones", ["tests/deep/test_siege.py"]),
-    "throughput": ("selections a second beside an empty route", ["tests/deep/test_throughput.py"]),
+    "siege": ("a well-behaved client next to hostile ones", ["tests/deep/test_siege.py"]),
+    "throughput": (
+        "selections per second, compared with an empty route",
+        ["tests/deep/test_throughput.py"],
+    ),
 }
 
 
 def call(
     command: list[str], *, cwd: Path | None = ROOT, stdout: int | None = None, **env: str
 ) -> int:
-    """Run a program to its end, in UTF-8 on every system; return its exit code."""
+    """Run a program in UTF-8 mode, and return its exit code."""
     return subprocess.run(
         command, cwd=cwd, env=environment(**env), stdout=stdout, check=False
     ).returncode
 
 
 def environment(**given: str) -> dict[str, str]:
-    """Return the environment of the programs that we start."""
+    """Return the environment of child processes."""
     return {**os.environ, "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **given}
 
 
 def tool(name: str, *args: str) -> list[str]:
-    """Return the command line of a program of our own environment."""
+    """Return the command line of a program in `.venv`."""
     return [str(BIN / (f"{name}.exe" if os.name == "nt" else name)), *args]
 
 
 def fingerprint(lock: Path) -> str:
-    """Return a hash of everything that decides what is installed from a lock."""
+    """Return a hash of everything that an installation from a lock depends on."""
     digest = hashlib.sha256(f"{sys.version}{lock.name}".encode())
     for path in (LOCK, DEV_LOCK, ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
@@ -113,24 +116,24 @@ def fingerprint(lock: Path) -> str:
 
 
 def make_venv() -> None:
-    """Make `.venv`; a half-made one does not stay."""
+    """Create `.venv`; remove it again if that fails."""
     if any(importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")):
         sys.exit("This Python lacks the venv module. On Debian or Ubuntu: apt install python3-venv")
-    print("Making .venv", flush=True)
+    print("Creating .venv", flush=True)
     if call([sys.executable, "-m", "venv", str(VENV)]):
         shutil.rmtree(VENV, ignore_errors=True)
-        sys.exit("Could not make .venv")
+        sys.exit("Could not create .venv; see the output above.")
 
 
 def is_installed(lock: Path) -> bool:
-    """Return whether `.venv` holds a lock as it is now."""
+    """Return whether the current version of a lock is installed in `.venv`."""
     if not STAMP.exists():
         return False
     return STAMP.read_text(encoding="utf-8") in {fingerprint(lock), fingerprint(DEV_LOCK)}
 
 
 def install(lock: Path = DEV_LOCK, *, force: bool = False) -> int:
-    """Install a lock into `.venv`, unless it holds that already; DEV_LOCK includes LOCK."""
+    """Install a lock into `.venv` unless it is installed; DEV_LOCK includes LOCK."""
     if not PYTHON.exists():
         make_venv()
     elif not force and is_installed(lock):
@@ -138,15 +141,15 @@ def install(lock: Path = DEV_LOCK, *, force: bool = False) -> int:
     pip = [str(PYTHON), "-m", "pip", "install"]
     install_lock([*pip, "--progress-bar=off", "--require-hashes", "-r", str(lock)], lock)
     if call([*pip, "-qq", "--no-deps", "--no-build-isolation", "-e", str(ROOT)]):
-        sys.exit("Could not install Lorewell itself; pip says why above.")
+        sys.exit("Could not install Lorewell itself; see pip's output above.")
     STAMP.write_text(fingerprint(lock), encoding="utf-8")
     return 0
 
 
 def install_lock(command: list[str], lock: Path) -> None:
-    """Run pip on a lock and show how far it is; quote pip only if it fails."""
+    """Run pip on a lock and show the progress; print pip's output only if it fails."""
     total = len(re.findall(r"^[^\s#]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
-    print(f"Installing {total} packages from {lock.name}; this happens once.", flush=True)
+    print(f"Installing {total} packages from {lock.name} (only once).", flush=True)
     begin, found, lines = time.monotonic(), 0, []
     with subprocess.Popen(
         command,
@@ -168,14 +171,14 @@ def install_lock(command: list[str], lock: Path) -> None:
     if sys.stdout.isatty():
         print()
     if pip.returncode:
-        sys.exit("".join(lines[-20:]) + f"Could not install {lock.name}; pip says why above.")
+        sys.exit("".join(lines[-20:]) + f"Could not install {lock.name}; see pip's output above.")
     print(f"Installed {found} packages in {time.monotonic() - begin:.0f} s.", flush=True)
 
 
 def install_browser() -> None:
-    """Install Chromium and a Chinese font where there is no browser and we are root on Debian.
+    """Install Chromium and a Chinese font if there is no browser; only as root on Debian.
 
-    Elsewhere, and if this fails, the tests that need a browser say what is missing.
+    Otherwise, or if this fails, the browser tests report what is missing.
     """
     if "LOREWELL_TEST_CHROMIUM" in os.environ or any(map(shutil.which, BROWSERS)):
         return
@@ -189,21 +192,21 @@ def install_browser() -> None:
             [*APT, *packages], stdout=subprocess.DEVNULL, DEBIAN_FRONTEND="noninteractive"
         ):
             return
-    print("Could not install them; apt-get says why above.", flush=True)
+    print("Could not install them; see apt-get's output above.", flush=True)
 
 
 def run(args: list[str]) -> int:
-    """Start the service on the sample books, or run `lorewell` with the arguments given."""
+    """Start the service with the sample books, or run `lorewell` with the given arguments."""
     command = tool("lorewell", *(args or SERVE))
     if not args:
         os.chdir(ROOT)
-    if os.name != "nt":  # in place of this process, so that signals reach the service
+    if os.name != "nt":  # replaces this process, so that signals reach the service
         os.execve(command[0], command, environment())  # noqa: S606
     return call(command, cwd=None)
 
 
 def check() -> int:
-    """Run all static checks, to the last one; say which failed."""
+    """Run all static checks, and list the ones that failed."""
     failed = []
     for command in CHECKS:
         print(f"== {' '.join(command)}", flush=True)
@@ -215,7 +218,7 @@ def check() -> int:
 
 
 def test(args: list[str]) -> int:
-    """Run the checks and all tests, or pytest alone with the arguments given."""
+    """Run the checks and all tests, or only pytest with the given arguments."""
     if args:
         return call(tool("pytest", *args))
     checked = check()
@@ -225,27 +228,27 @@ def test(args: list[str]) -> int:
 
 
 def deep(args: list[str]) -> int:
-    """Run the long campaigns one after the other, or those named; say which failed."""
+    """Run all or the given long campaigns one after the other, and list the ones that failed."""
     unknown = [name for name in args if name not in CAMPAIGNS]
     if unknown:
-        sys.exit(f"There is no {', '.join(unknown)}; there are {', '.join(CAMPAIGNS)}.")
+        sys.exit(f"Unknown campaign: {', '.join(unknown)}. Known: {', '.join(CAMPAIGNS)}.")
     failed = []
     for name in args or CAMPAIGNS:
         about, options = CAMPAIGNS[name]
         print(f"\n== deep {name}: {about}", flush=True)
         if call(tool("pytest", *options), LOREWELL_HYPOTHESIS="deep"):
             failed.append(name)
-    print(f"\nFailed: {', '.join(failed)}" if failed else "\nAll went well.", flush=True)
+    print(f"\nFailed: {', '.join(failed)}" if failed else "\nAll campaigns passed.", flush=True)
     return 1 if failed else 0
 
 
 def bench(args: list[str]) -> int:
-    """Time the engine beside a naive keyword scan, from wherever we are."""
+    """Compare the engine with a naive keyword scan, from any working directory."""
     return call([str(PYTHON), "-P", "-m", "bench", *args], cwd=None, PYTHONPATH=str(ROOT))
 
 
 def lock() -> int:
-    """Resolve the dependencies of pyproject.toml anew; both locks name the same versions."""
+    """Resolve the dependencies of pyproject.toml; both locks get the same versions."""
     options = "--universal --python-version 3.11 --generate-hashes --no-header --quiet"
     compile_ = tool("uv", "pip", "compile", *options.split(), "pyproject.toml")
     everything = ["--group", "dev", "--all-extras", "-o", DEV_LOCK.name]
@@ -254,21 +257,27 @@ def lock() -> int:
 
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
-    "run": ("the service with two sample books, or `run ARGS` for `lorewell ARGS`", run),
-    "test": ("all checks and all tests, or `test ARGS` for `pytest ARGS`", test),
-    "check": ("lint, format, types, layers, dependencies, dead code, spelling", lambda _: check()),
-    "install": ("make .venv and install all that developing needs", lambda _: install(force=True)),
+    "run": ("start the service with two sample books; `run ARGS` runs `lorewell ARGS`", run),
+    "test": ("run all checks and tests; `test ARGS` runs `pytest ARGS`", test),
+    "check": (
+        "check lint, format, types, layers, dependencies, dead code, spelling",
+        lambda _: check(),
+    ),
+    "install": (
+        "create .venv and install everything for development",
+        lambda _: install(force=True),
+    ),
     "bench": (
-        "speed and memory beside a naive keyword scan; `bench --quick`, `--json FILE`",
+        "compare speed and memory with a naive keyword scan; `--quick`, `--json FILE`",
         bench,
     ),
-    "lock": ("resolve both locks anew", lambda _: lock()),
-    "deep": (f"long campaigns, all or those named: {', '.join(CAMPAIGNS)}", deep),
+    "lock": ("resolve both locks", lambda _: lock()),
+    "deep": (f"run long campaigns, all or the named: {', '.join(CAMPAIGNS)}", deep),
 }
 
 
 def main(argv: list[str]) -> int:
-    """Run one command and return its exit code; 2 for an unknown one."""
+    """Run one command and return its exit code; 2 if it is unknown."""
     name, args = (argv[0], argv[1:]) if argv else ("help", [])
     if name not in COMMANDS:
         print("python3 dev.py COMMAND [ARGS]\n")
@@ -276,7 +285,7 @@ def main(argv: list[str]) -> int:
             print(f"  {command:8} {about}")
         return 0 if name in {"-h", "--help", "help"} else 2
     if args and name not in {"run", "test", "bench", "deep"}:
-        sys.exit(f"{name} takes no arguments")
+        sys.exit(f"dev.py {name} takes no arguments")
     if name != "install":
         install(LOCK if name == "run" else DEV_LOCK)
     return COMMANDS[name][1](args)

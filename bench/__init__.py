@@ -1,1 +1,1 @@
-"""The engine beside a naive keyword scan, in one run: `python3 dev.py bench`."""
+"""Compares the engine with a naive keyword scan in one run: `python3 dev.py bench`."""

@@ -1,4 +1,4 @@
-"""The command: measure, print, and fail only where a result is wrong."""
+"""The command: measures, prints, and fails only if a result is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from bench import sillytavern, speed
 from bench.growth import growing
 from bench.importing import importing
-from bench.inputs import FOLDER, ready
+from bench.inputs import FOLDER, load_input
 from bench.memory import memory
 from bench.plan import FULL, QUICK, Plan
 from bench.profiling import profiles
@@ -23,8 +23,8 @@ from bench.vectors import searching
 
 
 def sections(plan: Plan) -> list[Section]:
-    """Return all tables, in the order of the report."""
-    small, large = (ready(size) for size in plan.sizes)
+    """Measure all sections, in the order of the report."""
+    small, large = (load_input(size) for size in plan.sizes)
     return [
         speed.compiling(large, plan),
         speed.selecting(small, plan),
@@ -44,14 +44,14 @@ def sections(plan: Plan) -> list[Section]:
 
 
 def machine() -> str:
-    """Return what the figures were measured on."""
+    """Return a description of the machine."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return f"{python}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
 
 
 def show(plan: Plan, tables: Sequence[Section]) -> str:
-    """Return the report."""
-    head = f"Lorewell beside a naive keyword scan ({plan.name} run)\n{machine()}"
+    """Return the report as text."""
+    head = f"Lorewell compared with a naive keyword scan ({plan.name} run)\n{machine()}"
     targets = [target.line() for table in tables for target in table.targets]
     wrong = [f"  WRONG    {what}" for table in tables for what in table.wrong]
     verdict = "\n".join(["Targets", *targets, *wrong])
@@ -59,7 +59,7 @@ def show(plan: Plan, tables: Sequence[Section]) -> str:
 
 
 def as_json(plan: Plan, tables: Sequence[Section]) -> dict[str, object]:
-    """Return all figures by the name of their table."""
+    """Return all figures by section."""
     return {
         "run": plan.name,
         "machine": machine(),
@@ -74,14 +74,16 @@ def as_json(plan: Plan, tables: Sequence[Section]) -> dict[str, object]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print the report, and return 1 if some result is wrong, else 0."""
+    """Measure, print the report, and return 1 if any result is wrong, else 0."""
     parser = argparse.ArgumentParser(
         prog="dev.py bench",
-        description="The engine beside a naive keyword scan.",
-        epilog=f"{FOLDER} names a folder with other books and chats, {CORPUS} one with real books.",
+        description="Compare the engine with a naive keyword scan.",
+        epilog=f"{FOLDER}: folder with other books and chats. {CORPUS}: folder with real books.",
     )
-    parser.add_argument("--quick", action="store_true", help="a few seconds; rougher figures")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument(
+        "--quick", action="store_true", help="take a few seconds; figures are rougher"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     options = parser.parse_args(argv)
     plan = QUICK if options.quick else FULL
     tables = sections(plan)

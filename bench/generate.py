@@ -1,7 +1,7 @@
-"""Books and chats of any size, of one shape: invented words, planted hits, and near misses.
+"""Generates books and chats of any size, with invented words, planted hits and near misses.
 
-Keys and running text use disjoint vocabularies, so that only what was planted is found. The same
-seed gives the same book on every machine.
+Keys and running text use disjoint vocabularies, so that only planted keys match. The same seed
+gives the same book on every machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES = ("Mira", "旅人")
 OWN_LANGUAGE = 0.85  # of an entry's keys
 SECOND_WORD = 0.2  # of the English keys
 PUNCTUATED = 0.15  # of the words, and of the characters
-SHARES = (0.008, 0.002, 0.008)  # of the entries: found at once, by recursion, only nearly
+SHARES = (0.008, 0.002, 0.008)  # of the entries: hits in the chat, by recursion, near misses
 CONTENT_WORDS, CONTENT_HAN = 88, 75
 MESSAGE_WORDS, MESSAGE_HAN = 150, 225
 MESSAGES, SCANNED = 20, 4
@@ -56,7 +56,7 @@ class Case:
     Attributes:
         entries: in stored order.
         chat: messages, newest first.
-        depth: how many of them are scanned.
+        depth: number of messages that are scanned.
         expected: uids of the entries that the chat activates.
     """
 
@@ -67,16 +67,16 @@ class Case:
 
 
 class Writer:
-    """Draws words, texts and entries; no key comes twice, none lies in a forbidden text."""
+    """Draws keys, texts and entries; keys are unique and never occur in the forbidden text."""
 
     def __init__(self, seed: int, *, taken: Collection[str] = (), forbidden: str = "") -> None:
-        """Start at a seed. `taken` keys are not drawn, nor any that `forbidden` text holds."""
+        """Start at a seed. Keys in `taken` or in the `forbidden` text are not drawn."""
         self.random = Random(seed)
         self._taken = set(taken)
         self.forbidden = forbidden
 
     def key(self, *, chinese: bool, words: int | None = None) -> str:
-        """Return a new key; of a given number of words if it is English."""
+        """Return a new key; `words` sets the number of words of an English key."""
         while True:
             key = self._han_key() if chinese else self._english_key(words)
             if key not in self._taken and key not in self.forbidden:
@@ -84,7 +84,7 @@ class Writer:
                 return key
 
     def pieces(self, *, chinese: bool, size: int) -> list[str]:
-        """Return running text of so many words or characters, cut where a word may be put in."""
+        """Return a text of `size` words or characters, split where a word can be inserted."""
         marks, gap = ("，。", "") if chinese else (",.", " ")
         return [
             piece + (self.random.choice(marks) if self.random.random() < PUNCTUATED else "") + gap
@@ -104,7 +104,7 @@ class Writer:
         return RawEntry(uid=uid, key=tuple(keys), content=content, order=order)
 
     def message(self, number: int) -> list[str]:
-        """Return the pieces of the message of that number, counted from the newest."""
+        """Return the pieces of a message; numbers count from the newest one."""
         chinese = number % CHINESE_EVERY == CHINESE_EVERY - 1
         size = MESSAGE_HAN if chinese else MESSAGE_WORDS
         return self.pieces(chinese=chinese, size=size)
@@ -133,7 +133,7 @@ def generate(size: int, seed: int = 42) -> Case:
         content = f"{entries[waker].content} {entries[uid].key[0]} "
         entries[waker] = replace(entries[waker], content=content)
     _keep_apart(writer, entries, said + woken, "\n".join(map("".join, messages[:SCANNED])))
-    for uid in missed:  # a word that only begins like a key
+    for uid in missed:  # a word that only starts with the key
         key = writer.key(chinese=False, words=1)
         entries[uid] = replace(entries[uid], key=(key, *entries[uid].key[1:]))
         _plant(messages, writer, f"{key}x")
@@ -144,7 +144,7 @@ def generate(size: int, seed: int = 42) -> Case:
 
 
 def fill(case: Case, size: int, seed: int = 43) -> Case:
-    """Return the case with entries added up to `size`, none of which the chat can activate."""
+    """Return the case filled up to `size` with entries that the chat can't activate."""
     active = [entry.content for entry in case.entries if entry.uid in case.expected]
     taken = {key for entry in case.entries for key in entry.key}
     text = "\n".join([*case.chat[: case.depth], *active]).lower()
@@ -155,7 +155,7 @@ def fill(case: Case, size: int, seed: int = 43) -> Case:
 
 
 def _plant(messages: list[list[str]], writer: Writer, word: str) -> None:
-    """Put a word somewhere into one of the scanned messages, with blanks around it."""
+    """Insert a word, with spaces around it, at a random place in one of the scanned messages."""
     message = messages[writer.random.randrange(SCANNED)]
     message.insert(writer.random.randrange(len(message)), f" {word} ")
 
@@ -163,13 +163,13 @@ def _plant(messages: list[list[str]], writer: Writer, word: str) -> None:
 def _keep_apart(
     writer: Writer, entries: list[RawEntry], planted: Sequence[int], scanned: str
 ) -> None:
-    """Draw those keys anew that are found although nobody planted them."""
+    """Replace keys that match although they were not planted."""
     text = "\n".join([scanned, *(entries[uid].content for uid in planted)])
     writer.forbidden = text
-    first_is_meant = set(planted)
+    first_is_planted = set(planted)
     for uid in range(len(entries)):
         keys = list(entries[uid].key)
-        for place in range(1 if uid in first_is_meant else 0, len(keys)):
+        for place in range(1 if uid in first_is_planted else 0, len(keys)):
             if keys[place] in text:
                 keys[place] = writer.key(chinese=not keys[place].isascii())
         entries[uid] = replace(entries[uid], key=tuple(keys))

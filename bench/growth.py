@@ -1,4 +1,4 @@
-"""How the time of a turn grows with the book while the same entries are found."""
+"""How the time of a turn grows with the book while the hits stay the same."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ GROWTH_RATIO, GROWTH_MS = 1.5, 0.3
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A case in some number of books."""
+    """A case distributed over a number of books."""
 
     case: Case
     books: int
 
     @property
     def label(self) -> str:
-        """What a reader sees, and the JSON calls it."""
+        """The label in the report and in the JSON."""
         plural = "s" if self.books > 1 else ""
         return f"{len(self.case.entries):,} entries in {self.books} book{plural}"
 
 
 def growing(case: Case, plan: Plan) -> Section:
-    """Return the times for the case alone and with entries added that nothing activates."""
+    """Measure turns of the case alone, and with added entries that nothing activates."""
     large = fill(case, plan.grown)
     middle = replace(case, entries=large.entries[: plan.sizes[1]])
     many = plan.grown_books
@@ -55,9 +55,9 @@ def growing(case: Case, plan: Plan) -> Section:
     return Section(
         name="growth",
         title=f"Growth with the same {len(case.expected)} hits",
-        header=("explain selected", "best ms", "median ms", "times", "full, ms", "naive fair, ms"),
+        header=("explain selected", "best ms", "median ms", "ratio", "full, ms", "naive fair, ms"),
         rows=[_row(shape, samples, times[0]) for shape in shapes],
-        note=f"In {many} books each: {same_books:.2f} x. Times without a word are medians.",
+        note=f"In {many} books each: {same_books:.2f} x. Unlabelled times are medians.",
         figures={
             **{name: sample.figures() for name, sample in samples.items()},
             "ratio": ratio,

@@ -1,4 +1,4 @@
-"""What importing a large file of another program costs, beside reading its JSON alone."""
+"""Times the import of large files of another program, compared with parsing their JSON."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Shape:
     """A kind of world file.
 
     Attributes:
-        name: what the report calls it.
-        content_bytes: how large the content of an entry is, at least.
-        fields: makes the other fields of an entry out of its number.
-        pieces: what contents are made of.
+        name: label in the report.
+        content_bytes: minimum size of an entry's content.
+        fields: makes the other fields of an entry from its number.
+        pieces: of which contents are composed.
     """
 
     name: str
@@ -112,7 +112,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
 
 
 def importing(plan: Plan) -> Section:
-    """Return how long a large file takes from bytes to the book and its report as JSON."""
+    """Measure the import of large files, from bytes to the book and its report as JSON."""
     files = {name: world(shape, plan.imported_bytes) for name, shape in SHAPES.items()}
     calls: dict[str, Callable[[], object]] = {}
     for name, file in files.items():
@@ -135,7 +135,7 @@ def importing(plan: Plan) -> Section:
     return Section(
         name="import",
         title=f"Importing a world file of {size}, with its report",
-        header=("", "best ms", "median ms", "its JSON alone", "to that"),
+        header=("", "best ms", "median ms", "JSON only", "ratio"),
         rows=rows,
         figures={**{name: each.figures() for name, each in samples.items()}, "ratios": ratios},
         wrong=tuple(wrong),
@@ -155,7 +155,7 @@ def _imported(file: bytes) -> str:
 
 
 def world(shape: Shape, size_bytes: int) -> bytes:
-    """Return a world file of about this size; the same again whenever asked."""
+    """Return a world file of about this size; the same bytes on every call."""
     random = Random(7)
     entries: dict[str, Entry] = {}
     left = size_bytes

@@ -1,4 +1,4 @@
-"""The inputs of a run: given files or generated ones, and what the engine takes of them."""
+"""The inputs of a run, given or generated, and their conversion for the engine."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "bench"
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A case, whether it comes from given files, and its book as the engine takes it."""
+class BenchInput:
+    """A case, whether it comes from given files, and its compiled book."""
 
     case: Case
     given: bool
     books: tuple[CompiledBook, ...]
 
 
-def ready(size: int) -> Ready:
-    """Return the case of that size with its book compiled."""
+def load_input(size: int) -> BenchInput:
+    """Return the case of a size with its compiled book."""
     case, given = load_case(size)
-    return Ready(case, given, tuple(compile_case(case)))
+    return BenchInput(case, given, tuple(compile_case(case)))
 
 
 def load_case(size: int) -> tuple[Case, bool]:
-    """Return the book of that size with its chat, and whether it comes from given files."""
+    """Return the case of a size, and whether it comes from given files."""
     folder = Path(os.environ.get(FOLDER) or BESIDE)
     book, chat = folder / f"book_{size}.json", folder / f"chat_{size}.json"
     if book.is_file() and chat.is_file():
@@ -69,7 +69,7 @@ def _read(book_path: Path, chat_path: Path) -> Case:
 
 
 def naive_entries(case: Case) -> list[dict[str, Any]]:
-    """Return the entries as the naive reference takes them."""
+    """Return the entries in the form of the naive reference."""
     return [
         {"uid": entry.uid, "key": list(entry.key), "content": entry.content, "order": entry.order}
         for entry in case.entries
@@ -77,7 +77,7 @@ def naive_entries(case: Case) -> list[dict[str, Any]]:
 
 
 def book_of(entries: Sequence[RawEntry], name: str = "Bench") -> BookCreate:
-    """Return the entries as a book: whole words, recursion both ways."""
+    """Return the entries as a book with whole-word keys and recursion."""
     return BookCreate(
         name=name,
         entries=tuple(
@@ -96,12 +96,12 @@ def book_of(entries: Sequence[RawEntry], name: str = "Bench") -> BookCreate:
 
 
 def split_case(case: Case, books: int) -> list[BookCreate]:
-    """Return the case's entries dealt out to so many books."""
+    """Return the case's entries distributed over a number of books."""
     return [book_of(case.entries[number::books], f"Bench {number}") for number in range(books)]
 
 
 def compile_case(case: Case, books: int = 1) -> list[CompiledBook]:
-    """Return the case's entries in so many compiled books."""
+    """Return the case's entries in a number of compiled books."""
     return [compile_book(book) for book in split_case(case, books)]
 
 
@@ -112,7 +112,7 @@ def request_of(
     explain: Explain = "selected",
     strategy: Strategy = "rules",
 ) -> SelectRequest:
-    """Return the chat as a request: the newest message is the query. Nothing is out of room."""
+    """Return the chat as a request with the newest message as query, and ample room."""
     newest, *older = case.chat
     return SelectRequest(
         books=tuple(book.ref for book in books),
@@ -128,5 +128,5 @@ def request_of(
 
 
 def uids(response: SelectResponse) -> set[int]:
-    """Return what a response selected, as the book numbers it."""
+    """Return the uids of the selected entries."""
     return {int(block.entry_id) for block in response.blocks}

@@ -1,4 +1,4 @@
-"""What books and a selection take in memory, each measured in a process of its own."""
+"""The memory of books and of a selection, each measured in its own process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGES = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process; where it can't be told now, its peak; 0 on Windows."""
+    """Return the resident memory of this process; its peak without /proc; 0 on Windows."""
     if sys.platform == "win32":
         return 0
     import resource  # noqa: PLC0415  not on Windows
@@ -34,7 +34,7 @@ def resident_bytes() -> int:
 
 
 def memory(plan: Plan) -> Section:
-    """Return the memory of the middle and the large book, and of one selection from each."""
+    """Measure the memory of the middle and the large book, and of one selection from each."""
     shapes = ((plan.sizes[1], 1), (plan.grown, plan.grown_books))
     figures, rows = {}, []
     for size, books in shapes:
@@ -48,15 +48,15 @@ def memory(plan: Plan) -> Section:
     return Section(
         name="memory",
         title="Memory",
-        header=("", "compiled MiB", "KiB an entry", "one turn, KiB", "with explain full, KiB"),
+        header=("", "compiled MiB", "KiB per entry", "one turn, KiB", "with explain full, KiB"),
         rows=rows,
         figures=figures,
-        note="Compiled: growth of the process. One turn: peak of Python's own objects.",
+        note="Compiled: growth of the process. One turn: peak of Python objects.",
     )
 
 
 def _run(code: str) -> dict[str, int]:
-    """Return what Python code prints as JSON in a new process, which finds this package, too."""
+    """Return the JSON that Python code prints in a new process, with this package on its path."""
     paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-c", code]
@@ -66,7 +66,7 @@ def _run(code: str) -> dict[str, int]:
 
 
 def probe(small: int, size: int, books: int) -> None:
-    """Print what so many entries in so many books take, as JSON."""
+    """Print the memory of `size` entries in a number of books, as JSON."""
     case = fill(load_case(small)[0], size)
     documents = [book.model_dump_json() for book in split_case(case, books)]
     counter().count("load the vocabulary")

@@ -1,4 +1,4 @@
-"""How much a run measures: all of it, or as little as shows every figure once."""
+"""The extent of a run: full, or quick with every figure measured at least once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ class Plan:
     """The sizes and numbers of rounds of a run.
 
     Attributes:
-        name: what the report calls it.
+        name: of the run, in the report.
         sizes: entries of the two books that are compared with the naive reference.
-        rounds: turns of every candidate.
-        repeats: calls in a turn of what takes a few milliseconds or less.
-        naive_rounds: turns of the naive scan where the book grows.
-        app_rounds: turns of the naive scan in the shape of a chat app, which takes seconds; of the
-            larger book none in a quick run.
-        compile_rounds: how often the larger book is compiled.
-        grown: entries of the large book of the growth table, and how many books hold them.
-        regex_keys: how many regex keys a book is given.
+        rounds: rounds in which every candidate is timed.
+        repeats: calls per round of a candidate that takes a few milliseconds or less.
+        naive_rounds: rounds of the naive scan in the growth table.
+        app_rounds: rounds of the naive scan in the shape of a chat app, which takes seconds, for
+            each of `sizes`.
+        compile_rounds: how often the larger book is compiled, and the files are imported.
+        grown, grown_books: entries of the largest book of the growth table, and the number of
+            books that hold them.
+        regex_keys: number of regex keys added to a book.
         profiled: selections under the profiler.
-        imported_bytes: the size of the files that are imported, as often as a book is compiled.
-        vector_books, vector_entries: how many books have vectors, and how many each.
-        asks_corpus: whether questions are asked of the books of the corpus, too.
+        imported_bytes: size of the imported files.
+        vector_books, vector_entries: number of books with vectors, and of vectors in each.
+        asks_corpus: whether the questions about books of the corpus are asked, too.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where the time of a selection goes: own time by module and by function."""
+"""Where the time of a selection goes: own time by module and function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType
 
 import lorewell
-from bench.inputs import Ready, request_of
+from bench.inputs import BenchInput, request_of
 from bench.plan import Plan
 from bench.report import Section
 from bench.speed import answer
@@ -19,14 +19,14 @@ from lorewell.model.select import Explain
 MODES: tuple[Explain, ...] = ("selected", "full")
 SHOWN = 12
 PACKAGE = Path(lorewell.__file__).parent
-NOTE = "The profiler itself makes many small calls look dearer than they are."
+NOTE = "The profiler's overhead exaggerates the time of small functions."
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Shares of own time, 0 to 1, the greatest first, and calls a turn.
+    """Shares of own time, 0 to 1, largest first, and calls per turn.
 
-    What is built in counts for its caller's module, and for itself among the functions.
+    A built-in function counts towards its caller's module, and as a function of its own.
     """
 
     modules: Mapping[str, float]
@@ -34,8 +34,8 @@ class Profile:
     calls: Mapping[str, float]
 
 
-def profiles(large: Ready, plan: Plan) -> list[Section]:
-    """Return one table of modules, and one of functions for each kind of answer."""
+def profiles(large: BenchInput, plan: Plan) -> list[Section]:
+    """Profile selections: one table of modules, and one of functions per `explain`."""
     found = {mode: _profile(large, plan, mode) for mode in MODES}
     return [_modules(found), *(_functions(mode, profile) for mode, profile in found.items())]
 
@@ -48,7 +48,7 @@ def _modules(found: Mapping[Explain, Profile]) -> Section:
     names.sort(key=lambda name: -shares[MODES[0]].get(name, 0))
     return Section(
         name="profile_modules",
-        title="Own time by module, with what is built in and called from there",
+        title="Own time by module, including the built-in functions it calls",
         header=("", *(f"explain {mode}" for mode in shares)),
         rows=[[name, *(f"{each.get(name, 0):.1%}" for each in shares.values())] for name in names],
         figures=shares,
@@ -61,14 +61,14 @@ def _functions(mode: Explain, profile: Profile) -> Section:
     return Section(
         name=f"profile_{mode}",
         title=f"Own time by function, explain {mode}",
-        header=("", "share", "calls a turn"),
+        header=("", "share", "calls per turn"),
         rows=[[name, f"{share:.1%}", f"{profile.calls[name]:,.0f}"] for name, share in top],
         figures=dict(top),
         note=NOTE,
     )
 
 
-def _profile(large: Ready, plan: Plan, explain: Explain) -> Profile:
+def _profile(large: BenchInput, plan: Plan, explain: Explain) -> Profile:
     call = answer(large.books, request_of(large.case, large.books, explain=explain))
     call()
     profile = cProfile.Profile()
@@ -97,7 +97,7 @@ def _profile(large: Ready, plan: Plan, explain: Explain) -> Profile:
 
 
 def _names(code: CodeType | str) -> tuple[str | None, str]:
-    """Return module and `module:function`; of what is built in its name alone."""
+    """Return module and `module:function`; for a built-in function None and its name."""
     if isinstance(code, str):
         return None, code.strip("<>")
     path = Path(code.co_filename)

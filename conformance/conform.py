@@ -1,7 +1,7 @@
-"""Plays the cases through an engine and compares what it answers, field by field.
+"""Plays the cases through an engine and compares its answers with SillyTavern's, field by field.
 
-The engine is a command that reads and writes lines of JSON, or an address that takes a POST.
-Needs Python 3.11 alone; README.md has the format.
+The engine is a command that reads and writes lines of JSON, or a URL that accepts POST requests.
+Needs only Python 3.11; README.md documents the format.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMPARED = (
     *("budget", "overflowed", "drawsUsed"),
 )
 LEDGER = ("loops", "events")
-# Of these events the original does not say which book the entry is of.
+# SillyTavern does not record the entry's book in these events.
 _UID_ALONE = ("probability_passed", "probability_failed", "delay_level")
 _ABSENT = "nothing"
 _SHOWN_CHARS = 300
@@ -39,11 +39,11 @@ _OK = 200
 
 
 class Step(NamedTuple):
-    """One question of a case.
+    """One request of a case.
 
     Attributes:
-        request: what the engine is sent.
-        expected: what SillyTavern did; None where it threw, which nobody has to do.
+        request: sent to the engine.
+        expected: SillyTavern's result; None where it threw an error, which no engine has to do.
     """
 
     request: Object
@@ -51,36 +51,36 @@ class Step(NamedTuple):
 
 
 class EngineError(Exception):
-    """The engine gave no answer."""
+    """The engine did not answer."""
 
 
 class Engine(Protocol):
-    """Whatever answers."""
+    """An engine under test."""
 
     def ask(self, request: Object) -> Object:
         """Return the answer to a request, or raise EngineError."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """End the process or the connection."""
 
 
 def load_cases(folder: Path) -> list[Object]:
-    """Return the cases of a folder, file after file."""
+    """Return the cases of all files in a folder, in the order of file names."""
     files = sorted(folder.glob("*.json"))
     return [case for file in files for case in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def load_defaults() -> Mapping[str, Object]:
-    """Return what settings, entries and steps hold where a case does not say otherwise."""
+    """Return the default members of settings, entries and steps."""
     defaults: Mapping[str, Object] = json.loads(DEFAULTS.read_text(encoding="utf-8"))
     return defaults
 
 
 def steps_of(case: Object, defaults: Mapping[str, Object]) -> Iterator[Step]:
-    """Yield the steps of a case, each a whole question of its own.
+    """Yield the steps of a case, each with a complete request.
 
-    The timed state of a later step is what SillyTavern had, so that an engine that goes wrong in
-    one step is judged anew in the next.
+    Each step starts with SillyTavern's timed state, so a wrong answer in one step does not affect
+    the next.
     """
     shared = {
         "settings": {**defaults["settings"], **case["settings"]},
@@ -112,7 +112,7 @@ def steps_of(case: Object, defaults: Mapping[str, Object]) -> Iterator[Step]:
 
 
 def _expanded(book: Object, template: Object) -> Object:
-    """Return a book whose entries are whole, in the order of fields that their hash depends on."""
+    """Return a book with all fields of its entries, in the order that their hash depends on."""
     if book.get("raw"):
         return {"entries": book["entries"]}
     return {
@@ -124,18 +124,18 @@ def _expanded(book: Object, template: Object) -> Object:
 
 
 def differences(expected: Object, answer: Object, *, ledger: bool = False) -> list[str]:
-    """Return a sentence for each field that is not as expected.
+    """Return a sentence for each field that differs.
 
     Args:
-        expected: what SillyTavern did.
-        answer: what the engine says.
-        ledger: loops and events must be there; else they are compared if they are.
+        expected: SillyTavern's result.
+        answer: the engine's answer.
+        ledger: whether loops and events are required; else they are compared if present.
     """
     if answer.get("error") is not None:
-        return [f"the engine says: {answer['error']}"]
-    told = [name for name in LEDGER if ledger or answer.get(name) is not None]
+        return [f"engine error: {answer['error']}"]
+    ledger_fields = [name for name in LEDGER if ledger or answer.get(name) is not None]
     found = []
-    for name in (*COMPARED, *told):
+    for name in (*COMPARED, *ledger_fields):
         want, got = expected[name], answer.get(name, _ABSENT)
         if name == "events":
             want, got = _comparable(want), _comparable(got)
@@ -171,7 +171,7 @@ def _is_number(*values: object) -> bool:
 
 
 def _first_difference(want: object, got: object) -> str:
-    """Return both values, of lists from their first difference on."""
+    """Return both values; for lists, both items at the first difference."""
     if isinstance(want, list) and isinstance(got, list):
         pairs = enumerate(zip(want, got, strict=False))
         at = next((at for at, (one, other) in pairs if not same(one, other)), None)
@@ -182,7 +182,7 @@ def _first_difference(want: object, got: object) -> str:
 
 
 def _shown(*value: object) -> str:
-    """Return a value as JSON in one short line; without one, that there is none."""
+    """Return a value as JSON, cut to one short line; `nothing` without a value."""
     text = json.dumps(value[0], ensure_ascii=True) if value else _ABSENT
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
@@ -190,12 +190,12 @@ def _shown(*value: object) -> str:
 class Command:
     """A program that answers each line of JSON on stdin with one on stdout.
 
-    It is kept running, and started anew if it ends after an answer. With `one_shot` it is started
-    for every question, and its stdin is closed behind the line.
+    It keeps running, and is restarted if it ends after an answer. With `one_shot` it is started
+    for every request, and its stdin is closed after the line.
     """
 
     def __init__(self, command: Sequence[str], *, timeout_s: float, one_shot: bool = False) -> None:
-        """Take the program and its arguments; it is started with the first question."""
+        """Take the program and its arguments; the first request starts it."""
         self._command = list(command)
         self._timeout_s = timeout_s
         self._one_shot = one_shot
@@ -204,10 +204,10 @@ class Command:
 
     def ask(self, request: Object) -> Object:
         """Return the answer to a request, or raise EngineError."""
-        line = json.dumps(request)  # in ASCII: some cases hold half a surrogate pair
+        line = json.dumps(request)  # ASCII: some cases hold lone surrogates
         is_fresh = self._process is None
         answer = self._try(line)
-        if not answer and not is_fresh:  # it ended behind its last answer
+        if not answer and not is_fresh:  # it ended after its last answer
             answer = self._try(line)
         if not answer:
             message = "the command ended without an answer"
@@ -215,9 +215,9 @@ class Command:
         return _parsed(answer)
 
     def _try(self, line: str) -> str:
-        """Return the line that is answered; empty if the program ended."""
+        """Return the answered line; empty if the program ended."""
         process = self._process or self._start()
-        with suppress(OSError):  # it may not read any more; what it said is still taken
+        with suppress(OSError):  # it may have stopped reading; its output still counts
             print(line, file=process.stdin, flush=True)
             if self._one_shot and process.stdin:
                 process.stdin.close()
@@ -241,7 +241,7 @@ class Command:
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:
-            with suppress(ValueError):  # not in UTF-8: as good as nothing
+            with suppress(ValueError):  # not UTF-8: treated as no answer
                 for line in process.stdout or ():
                     if line.strip():
                         lines.put(line)
@@ -267,10 +267,10 @@ class Command:
 
 
 class Address:
-    """A service that answers a POST of JSON."""
+    """A service that answers POST requests with JSON."""
 
     def __init__(self, url: str, *, timeout_s: float) -> None:
-        """Take an address with `http` or `https`."""
+        """Take a URL with `http` or `https`."""
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = kind(parts.hostname or "localhost", parts.port, timeout=timeout_s)
@@ -293,7 +293,7 @@ class Address:
         return _parsed(text)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
 
@@ -301,16 +301,16 @@ def _parsed(text: str) -> Object:
     try:
         answer = json.loads(text)
     except ValueError as error:
-        message = f"the answer is no JSON: {text[:_SHOWN_CHARS]!r}"
+        message = f"the answer is not JSON: {text[:_SHOWN_CHARS]!r}"
         raise EngineError(message) from error
     if not isinstance(answer, dict):
-        message = f"the answer is no object: {text[:_SHOWN_CHARS]!r}"
+        message = f"the answer is not a JSON object: {text[:_SHOWN_CHARS]!r}"
         raise EngineError(message)
     return answer
 
 
 class Score(NamedTuple):
-    """How the cases of one feature, or all, went."""
+    """Numbers of passed, failed and skipped cases, of one feature or in total."""
 
     passed: int = 0
     failed: int = 0
@@ -322,7 +322,7 @@ class Score(NamedTuple):
 
 
 def play(case: Object, engine: Engine, defaults: Mapping[str, Object], *, ledger: bool) -> Score:
-    """Return how a case went; what differs is printed."""
+    """Play a case, print its differences, and return its score."""
     failed = False
     for request, expected in steps_of(case, defaults):
         if expected is None:
@@ -342,20 +342,20 @@ def play(case: Object, engine: Engine, defaults: Mapping[str, Object], *, ledger
 def play_all(
     cases: Sequence[Object], engine: Engine, *, ledger: bool, most_failures: int
 ) -> dict[str, Score]:
-    """Return how the cases went, by feature."""
+    """Play the cases and return the scores by feature."""
     defaults, scores, failed = load_defaults(), dict[str, Score](), 0
     for case in cases:
         score = play(case, engine, defaults, ledger=ledger)
         scores[case["feature"]] = scores.get(case["feature"], Score()) + score
         failed += score.failed
         if 0 < most_failures <= failed:
-            print(f"Stopped after {failed} failures; --failures 0 goes on to the end.")
+            print(f"Stopped after {failed} failures; --failures 0 never stops.")
             break
     return scores
 
 
 def print_scores(scores: Mapping[str, Score]) -> Score:
-    """Print a line for each feature and one for all; return the latter."""
+    """Print a line for each feature and a total; return the total."""
     total = Score()
     for score in scores.values():
         total += score
@@ -367,37 +367,54 @@ def print_scores(scores: Mapping[str, Score]) -> Score:
 
 
 def chosen(cases: Sequence[Object], only: Sequence[str], every: int) -> list[Object]:
-    """Return every so many of the cases whose ids begin as asked for; all without that."""
+    """Return every Nth of the cases whose ids start with one of `only`; all without `only`."""
     wanted = [case for case in cases if not only or case["id"].startswith(tuple(only))]
     return wanted[:: max(every, 1)]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play the cases; return 0 if all pass, 1 if some do not, 2 if none was played."""
+    """Play the cases; return 0 if all pass, 1 if some fail, 2 if none was played."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="POST to this address; instead of a command")
-    parser.add_argument("--cases", type=Path, default=CASES, help="a folder of cases")
-    parser.add_argument("--only", action="append", default=[], help="ids that begin so; repeatable")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="each Nth case alone")
-    parser.add_argument("--ledger", action="store_true", help="loops and events must be there")
-    parser.add_argument("--one-shot", action="store_true", help="start the command for every step")
-    parser.add_argument("--timeout", type=float, default=60, metavar="S", help="for each step")
-    parser.add_argument("--failures", type=int, default=20, metavar="N", help="stop after N; 0: no")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the engine and its arguments")
-    asked = parser.parse_args(arguments)
-    command = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
-    if bool(asked.url) == bool(command):
+    parser.add_argument("--url", help="POST the requests to this URL, instead of running a command")
+    parser.add_argument("--cases", type=Path, default=CASES, help="folder of cases")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        help="play only cases whose id starts with this (repeatable)",
+    )
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="play only every Nth case"
+    )
+    parser.add_argument(
+        "--ledger", action="store_true", help="require loops and events in every answer"
+    )
+    parser.add_argument(
+        "--one-shot", action="store_true", help="start the command anew for each step"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=60, metavar="S", help="seconds per step (60)"
+    )
+    parser.add_argument(
+        "--failures", type=int, default=20, metavar="N", help="stop after N failures (20); 0: never"
+    )
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, help="command of the engine, with its arguments"
+    )
+    options = parser.parse_args(arguments)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if bool(options.url) == bool(command):
         parser.error("give either --url or a command")
-    cases = chosen(load_cases(asked.cases), asked.only, asked.every)
+    cases = chosen(load_cases(options.cases), options.only, options.every)
     if not cases:
-        parser.error("there are no such cases")
+        parser.error("no cases match")
     engine: Engine = (
-        Address(asked.url, timeout_s=asked.timeout)
-        if asked.url
-        else Command(command, timeout_s=asked.timeout, one_shot=asked.one_shot)
+        Address(options.url, timeout_s=options.timeout)
+        if options.url
+        else Command(command, timeout_s=options.timeout, one_shot=options.one_shot)
     )
     try:
-        scores = play_all(cases, engine, ledger=asked.ledger, most_failures=asked.failures)
+        scores = play_all(cases, engine, ledger=options.ledger, most_failures=options.failures)
     finally:
         engine.close()
     return 1 if print_scores(scores).failed else 0

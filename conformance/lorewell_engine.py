@@ -1,6 +1,6 @@
-"""Lorewell as an engine of the runner: answers each line of JSON on stdin with one on stdout.
+"""Lorewell as an engine for the runner: answers each line of JSON on stdin with one on stdout.
 
-Also an example of what an adapter does: from the runner's terms to one's own, and back.
+Also an example of an adapter: it translates the runner's requests and its own answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEXTS = {
     "scenario": "scenario",
     "creatorNotes": "creator_notes",
 }
-# What each kind of event lists after its kind; ours know more.
+# The members that each kind of event lists after its kind; our events have more.
 LISTED = {
     "loop": ("number",),
     "primary": ("entry", "key"),
@@ -49,16 +49,22 @@ LISTED = {
     "max_recursion_steps": (),
     "timed_removed": ("timer", "why"),
 }
-OURS = ("budget_refused", "group_taken", "group_mistaken", "regex_timeout", "regex_unsupported")
+OWN_EVENTS = (
+    "budget_refused",
+    "group_taken",
+    "group_mistaken",
+    "regex_timeout",
+    "regex_unsupported",
+)
 
 
-class Table:
-    """Counts what SillyTavern counted; any other text is a fault."""
+class TokenTable:
+    """A token counter with the counts of SillyTavern; any other text is an error."""
 
     name = "table"
 
     def __init__(self, counts: Mapping[str, int]) -> None:
-        """Take the counts of all texts."""
+        """Take the token counts of all texts."""
         self._counts = counts
 
     def count(self, text: str) -> int:
@@ -66,9 +72,9 @@ class Table:
         return self._counts[text]
 
 
-def library_of(asked: Object) -> Library:
-    """Return the books with what they are bound to."""
-    attach = asked["attach"]
+def library_of(request: Object) -> Library:
+    """Return the books with their bindings."""
+    attach = request["attach"]
     character = attach["character"] or {}
     bound: list[tuple[BookSource, str | None]] = [
         *(("global", name) for name in attach["global"]),
@@ -79,37 +85,37 @@ def library_of(asked: Object) -> Library:
     ]
     worlds = {
         name: compile_world(name, world_entries(book["entries"]))
-        for name, book in asked["books"].items()
+        for name, book in request["books"].items()
     }
     return Library(
         Attached(source, worlds[name]) for source, name in bound if name and name in worlds
     )
 
 
-def request_of(asked: Object) -> SillyTavernRequest:
-    """Return the turn in our own terms."""
-    attach, given = asked["attach"], asked["globalScanData"]
+def request_of(request: Object) -> SillyTavernRequest:
+    """Return the request as a `SillyTavernRequest`."""
+    attach, given = request["attach"], request["globalScanData"]
     avatar = (attach["character"] or {}).get("avatar")
     document = {
-        "settings": asked["settings"],
-        "chat": [{"content": text} for text in reversed(asked["chat"])],
+        "settings": request["settings"],
+        "chat": [{"content": text} for text in reversed(request["chat"])],
         "scan_texts": {ours: given[theirs] for theirs, ours in TEXTS.items()},
-        "macros": {**asked["names"], **asked["card"]},
+        "macros": {**request["names"], **request["card"]},
         "character": avatar and {"avatar": avatar, "tags": attach["tagMap"].get(avatar, [])},
         "trigger": given["trigger"],
-        "prompts": asked["extensionPrompts"],
-        "authors_note": asked["authorsNote"],
-        "context_tokens": asked["maxContext"],
-        "draws": asked["rng"],
-        "timed_state": asked["timedState"] or {},
-        "forced": asked["force"],
-        "dry_run": asked["dryRun"],
+        "prompts": request["extensionPrompts"],
+        "authors_note": request["authorsNote"],
+        "context_tokens": request["maxContext"],
+        "draws": request["rng"],
+        "timed_state": request["timedState"] or {},
+        "forced": request["force"],
+        "dry_run": request["dryRun"],
     }
     return parse_model(SillyTavernRequest, document)
 
 
-def as_asked(answer: SillyTavernResponse) -> Object:
-    """Return our answer in the runner's terms."""
+def runner_answer(answer: SillyTavernResponse) -> Object:
+    """Return the answer in the runner's format."""
     return {
         "activated": [entry.id for entry in answer.activated],
         "worldInfoBefore": answer.world_info_before,
@@ -128,7 +134,7 @@ def as_asked(answer: SillyTavernResponse) -> Object:
         "overflowed": answer.budget.overflowed,
         "drawsUsed": answer.draws_used,
         "loops": [_loop(loop) for loop in answer.loops],
-        "events": [_event(event) for event in answer.events if event.kind not in OURS],
+        "events": [_event(event) for event in answer.events if event.kind not in OWN_EVENTS],
     }
 
 
@@ -148,19 +154,19 @@ def _event(event: Event) -> list[Any]:
     return [event.kind, *(getattr(event, name) for name in LISTED.get(event.kind, ("entry",)))]
 
 
-def answer_to(asked: Object) -> Object:
-    """Return the answer to a request, or why there is none."""
+def answer_to(request: Object) -> Object:
+    """Return the answer to a request, or `{"error": …}`."""
     try:
-        counter = Table(asked["tokenCounts"])
-        return as_asked(activate(library_of(asked), request_of(asked), counter=counter))
+        counter = TokenTable(request["tokenCounts"])
+        return runner_answer(activate(library_of(request), request_of(request), counter=counter))
     except LorewellError as error:
         return {"error": str(error)}
     except KeyError as error:
-        return {"error": f"a text was counted that SillyTavern did not count: {error}"}
+        return {"error": f"SillyTavern did not count this text: {error}"}
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Answer requests until the input ends."""
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answer_to(json.loads(line))) + "\n")
         sys.stdout.flush()

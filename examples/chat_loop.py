@@ -1,6 +1,6 @@
-"""A chat whose prompts get their lore from books: `python chat_loop.py harbour.json`.
+"""A chat with lore from books: `python chat_loop.py harbour.json`.
 
-Another model: OpenAiChat(UpstreamOptions(url="http://127.0.0.1:11434/v1", model="…")).
+To use a real model: OpenAiChat(UpstreamOptions(url="http://127.0.0.1:11434/v1", model="…")).
 """
 
 import asyncio
@@ -12,21 +12,21 @@ from lorewell.upstreams import ScriptedModel
 
 
 async def chat(*books: str) -> None:
-    """Answer every line of the input, and tell which entries the model saw and why."""
+    """Answer every input line, and print the injected entries and their reasons."""
     host = TurnHost(WorldbookConfig(tenant_id="me", context_window=8192), FileLore(books))
     model, history = ScriptedModel(), []
     while line := await asyncio.to_thread(sys.stdin.readline):
-        said = {"role": "user", "content": line.strip()}
-        draft = [*history, DraftMessage(kind="input", message=said)]
+        message = {"role": "user", "content": line.strip()}
+        draft = [*history, DraftMessage(kind="input", message=message)]
         ids = {"user_id": "me", "conversation_id": "1", "prompt_id": "chat"}
         given = TurnInput(request_id=f"turn {len(history)}", draft=draft, **ids)
         async with host.begin(given) as turn:
             reply = await turn.run(model)
-            prepared = await turn.prepare()  # the same one again: nothing is asked twice
+            prepared = await turn.prepare()  # cached: nothing is computed twice
         print(reply.content)
         for each in prepared.prompt.placements:
             print(f"  {each.id.rpartition(':')[2]}: {each.reason}")
-        history += [DraftMessage(kind="chat", message=each) for each in (said, reply.message)]
+        history += [DraftMessage(kind="chat", message=each) for each in (message, reply.message)]
 
 
 if __name__ == "__main__":

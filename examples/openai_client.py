@@ -1,4 +1,4 @@
-"""A chat through Lorewell's gateway with OpenAI's own package: only the base URL is another one.
+"""A chat through Lorewell's gateway with OpenAI's own package: only the base URL differs.
 
 lorewell gateway --url http://127.0.0.1:11434/v1 --model qwen3 --tenant sample
 pip install openai
@@ -15,13 +15,13 @@ from openai import OpenAI
 BASE_URL = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8876/gateway/v1")
 
 
-def main(prompt_id: str, said: str) -> None:
-    """Print the answer as it arrives, and what went into the prompt."""
-    # With LOREWELL_AUTH=true this is a key of Lorewell's; else it is not looked at.
+def main(prompt_id: str, text: str) -> None:
+    """Print the answer as it arrives, then the injected entries and their reasons."""
+    # With LOREWELL_AUTH=true this must be an API key of Lorewell; otherwise it is ignored.
     client = OpenAI(base_url=BASE_URL, api_key=os.environ.get("OPENAI_API_KEY", "none"))
     answer = client.chat.completions.with_raw_response.create(
         model=prompt_id,  # the prompt whose books are used
-        messages=[{"role": "user", "content": said}],
+        messages=[{"role": "user", "content": text}],
         stream=True,
     )
     for chunk in answer.parse():

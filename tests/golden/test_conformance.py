@@ -157,9 +157,9 @@ def test_wrong_answers_are_told_and_counted(run: Runner, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("body", "told", "timeout"),
     [
-        ("answer = {'error': 'too hard'}", "the engine says: too hard", "60"),
-        ("print('森', flush=True)", "the answer is no JSON", "60"),
-        ("answer = [1]", "the answer is no object", "60"),
+        ("answer = {'error': 'too hard'}", "engine error: too hard", "60"),
+        ("print('森', flush=True)", "the answer is not JSON", "60"),
+        ("answer = [1]", "the answer is not a JSON object", "60"),
         ("sys.exit(3)", "the command ended without an answer", "60"),
         ("import time; time.sleep(60)", "no answer within 1 s", "1"),
     ],

@@ -38,7 +38,7 @@ def row(done: Done, start: str) -> str:
 # What the sample turn shows, by the start of the line. {cost} and the like come from the ledger:
 # token figures hold the book's id, which changes with every word of the book.
 SELECTED = {
-    "chain": "before_character {cost} required: has to go in",
+    "chain": "before_character {cost} required: always selected",
     "pilot": "before_character {cost} keyword: 'pilot' in the query",
     "glass-bell": "before_character {cost} recursion: 'glass bell' in wreck",
     "守灯人": "before_character {cost} recursion: '守灯人' in 灯船",
@@ -216,7 +216,7 @@ def test_long_lists_are_cut(lorewell: Lorewell) -> None:
     done = lorewell("select", "--book", lorewell.book(*entries), "--query", "?")
     assert row(done, "not_triggered").startswith("not_triggered 25 entry-0, entry-1,")
     assert "and 5 more" in " ".join(done.out.split())
-    notes = done.out.partition("Notes on the books")[2]
+    notes = done.out.partition("Book warnings")[2]
     assert "entry-19" in notes
     assert "blank_key: a blank key never matches" in notes
     assert "entry-20" not in notes

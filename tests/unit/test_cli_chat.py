@@ -72,16 +72,16 @@ def test_files_may_follow_the_rules_of_sillytavern_replica(lorewell: Lorewell) -
         "king: not_triggered (keyword: no key was found)",
     ]
     refused = chat(lorewell, "", "--book", book, "--policy", "other")
-    assert (refused.code, "/policy" in refused.err) == (2, True)
+    assert (refused.code, "--policy: " in refused.err) == (2, True)
 
 
 def test_nothing_is_said_of_a_turn_before_there_is_one(lorewell: Lorewell) -> None:
     book = lorewell.book({"id": "tide", "keys": ["潮"], "content": "x"})
     done = chat(lorewell, "/why\nhello\n", "--book", book, "--strategy", "rules")
     assert done.out.splitlines() == [
-        "there is no turn yet, or it asked no book",
+        "no turn yet, or no book is bound",
         "You say: “hello”",
-        "  nothing of the books applies",
+        "  no entries apply",
     ]
 
 
@@ -96,7 +96,7 @@ def test_sillytavern_books_are_told_in_their_own_terms(lorewell: Lorewell) -> No
     done = chat(lorewell, "钟\n/why\n", "--book", book, "--system", "沈七，守渡人。")
     assert "  + 雾.0: primary '钟', " in done.out
     assert "at depth 2" in done.out
-    assert "no place in this prompt" in done.out
+    assert "the prompt has no place for it" in done.out
     assert "雾.2: not_triggered" in done.out
 
 
@@ -145,7 +145,7 @@ def test_a_service_gives_the_books_of_a_prompt(lorewell: Lorewell, tmp_path: Pat
         done = chat(lorewell, "hello\n", *at, "--prompt", "p")
         assert "  + law: constant, " in done.out
         done = chat(lorewell, "hello\n/why\n", *at, "--prompt", "empty")
-        assert "  no book is linked to this prompt" in done.out
+        assert "  no book is bound to this prompt" in done.out
     done = chat(lorewell, "hello\n", "--url", f"http://127.0.0.1:{free_port()}", "--prompt", "p")
     assert done.code == 7
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lorewell import import_file
-from lorewell.cli.reports import MAX_LINES
+from lorewell.cli.import_tables import MAX_LINES
 from pictures import png, text
 from program import Done, Lorewell
 from support import Document
@@ -109,7 +109,7 @@ def test_book_is_put_into_a_card(lorewell: Lorewell) -> None:
     [
         ((), 2, "must be one of native, st_world, character_book, lorebook_v3, replica"),
         (("--to", "yaml"), 2, "--to: must be one of"),
-        (("--to", "native", "--into", "oda.json"), 2, "A card takes no other book"),
+        (("--to", "native", "--into", "oda.json"), 2, "--into writes the format character_book"),
         (("--into", "harbour.json"), 2, "harbour.json can't take a book: This is no character"),
         (("--into", "absent.json"), 4, "absent.json can't be read"),
     ],
@@ -200,7 +200,7 @@ def test_what_is_there_is_kept_unless_it_is_to_be_replaced(lorewell: Lorewell, c
     done = lorewell(cards, out, "--to", "native")
     assert done.code == 5
     assert "6 files: 4 written, 1 kept, 1 no_book" in done.words
-    assert "MIRA.json is there already; --replace replaces it." in done.out
+    assert "MIRA.json exists; pass --replace to overwrite it." in done.out
     assert (out / "MIRA.json").read_text(encoding="utf-8") == "mine"
     assert lorewell(cards, out, "--to", "native").code == 5
     done = lorewell(cards, out, "--to", "native", "--replace")
@@ -257,14 +257,14 @@ def test_folder_is_not_written_over_itself(lorewell: Lorewell, cards: Path, out:
     before = written(cards)
     done = lorewell(cards, cards / out, "--to", "native")
     assert (done.code, done.out) == (2, "")
-    assert "OUT must not be the folder that is read" in done.err
+    assert "OUT must be neither IN nor a folder above it" in done.err
     assert written(cards) == before
 
 
 def test_folder_is_not_put_into_a_card(lorewell: Lorewell, cards: Path) -> None:
     done = lorewell(cards, lorewell.folder / "x", "--into", cards / "mira.json")
     assert (done.code, done.out) == (2, "")
-    assert "--into is not for folders" in done.err
+    assert "--into needs one book, and IN is a folder" in done.err
 
 
 def test_input_is_not_written_over(lorewell: Lorewell) -> None:
@@ -272,7 +272,7 @@ def test_input_is_not_written_over(lorewell: Lorewell) -> None:
     for out in (world, lorewell.folder / "." / "harbour.json"):
         done = lorewell(world, out, "--to", "native")
         assert (done.code, done.out) == (2, "")
-        assert "OUT must not be the file that is read." in done.err
+        assert "OUT must not be the same file as IN." in done.err
     os.link(world, lorewell.folder / "same.json")
     assert lorewell(world, lorewell.folder / "same.json", "--to", "native").code == 2
     assert document(world) == WORLD
@@ -296,7 +296,7 @@ def test_folder_is_not_written_through_links(lorewell: Lorewell, cards: Path) ->
     out.symlink_to(elsewhere)
     done = lorewell(cards, out, "--to", "native")
     assert (done.code, done.out) == (2, "")
-    assert "OUT must not be a symbolic link; give the folder that it leads to." in done.err
+    assert "OUT must not be a symbolic link; give the folder that it points to." in done.err
     out.unlink()
     out.mkdir()
     (out / "below").symlink_to(elsewhere)

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from lorewell import BookCreate, SelectRequest, import_file, load_book, select
-from lorewell.cli.contents import MAX_KEYS
-from lorewell.cli.reports import MAX_LINES
+from lorewell.cli.book_contents import MAX_KEYS
+from lorewell.cli.import_tables import MAX_LINES
 from lorewell.model.parse import parse_json, parse_model
 from pictures import png, text
 from program import Lorewell
@@ -55,7 +55,7 @@ def test_show_says_what_is_in_a_card(lorewell: Lorewell, card: Path) -> None:
     done = lorewell("show", card)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("Oda\ncard_png: 4 entries, 3 enabled, 1 blocked\n")
-    assert "tokens (cl100k_base); ~ is before names are filled in\nOf Oda.\n" in done.out
+    assert "tokens (cl100k_base); ~ counts macros unexpanded\nOf Oda.\n" in done.out
     book = load_book(card)
     assert f"1 lamp, 灯 after_character {book.entries[0].cost}" in done.words
     assert "The lamp and_any: oil" in done.words
@@ -63,7 +63,7 @@ def test_show_says_what_is_in_a_card(lorewell: Lorewell, card: Path) -> None:
     assert f"3 constant at_depth 2 {book.entries[2].cost}" in done.words
     assert "needs ejs as user template" in done.words
     assert "4 wait after_character ~" in done.words
-    assert "Warnings of the import" in done.out
+    assert "Import warnings" in done.out
     assert "1 number_from_text: /data/character_book/entries/0/insertion_order:" in done.words
 
 
@@ -112,7 +112,7 @@ def test_import_reports(lorewell: Lorewell, card: Path) -> None:
     assert (done.code, done.err) == (0, "")
     size = len(card.read_bytes())
     assert f"oda.png, {size} bytes, SHA-256 " in done.words
-    assert "Blocked: kept, but never selected" in done.out
+    assert "Blocked entries: kept, but never selected" in done.out
     assert "3 ejs" in done.words
     assert "number_from_text: " in done.words
     assert sorted(lorewell.folder.iterdir()) == [card]
@@ -134,8 +134,8 @@ def test_import_tells_losses_and_what_to_look_at(lorewell: Lorewell) -> None:
     entry = {"uid": 0, "key": ["灯"], "content": content, "z": [1]}
     entries = {"0": entry, "1": {**entry, "uid": 1, "content": "灯"}}
     done = lorewell("import", lorewell.file("world.json", {"entries": entries}))
-    assert "z (array) 2 /entries/0/z unsupported: nothing here acts on it" in done.words
-    assert "To look at before use: kept, never run, fetched or obeyed here" in done.words
+    assert "z (array) 2 /entries/0/z unsupported: has no effect here" in done.words
+    assert "Review before use: kept, but never run, fetched or obeyed here" in done.words
     assert "0 link: a link 1 /entries/0/content 2 http://a.example" in done.words
     assert r"\u202e" in done.words
     assert "\u202e" not in done.out

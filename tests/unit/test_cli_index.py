@@ -117,7 +117,7 @@ def test_a_book_is_indexed_once(anywhere: Program, server: EmbeddingServer) -> N
     assert "灯塔\n雾中的灯塔由哑女看守，鲸油点灯。" in server.texts
     calls = server.calls
     again = anywhere("index", book_id)
-    assert f"revision 1 of {book_id} was indexed before, 3 chunks" in again.out
+    assert f"revision 1 of {book_id} was already indexed, 3 chunks" in again.out
     assert server.calls == calls
     assert anywhere("index", book_id, "--force").code == 0
     assert server.calls == 2 * calls
@@ -147,7 +147,7 @@ def test_all_that_is_in_use_is_indexed(anywhere: Program) -> None:
     assert "1 ready 3 雾隐渡" in done.words
     assert "1 ready 4 长卷 📜" in done.words
     assert all(book in done.out for book in books)
-    assert anywhere("index", "--all").out == "There is nothing to build.\n"
+    assert anywhere("index", "--all").out == "All indexes are ready.\n"
     assert anywhere("index", "--all", "--json").out == ""
     lines = anywhere("index", "--all", "--force", "--json").out.splitlines()
     assert {json.loads(line)["book_id"] for line in lines} == set(books)
@@ -262,7 +262,7 @@ def test_an_interrupted_wait_leaves_the_service_to_its_build(
     done = anywhere("index", book_id)
     assert done.code != 0
     assert "Traceback" not in done.err
-    assert ("The service goes on with this book" in done.err) is ("LOREWELL_URL" in os.environ)
+    assert ("The service continues with this book" in done.err) is ("LOREWELL_URL" in os.environ)
 
 
 def test_a_bar_is_shown_on_a_terminal(lorewell: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,9 +293,9 @@ def test_without_vectors_the_setting_is_named(
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ([], "either a book"),
-        ([UNKNOWN, "--all"], "either a book"),
-        (["--all", "--list"], "either a book"),
+        ([], "exactly one of BOOK, --all and --list"),
+        ([UNKNOWN, "--all"], "exactly one of BOOK, --all and --list"),
+        (["--all", "--list"], "exactly one of BOOK, --all and --list"),
         (["--all", "--revision", "1"], "--revision"),
         (["--list", "--force"], "--force"),
     ],
@@ -321,7 +321,7 @@ def test_books_are_searched_by_words(anywhere: Program, server: EmbeddingServer)
     done = anywhere("search", "toll pier")
     assert f"Toll keeper {book_id}:1:toll" in done.words
     assert r"Marrow keeps the toll pier.\x1b[2J" in done.words
-    assert anywhere("search", "黄昏").out == "Nothing was found.\n"
+    assert anywhere("search", "黄昏").out == "No entries found.\n"
     assert "door (disabled)" in anywhere("search", "ประตูถูกปิดผนึก").out
     assert server.calls == 0
 
@@ -342,7 +342,7 @@ def test_books_are_searched_by_meaning(anywhere: Program) -> None:
     assert both["results"][0]["vector_score"] is not None
     degraded = anywhere("search", "灯塔", "--mode", "hybrid")
     assert degraded.code == 0
-    assert f"Not searched by meaning: index_not_ready:{other}:1" in degraded.out
+    assert f"Search by meaning was unavailable: index_not_ready:{other}:1" in degraded.out
     refused = anywhere("search", "灯塔", "--mode", "vector", "--book", other)
     assert refused.code == 5
     assert "index" in refused.err

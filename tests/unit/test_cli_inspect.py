@@ -72,7 +72,7 @@ def test_card_without_a_book_is_read(lorewell: Lorewell) -> None:
     done = lorewell("inspect", path)
     assert done.code == 0
     assert done.out.startswith("Oda\nJSON: a character card V2 (card_v2_json)\n")
-    assert done.out.endswith("It holds no lorebook.\nWarnings: 1 no_book\n")
+    assert done.out.endswith("No lorebook\nWarnings: 1 no_book\n")
     shown = lorewell("inspect", path, "--json").json
     assert (shown["format"], shown["entry_count"]) == ("card_v2_json", 0)
     assert (shown["warnings"], shown["holds_book"]) == ({"no_book": 1}, False)
@@ -81,16 +81,16 @@ def test_card_without_a_book_is_read(lorewell: Lorewell) -> None:
 
 def test_book_of_our_own_has_no_warnings(lorewell: Lorewell) -> None:
     done = lorewell("inspect", lorewell.book({"content": "灯"}))
-    assert done.out.startswith("Kiln Row\nJSON: a book in our own format (native)\n")
+    assert done.out.startswith("Kiln Row\nJSON: a book in Lorewell's own format (native)\n")
     assert done.out.endswith("1 entries, 1 enabled, 0 blocked\nWarnings: none\n")
 
 
 @pytest.mark.parametrize(
     ("content", "what", "code", "says", "ends"),
     [
-        (b"", "an empty file", "import_invalid", "The file is empty.", 2),
+        (b"", "empty file", "import_invalid", "The file is empty.", 2),
         (b"<html>", "HTML or XML", "import_invalid", "HTML page", 2),
-        (b"GIF89a\xff", "bytes of no kind", "unsupported_media_type", "not UTF-8", 2),
+        (b"GIF89a\xff", "unknown content", "unsupported_media_type", "not UTF-8", 2),
         (png(), "PNG picture\n", "import_invalid", "no card data", 2),
         ({"type": "risuModule"}, "JSON: a RisuAI module\n", "import_invalid", "isn't read", 2),
         (b"[" + b" " * MAX_FILE_BYTES, "JSON\n", "file_too_large", "larger than 16 MiB", 6),
@@ -103,7 +103,7 @@ def test_file_without_a_book_is_told_with_the_reason(
     done = lorewell("inspect", path)
     assert (done.code, done.err) == (ends, "")
     assert done.out.startswith(rf"lo\nre.bin{chr(10)}{what}")
-    assert f"No book can be read: {code}\n" in done.out
+    assert f"Not readable as a book: {code}\n" in done.out
     assert says in done.words
     printed = lorewell("inspect", path, "--json")
     assert printed.code == ends
@@ -130,7 +130,7 @@ def test_members_of_an_archive_are_named_and_nothing_else(lorewell: Lorewell) ->
     done = lorewell("inspect", path)
     assert "zip archive: a character card V2 (charx)" in done.out
     size = len(json.dumps(BARE))
-    assert rf"archive: ../evil\x1b[2J.txt (1 bytes), card.json ({size} bytes)" in done.words
+    assert rf"members: ../evil\x1b[2J.txt (1 bytes), card.json ({size} bytes)" in done.words
     assert "charx_unsafe_names" in done.out
     assert list(lorewell.folder.iterdir()) == [path]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from lorewell.cli import many
+from lorewell.cli import file_batch
 from pictures import chunk, png, text
 from process import environment
 from program import Done, Lorewell
@@ -124,7 +124,7 @@ def test_inspect_prints_a_line_of_json_for_each_file(lorewell: Lorewell, folder:
 def test_folder_without_files_says_so(lorewell: Lorewell) -> None:
     empty = lorewell.folder / "empty"
     (empty / "below").mkdir(parents=True)
-    assert lorewell("import", empty) == (0, "There are no files.\n", "")
+    assert lorewell("import", empty) == (0, "No files found.\n", "")
     assert lorewell("inspect", empty, "--json") == (0, "", "")
 
 
@@ -136,7 +136,7 @@ def test_folder_that_cannot_be_listed_is_told(lorewell: Lorewell, folder: Path) 
             raise PermissionError(13, "Permission denied", str(path))
         return scandir(path)
 
-    lorewell.monkeypatch.setattr(many.os, "scandir", refusing)
+    lorewell.monkeypatch.setattr(file_batch.os, "scandir", refusing)
     done = lorewell("inspect", folder)
     assert "b: can't be read: " in done.out
     assert "4 files: 3 failed, 1 ok" in done.words

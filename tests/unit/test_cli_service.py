@@ -134,7 +134,7 @@ def test_revisions_follow_each_other(anywhere: Service) -> None:
     changed = {**HARBOUR, "description": "", "entries": [new, lit]}
     file = anywhere.file("next.json", changed)
     done = anywhere("book", "publish", book_id, file, "--expected", "1")
-    assert f"{book_id} is at revision 2 now: 2 entries, hash " in done.out
+    assert f"{book_id} is now at revision 2: 2 entries, hash " in done.out
     stale = anywhere("book", "publish", book_id, file, "--expected", "1")
     assert stale.code == 5
     assert stale.err == "lorewell: The book was changed: its head is revision 2.\n"
@@ -156,7 +156,7 @@ def test_revisions_follow_each_other(anywhere: Service) -> None:
         assert row in diff.words
     assert anywhere("book", "diff", book_id, "1", "2", "--json").json["added"] == ["new"]
     same = anywhere("book", "diff", book_id, "2", "2")
-    assert same.out == "Revisions 2 and 2 hold the same.\n"
+    assert same.out == "Revisions 2 and 2 are the same.\n"
     back = anywhere("book", "restore", book_id, "--revision", "1", "--expected", "2", "--json").json
     assert back["revision"] == 3
     assert "book description" not in anywhere("book", "diff", book_id, "1", "3").words
@@ -199,7 +199,9 @@ def test_a_deleted_book_comes_back(anywhere: Service) -> None:
     bound = anywhere("book", "delete", book_id)
     assert bound.code == 5
     assert "delete with force" in bound.err
-    assert "brings it back" in anywhere("book", "delete", book_id, "--force").out
+    assert (
+        "; undo with `lorewell book restore " in anywhere("book", "delete", book_id, "--force").out
+    )
     assert anywhere("book", "show", book_id).code == 4
     assert "(deleted)" in anywhere("book", "list", "--deleted").out
     assert anywhere("book", "restore", book_id, "--json").json["deleted_at"] is None
@@ -233,7 +235,7 @@ def test_keys_are_made_and_revoked(anywhere: Service) -> None:
     assert done.code == 0
     secret = done.out.strip()
     key_id = secret.split("_")[1]
-    assert done.err == f"Key {key_id}. Keep the secret: it is not shown again.\n"
+    assert done.err == f"Key {key_id}. Store the secret now: it is not shown again.\n"
     listed = anywhere("keys", "list")
     assert rf"{key_id} a, b read, write " in listed.words
     assert r"灯\x07" in listed.out
@@ -301,7 +303,7 @@ def test_the_place_may_be_named_by_options(
     assert lorewell("book", "list", "--tenant", "by-option", "--json").json["books"] == []
     both = lorewell("book", "list", "--database", other, "--url", url)
     assert both.code == 2
-    assert both.err == "lorewell: Give either --url or --database, and not both.\n"
+    assert both.err == "lorewell: --url and --database exclude each other; give one of them.\n"
 
 
 def test_a_service_that_is_not_there_has_a_code(lorewell: Service) -> None:
@@ -351,7 +353,7 @@ def test_a_backup_is_a_database_of_its_own(lorewell: Service) -> None:
         user.execute("BEGIN")  # somebody reads meanwhile
         user.execute("SELECT * FROM books").fetchall()
         done = lorewell("backup", target)
-    assert done.out == f"{target}: {target.stat().st_size} bytes, checked.\n"
+    assert done.out == f"Wrote {target}: {target.stat().st_size} bytes, checked.\n"
     listed = lorewell("book", "list", "--json").json["books"]
     (lorewell.folder / "lorewell.db").unlink()
     target.rename(lorewell.folder / "lorewell.db")

@@ -83,13 +83,13 @@ def test_trace_tells_why_loop_by_loop(lorewell: Lorewell) -> None:
         "雾.4 constant drawn from group '天': ",
         "雾.5 constant lost group '天' to 雾.4",
         "雾.6 constant roll ",
-        "雾.7 switched off [red]旧稿",
-        "雾.8 '/灯[笼火]/u' in message 2 of 8 (阿黛) the secondary keys say no",
-        "active; goes on: recursion",
+        "雾.7 disabled [red]旧稿",
+        "雾.8 '/灯[笼火]/u' in message 2 of 8 (阿黛) the secondary keys don't match",
+        "active; next: recursion",
         "Loop 2: recursion",
         "雾.3 '潮影' in 雾.2 in;",
         "active; the scan ends",
-        "Where it goes",
+        "Texts by place",
         "before the character 有人等着。 潮影是守灯人。 晴。",
         "不许点火，旅人。 after the character",
         "雾港归潮影管。 at depth 2",
@@ -106,15 +106,15 @@ def test_trace_tells_why_loop_by_loop(lorewell: Lorewell) -> None:
 
 def test_checks_are_told_once_and_not_in_every_loop(lorewell: Lorewell) -> None:
     done = run(lorewell, *SAID, options=("--depth", "8"))
-    assert done.out.count("switched off") == 1
+    assert done.out.count("雾.7") == 1
     assert done.out.count("Loop") > 2
 
 
 def test_budget_that_is_exceeded_is_told(lorewell: Lorewell) -> None:
     done = run(lorewell, *SAID, options=("--depth", "8", "--context", "100", "--budget", "20"))
-    assert "of 20 tokens (cl100k_base), not all fit" in done.words
+    assert "of 20 tokens (cl100k_base), budget exceeded" in done.words
     assert "does not fit:" in done.words
-    assert "the budget was exceeded before" in done.words
+    assert "the budget is already exceeded" in done.words
     assert "Loop 2" not in done.out
 
 
@@ -163,7 +163,7 @@ def test_card_brings_book_texts_and_name(lorewell: Lorewell) -> None:
     files = ("--card", lorewell.file("哑女.json", card), "--chat", chat(lorewell, "你好"))
     done = lorewell("sillytavern", "run", *files, "--user", "过客", "--persona", "瘸腿")
     assert "灯 (character) 过客 and 哑女: 1 messages" in done.words
-    assert "'守灯人' in the character's description" in done.words
+    assert "'守灯人' in the character description" in done.words
     assert "哑女和过客，瘸腿。" in done.words
     renamed = lorewell("sillytavern", "run", *files, "--char", "阿黛", "--json")
     assert renamed.json["activated"][0]["content"].startswith("阿黛和旅人")
@@ -196,10 +196,8 @@ def test_timed_effects_of_the_chat_count_unless_it_is_fresh(lorewell: Lorewell) 
     later = chat(lorewell, "地窖", "地窖", timedWorldInfo=state, world_info="地窖之书")
     done = lorewell("sillytavern", "run", "--book", world, "--chat", later)
     assert "cooldown 1 雾.0" in done.words
-    assert "Timed effects of the chat file counted; --fresh leaves them out." in done.out
-    assert done.err == (
-        "chat.jsonl: the book 地窖之书 is bound to it and was not given; see --chat-book\n"
-    )
+    assert "Timed effects of the chat file were applied; --fresh ignores them." in done.out
+    assert done.err == ("chat.jsonl: its book 地窖之书 was not given; pass it with --chat-book\n")
     fresh = lorewell("sillytavern", "run", "--book", world, "--chat", later, "--fresh", "--json")
     assert len(fresh.json["activated"]) == 1
 
@@ -210,7 +208,7 @@ def test_hidden_messages_are_named_and_not_scanned(lorewell: Lorewell) -> None:
     path = lorewell.file("chat.jsonl", lines.encode())
     done = lorewell("sillytavern", "run", "--book", book(lorewell, *BOOK), "--chat", path)
     assert "'地窖'" not in done.out
-    assert "Hidden messages, which are not scanned: 1." in done.out
+    assert "Hidden messages, not scanned: 1." in done.out
 
 
 def test_watched_turns_show_timers_message_by_message(lorewell: Lorewell) -> None:
@@ -293,7 +291,7 @@ def test_rules_that_sillytavern_does_not_know_are_named(lorewell: Lorewell) -> N
         {"id": "油", "content": "y", "required": True},
     )
     done = lorewell("sillytavern", "run", "--book", native, "--chat", chat(lorewell, "灯"))
-    assert "Rules that SillyTavern does not know" in done.out
+    assert "Rules that SillyTavern ignores" in done.out
     assert "requires" in done.words
     assert "required" in done.words
 

@@ -228,7 +228,7 @@ def test_the_program_shows_what_is_active_by_place(lorewell: Lorewell) -> None:
     for shown in ("depth 4", "码头", "(5)", "keyword: 灯"):
         assert shown in done.words
     assert "\x1b[2J" not in done.out
-    assert "Selections may be missing: they came too fast." in done.out
+    assert "Selections may be missing: they were made faster than they could be stored." in done.out
 
 
 def test_the_program_prints_json_lines(lorewell: Lorewell) -> None:

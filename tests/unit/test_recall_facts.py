@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from lorewell import BookCreate, Entry, SelectRequest, SelectResponse, VectorScores, select
-from lorewell.cli.tables import selection_tables
+from lorewell.cli.selection_tables import selection_tables
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
 

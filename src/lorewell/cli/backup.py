@@ -1,4 +1,4 @@
-"""Copying a database, or saying how."""
+"""Copies a database, or prints the command that does."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _SECRETS = frozenset({"password", "sslpassword", "passfile"})
 
 
 def back_up(url: str, target: Path) -> int:
-    """Copy a database into a new file, and return the bytes of the copy.
+    """Copy a database into a new file, and return the size of the copy in bytes.
 
     Raises:
-        ValidationFailedError: it is PostgreSQL's; the command that copies it is printed.
+        ValidationFailedError: the database is PostgreSQL; its `pg_dump` command is printed.
         FileNotFoundError, ConflictError, StorageUnavailableError: as `copy_sqlite`.
     """
     if url.partition("://")[0].lower() != "sqlite":
         say(pg_dump_command(url, target))
         raise ValidationFailedError(
-            "Only SQLite is copied here; PostgreSQL is with its own tool, as printed."
+            "Only SQLite databases can be copied here. Run the printed pg_dump command."
         )
     return copy_sqlite(url, target)
 
 
 def pg_dump_command(url: str, target: Path) -> str:
-    """Return the command that copies a PostgreSQL database; it holds no password.
+    """Return the command that copies a PostgreSQL database, without the password.
 
     >>> pg_dump_command("postgresql://ann:secret@db:5432/lore?sslmode=require", Path("a.dump"))
     "pg_dump --format=custom --file=a.dump 'postgresql://ann@db:5432/lore?sslmode=require'"
@@ -39,9 +39,9 @@ def pg_dump_command(url: str, target: Path) -> str:
 
 
 def _without_password(rest: str) -> str:
-    """Return the URL with what follows its scheme, but for what is secret.
+    """Return the URL without its secrets.
 
-    Where a password that is not quoted makes it unclear what is what, none of it is shown.
+    Where an unquoted password makes the parts ambiguous, a placeholder is returned.
     """
     place, _, query = rest.partition("?")
     authority, slash, path = place.partition("/")
@@ -51,5 +51,5 @@ def _without_password(rest: str) -> str:
         return "postgresql://USER@HOST/DATABASE"
     name = user.partition(":")[0]
     kept = [each for each in parse_qsl(query) if each[0].lower() not in _SECRETS]
-    asked = f"?{urlencode(kept)}" if kept else ""
-    return f"postgresql://{name and name + '@'}{host}{slash}{path}{asked}"
+    shown_query = f"?{urlencode(kept)}" if kept else ""
+    return f"postgresql://{name and name + '@'}{host}{slash}{path}{shown_query}"

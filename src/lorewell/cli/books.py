@@ -1,4 +1,4 @@
-"""Commands on stored books, and on which of them a prompt uses."""
+"""Commands on stored books, and on the bindings of prompts to books."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.library import BookLibrary, CommandContext, reaching
+from lorewell.cli.library import BookLibrary, CommandContext, library_options
 from lorewell.cli.listings import (
     bindings_parts,
+    books_table,
     created_table,
     diff_table,
-    heads_table,
     revisions_table,
     stored_parts,
 )
-from lorewell.cli.outputs import write_file
+from lorewell.cli.option_values import parse_options
+from lorewell.cli.output_files import write_file
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.errors import (
     Fault,
@@ -38,124 +39,134 @@ from lorewell.model import (
 )
 from lorewell.model.parse import parse_model
 
-BookId = Annotated[str, typer.Argument(metavar="BOOK", help="A book's id.")]
-Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt's own name.")]
+BookId = Annotated[str, typer.Argument(metavar="BOOK", help="Id of the book.")]
+Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help="Id of the prompt.")]
 _Revision = Annotated[
-    int | None, typer.Option(metavar="N", help="Which revision; the latest one if not given.")
+    int | None, typer.Option(metavar="N", help="Number of the revision; the latest by default.")
 ]
 
-app = typer.Typer(no_args_is_help=True, help="Store, read and publish books.")
+app = typer.Typer(no_args_is_help=True, help="Store, read, publish and delete books.")
 
 
 @app.command("create")
-@reaching
+@library_options
 def create_command(
-    place: CommandContext,
+    context: CommandContext,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Lorebooks, or cards with one.")
+        list[Path], typer.Argument(metavar="FILE...", help="Lorebooks, or cards that hold one.")
     ],
 ) -> None:
-    """Store the books of up to 10 files, all or none; each becomes a new book."""
+    """Store the books of up to 10 files as new books, all or none."""
     batch = parse_model(ImportBatch, {"books": tuple(map(_load, files))})
-    with place.open() as library:
+    with context.open() as library:
         result = library.import_books(batch.books)
-    if place.as_json:
+    if context.as_json:
         print_json(result)
     else:
         names = (book.name for book in batch.books)
-        named = zip(result.books, names, strict=False)  # a service may answer anything
+        named = zip(result.books, names, strict=False)  # a service may answer with fewer
         print_parts(created_table(named))
 
 
 @app.command("list")
-@reaching
+@library_options
 def list_command(
-    place: CommandContext,
+    context: CommandContext,
     *,
-    deleted: Annotated[bool, typer.Option("--deleted", help="List deleted books too.")] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include deleted books.")] = False,
 ) -> None:
     """List the books, last changed first."""
-    with place.open() as library:
-        books = tuple(heads(library, include_deleted=deleted))
-    if place.as_json:
+    with context.open() as library:
+        books = tuple(iterate_books(library, include_deleted=deleted))
+    if context.as_json:
         print_json(BookPage(books=books, next_cursor=None))
     else:
-        print_parts(heads_table(books))
+        print_parts(books_table(books))
 
 
 @app.command("show")
-@reaching
-def show_command(place: CommandContext, book: BookId, *, revision: _Revision = None) -> None:
-    """Show a book: its head, and the entries of a revision."""
-    with place.open() as library:
+@library_options
+def show_command(context: CommandContext, book: BookId, *, revision: _Revision = None) -> None:
+    """Show a stored book and the entries of one revision."""
+    with context.open() as library:
         stored = library.get_book(book, revision=revision)
-    if place.as_json:
+    if context.as_json:
         print_json(stored)
     else:
         print_parts(*stored_parts(stored))
 
 
 @app.command("publish")
-@reaching
+@library_options
 def publish_command(
-    place: CommandContext,
+    context: CommandContext,
     book: BookId,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The whole next revision.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File with the whole next revision.")
+    ],
     *,
-    expected: Annotated[int, typer.Option(metavar="N", help="The revision that it follows.")],
+    expected: Annotated[
+        int,
+        typer.Option(metavar="N", help="Expected latest revision; fails if there is a newer one."),
+    ],
 ) -> None:
-    """Store a file as the next revision of a book, if nobody else has published meanwhile."""
+    """Publish a file as the next revision of a book, unless it has changed since --expected."""
     content = _load(file)
-    with place.open() as library:
+    with context.open() as library:
         published = library.publish_revision(book, content, expected_revision=expected)
-    _print_published(place, published)
+    _print_published(context, published)
 
 
 @app.command("history")
-@reaching
-def history_command(place: CommandContext, book: BookId) -> None:
+@library_options
+def history_command(context: CommandContext, book: BookId) -> None:
     """List the revisions of a book, newest first."""
-    with place.open() as library:
-        revisions = tuple(_revisions(library, book))
-    if place.as_json:
+    with context.open() as library:
+        revisions = tuple(_iterate_revisions(library, book))
+    if context.as_json:
         print_json(RevisionPage(revisions=revisions, next_cursor=None))
     else:
         print_parts(revisions_table(revisions))
 
 
 @app.command("diff")
-@reaching
+@library_options
 def diff_command(
-    place: CommandContext,
+    context: CommandContext,
     book: BookId,
-    first: Annotated[int, typer.Argument(metavar="FROM", help="A revision.")],
-    second: Annotated[int, typer.Argument(metavar="TO", help="Another one.")],
+    first: Annotated[int, typer.Argument(metavar="FROM", help="Number of the old revision.")],
+    second: Annotated[int, typer.Argument(metavar="TO", help="Number of the new revision.")],
 ) -> None:
-    """Show what has to change in one revision of a book to get another."""
-    with place.open() as library:
+    """Show the changes from one revision of a book to another."""
+    with context.open() as library:
         diff = library.compare_revisions(book, first, second)
-    if place.as_json:
+    if context.as_json:
         print_json(diff)
     elif diff.added or diff.removed or diff.changed or diff.book_fields:
         print_parts(diff_table(diff))
     else:
-        say(f"Revisions {first} and {second} hold the same.")
+        say(f"Revisions {first} and {second} are the same.")
 
 
 @app.command("export")
-@reaching
+@library_options
 def export_command(
-    place: CommandContext,
+    context: CommandContext,
     book: BookId,
     *,
     revision: _Revision = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; replaced if it is there."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write, replaced if it exists; stdout by default.",
+        ),
     ] = None,
 ) -> None:
-    """Print a book as a file of our own format, which can be created or published again."""
-    with place.open() as library:
+    """Print a book in Lorewell's own format, for `create` and `publish`."""
+    with context.open() as library:
         stored = library.get_book(book, revision=revision)
     text = book_of(stored.revision).model_dump_json(indent=2)
     if output is None:
@@ -165,87 +176,91 @@ def export_command(
 
 
 @app.command("delete")
-@reaching
+@library_options
 def delete_command(
-    place: CommandContext,
+    context: CommandContext,
     book: BookId,
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete it even if a prompt uses it.")
+        bool, typer.Option("--force", help="Delete the book even if a prompt uses it.")
     ] = False,
 ) -> None:
-    """Delete a book. All of it is kept: `restore` brings it back."""
-    with place.open() as library:
+    """Delete a book. Its revisions are kept; `restore` undoes it."""
+    with context.open() as library:
         library.delete_book(book, force=force)
-    if not place.as_json:
-        say(f"Deleted {book}; `lorewell book restore {book}` brings it back.")
+    if not context.as_json:
+        say(f"Deleted {book}; undo with `lorewell book restore {book}`.")
 
 
 @app.command("restore")
-@reaching
+@library_options
 def restore_command(
-    place: CommandContext,
+    context: CommandContext,
     book: BookId,
     *,
     revision: Annotated[
-        int | None, typer.Option(metavar="N", help="An old revision, to be stored as the next.")
+        int | None, typer.Option(metavar="N", help="Old revision to store again as the next one.")
     ] = None,
     expected: Annotated[
-        int | None, typer.Option(metavar="N", help="The revision that it follows.")
+        int | None,
+        typer.Option(metavar="N", help="Expected latest revision; fails if there is a newer one."),
     ] = None,
 ) -> None:
-    """Bring a deleted book back, or an old revision of a book that is there."""
-    restore = _restorer(book, revision, expected)
-    with place.open() as library:
+    """Restore a deleted book, or an old revision of a book."""
+    restore = _restoring_call(book, revision, expected)
+    with context.open() as library:
         restored = restore(library)
     if isinstance(restored, Published):
-        _print_published(place, restored)
-    elif place.as_json:
+        _print_published(context, restored)
+    elif context.as_json:
         print_json(restored)
     else:
-        print_parts(heads_table([restored]))
+        print_parts(books_table([restored]))
 
 
-@reaching
+@library_options
 def bind_command(
-    place: CommandContext,
+    context: CommandContext,
     prompt: Prompt,
     books: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BOOK[@REVISION]]...", help="Books in order; none unbinds all."),
+        typer.Argument(
+            metavar="[BOOK[@REVISION]]...", help="Books in order; none removes all bindings."
+        ),
     ] = None,
     *,
     policy: Annotated[
         str,
         typer.Option(
-            metavar="auto|native|sillytavern|replica", help="Whose rules all of them follow."
+            metavar="auto|native|sillytavern|replica", help="Policy whose rules all books follow."
         ),
     ] = "auto",
 ) -> None:
-    """Set which books a prompt uses, in place of all that it used before."""
-    bindings = [named_book(name) for name in books or []]
-    asked = parse_model(BindingsPut, {"bindings": bindings, "policy": policy})
-    with place.open() as library:
-        bound = library.put_bindings(prompt, asked)
-    if place.as_json:
+    """Set the books that a prompt uses, replacing its former bindings."""
+    bindings = [parse_book_ref(name) for name in books or []]
+    members = {"bindings": bindings, "policy": policy}
+    request = parse_options(BindingsPut, members, {"bindings": "BOOK", "policy": "--policy"})
+    with context.open() as library:
+        bound = library.put_bindings(prompt, request)
+    if context.as_json:
         print_json(bound)
     else:
         print_parts(*bindings_parts(bound))
 
 
-@reaching
-def bindings_command(place: CommandContext, prompt: Prompt) -> None:
-    """Show which books a prompt uses."""
-    with place.open() as library:
+@library_options
+def bindings_command(context: CommandContext, prompt: Prompt) -> None:
+    """Show the books that a prompt uses."""
+    with context.open() as library:
         bound = library.get_bindings(prompt)
-    if place.as_json:
+    if context.as_json:
         print_json(bound)
     else:
         print_parts(*bindings_parts(bound))
 
 
 def book_of(revision: Revision) -> BookCreate:
-    """Return what was handed in to make the revision; its hash is the same."""
+    """Return the book that was published as the revision; its hash is the same."""
     fields = {name: getattr(revision, name) for name in BookCreate.model_fields}
     return parse_model(BookCreate, fields)
 
@@ -257,8 +272,8 @@ def _load(path: Path) -> BookCreate:
     return found.book
 
 
-def heads(library: BookLibrary, *, include_deleted: bool = False) -> Iterator[BookHead]:
-    """Yield all books of a tenant, last changed first."""
+def iterate_books(library: BookLibrary, *, include_deleted: bool = False) -> Iterator[BookHead]:
+    """Yield all books of a tenant, page by page, last changed first."""
     cursor = None
     while True:
         page = library.list_books(cursor=cursor, include_deleted=include_deleted)
@@ -268,7 +283,7 @@ def heads(library: BookLibrary, *, include_deleted: bool = False) -> Iterator[Bo
             return
 
 
-def _revisions(library: BookLibrary, book_id: str) -> Iterator[RevisionInfo]:
+def _iterate_revisions(library: BookLibrary, book_id: str) -> Iterator[RevisionInfo]:
     cursor = None
     while True:
         page = library.list_revisions(book_id, cursor=cursor)
@@ -278,35 +293,37 @@ def _revisions(library: BookLibrary, book_id: str) -> Iterator[RevisionInfo]:
             return
 
 
-def _restorer(
+def _restoring_call(
     book_id: str, revision: int | None, expected: int | None
 ) -> Callable[[BookLibrary], BookHead | Published]:
-    """Return what restores a book, or one of its revisions."""
+    """Return the call that restores the book or its revision."""
     if revision is None and expected is None:
         return lambda library: library.restore_book(book_id)
     if revision is None or expected is None:
-        raise ValidationFailedError("Give --revision and --expected together.")
+        raise ValidationFailedError(
+            "--revision and --expected go together; give neither to restore a deleted book."
+        )
     return lambda library: library.restore_revision(book_id, revision, expected_revision=expected)
 
 
-def named_book(name: str) -> dict[str, object]:
-    """Return the book and perhaps the revision that `BOOK[@REVISION]` names.
+def parse_book_ref(name: str) -> dict[str, object]:
+    """Return the members of a book reference from `BOOK[@REVISION]`.
 
     Raises:
-        ValidationFailedError: the revision is no number.
+        ValidationFailedError: the revision is not a number.
     """
     book_id, at, revision = name.partition("@")
     if not at:
         return {"book_id": book_id}
     if not (revision.isascii() and revision.isdigit() and len(revision) < len(str(2**31))):
-        fault = Fault("", "a revision must be a number", parameter=name)
+        fault = Fault("", "the revision after @ must be a number", parameter=name)
         raise ValidationFailedError.at(fault)
     return {"book_id": book_id, "revision": int(revision)}
 
 
-def _print_published(place: CommandContext, published: Published) -> None:
-    if place.as_json:
+def _print_published(context: CommandContext, published: Published) -> None:
+    if context.as_json:
         print_json(published)
         return
-    about = f"{published.book_id} is at revision {published.revision} now"
+    about = f"{published.book_id} is now at revision {published.revision}"
     say(f"{about}: {published.entry_count} entries, hash {published.content_hash}")

@@ -1,4 +1,4 @@
-"""`lorewell chat`: talk to a model, and see what was injected into each turn and why."""
+"""`lorewell chat`: chat with a model, and show which entries each turn injected and why."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lorewell.cli.failures import describe
-from lorewell.cli.injected import decision_lines, injected_lines
 from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
+from lorewell.cli.option_values import parse_options
 from lorewell.cli.printing import say, write
+from lorewell.cli.turn_lines import decision_lines, injected_lines
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import LorewellError, ValidationFailedError
 from lorewell.model import BindingsPut
@@ -27,18 +28,18 @@ from lorewell.model.plain import unfinished
 from lorewell.turn import FileLore, LoreSource, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.turn.config import BLOCK, read_config
 
-if TYPE_CHECKING:  # asking servers needs packages that the other commands do without
+if TYPE_CHECKING:  # an HTTP client would slow down the other commands
     from lorewell.upstreams import ChatModel
 
 UPSTREAM_KEY = "LOREWELL_UPSTREAM_API_KEY"
-_COMMANDS = "Commands: /why tells what became of every entry in the last turn, /quit ends."
-_ENDS = ("/quit", "/exit")
+_COMMANDS = "Commands: /why lists the decision on every entry in the last turn, /quit ends."
+_QUIT_COMMANDS = ("/quit", "/exit")
 _PROMPT = "> "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What the options say; None and empty where one was not given."""
+    """The options of the command; None or empty where one was not given."""
 
     books: Sequence[Path]
     url: str | None
@@ -58,61 +59,69 @@ class ChatOptions:
 def chat_command(  # noqa: PLR0913  an option is a parameter
     *,
     book: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A book to use; may be repeated.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Book to use (repeatable).")
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help=f"A running service instead; {URL} if not given.")
+        str | None,
+        typer.Option(help=f"URL of a running service to use instead of --book; {URL} by default."),
     ] = None,
     api_key: Annotated[
-        str | None, typer.Option(help=f"What opens the service; {API_KEY} if not given.")
+        str | None, typer.Option(help=f"API key of the service; {API_KEY} by default.")
     ] = None,
     tenant: Annotated[
-        str, typer.Option(envvar=TENANT, show_envvar=False, help="Whose books, at the service.")
+        str, typer.Option(envvar=TENANT, show_envvar=False, help="Tenant at the service.")
     ] = DEFAULT_TENANT,
     prompt: Annotated[
-        str | None, typer.Option(metavar="ID", help="The prompt whose books count, at the service.")
+        str | None, typer.Option(metavar="ID", help="Prompt at the service whose books are used.")
     ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help=f"A model server that speaks OpenAI's protocol; {UPSTREAM_KEY} is its key.",
+            help=f"Base URL of a server with OpenAI's API; its key is {UPSTREAM_KEY}.",
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model's name at that server.")
+        str | None, typer.Option(metavar="NAME", help="Name of the model at that server.")
     ] = None,
-    system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the model is told about its part.")
-    ] = None,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="System message.")] = None,
     conversation: Annotated[
-        str, typer.Option(metavar="ID", help="Chance and timed effects are its own.")
+        str,
+        typer.Option(
+            metavar="ID", help="Id of the conversation, which seeds rolls and keeps timed effects."
+        ),
     ] = "chat",
     policy: Annotated[
         str,
         typer.Option(
-            metavar="auto|native|sillytavern|replica", help="Whose rules the files follow."
+            metavar="auto|native|sillytavern|replica", help="Policy whose rules the files follow."
         ),
     ] = "auto",
     strategy: Annotated[
         str | None,
-        typer.Option(metavar="rules|hybrid", help="Whether to recall what ranks for the input."),
+        typer.Option(
+            metavar="rules|hybrid",
+            help="hybrid (default) also recalls entries that rank for the input.",
+        ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="Room for lore in tokens.")
+        int | None, typer.Option(metavar="TOKENS", help="Token budget for lore; 2400 by default.")
     ] = None,
     window: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="What the model takes at most.")
+        int | None,
+        typer.Option(
+            metavar="TOKENS", help="Context window of the model; a longer prompt is refused."
+        ),
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
+        str, typer.Option(metavar="NAME|FILE", help="Encoding, or path of a tokenizer.json.")
     ] = DEFAULT_TOKENIZER,
-    char: Annotated[str | None, typer.Option(help="Stands for {{char}}.")] = None,
-    user: Annotated[str | None, typer.Option(help="Stands for {{user}}.")] = None,
+    char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
+    user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
 ) -> None:
-    """Talk to a model, and see what of the books each turn got and why.
+    """Chat with a model, and show which entries each turn injected and why.
 
-    Without --upstream a scripted model replies. Lines are read from what is piped in, too.
+    Without --upstream a scripted model replies. Input lines can also be piped in.
     """
     config = {"strategy": strategy, "tokenBudget": budget, "contextWindow": window}
     options = ChatOptions(
@@ -125,7 +134,9 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         model=model,
         system=system,
         conversation=conversation,
-        policy=parse_model(BindingsPut, {"bindings": (), "policy": policy}).policy,
+        policy=parse_options(
+            BindingsPut, {"bindings": (), "policy": policy}, {"policy": "--policy"}
+        ).policy,
         char=char,
         user=user,
         config={name: value for name, value in config.items() if value is not None},
@@ -136,18 +147,18 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
 
 def _check(options: ChatOptions) -> None:
     if bool(options.books) == (options.url is not None):
-        raise ValidationFailedError("Give either --book or --url, and not both.")
+        raise ValidationFailedError("Give either --book or --url.")
     if (options.url is None) != (options.prompt is None):
-        raise ValidationFailedError("--url and --prompt belong together.")
+        raise ValidationFailedError("--url and --prompt go together: give both or neither.")
     if (options.upstream is None) != (options.model is None):
-        raise ValidationFailedError("--upstream and --model belong together.")
+        raise ValidationFailedError("--upstream and --model go together: give both or neither.")
 
 
 def talk(options: ChatOptions, tokens: TokenCounter) -> None:
-    """Read inputs and answer them until there are no more.
+    """Read input lines and answer them until there are no more.
 
     Raises:
-        LorewellError: something can't be done, and nobody is there to go on all the same.
+        LorewellError: a turn failed and the input is not a terminal.
     """
     with asyncio.Runner() as runner:
         opened = _open(options, tokens)
@@ -163,30 +174,30 @@ def _answer_all(chat: TerminalChat, runner: asyncio.Runner) -> None:
     if is_terminal:
         say(f"{chat.introduction} {_COMMANDS}")
     for line in _lines(is_terminal=is_terminal):
-        if line in _ENDS:
+        if line in _QUIT_COMMANDS:
             return
         try:
-            _do(chat, runner, line)
+            _handle_line(chat, runner, line)
         except LorewellError as error:
             if not is_terminal:
                 raise (error.cause if isinstance(error, TurnError) else error) from error
             say(f"lorewell: {describe(error)}", err=True)
-        except KeyboardInterrupt:  # of this reply, not of the chat
+        except KeyboardInterrupt:  # ends this reply, not the chat
             if not is_terminal:
                 raise
             say("")
 
 
-def _do(chat: TerminalChat, runner: asyncio.Runner, line: str) -> None:
+def _handle_line(chat: TerminalChat, runner: asyncio.Runner, line: str) -> None:
     if line == "/why":
-        for told in decision_lines(chat.last):
-            say(told)
+        for decision in decision_lines(chat.last):
+            say(decision)
     elif line:
         runner.run(chat.answer(line))
 
 
 def _lines(*, is_terminal: bool) -> Iterator[str]:
-    """Yield what is said, line by line, until there is no more or Ctrl-C comes."""
+    """Yield the input lines until the input ends or Ctrl+C is pressed."""
     while True:
         if is_terminal:
             write(_PROMPT)
@@ -214,7 +225,7 @@ async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[Ter
             lore: LoreSource = FileLore(options.books, policy=options.policy, counter=tokens)
             yield TerminalChat(options, TurnHost(config, lore, counter=tokens), model)
             return
-        from lorewell.client import connect  # noqa: PLC0415  see above
+        from lorewell.client import connect  # noqa: PLC0415  see the import of ChatModel
 
         async with connect(config) as lore:
             yield TerminalChat(options, TurnHost(config, lore, counter=tokens), model)
@@ -236,7 +247,7 @@ def _model(options: ChatOptions) -> ChatModel:
 
 @dataclass(slots=True)
 class TerminalChat:
-    """A chat in a terminal: its messages so far, and how the next one is answered."""
+    """A chat in a terminal: its messages so far, and the host and model of the next turn."""
 
     options: ChatOptions
     host: TurnHost
@@ -246,24 +257,24 @@ class TerminalChat:
 
     @property
     def introduction(self) -> str:
-        """Who is there."""
+        """The books and the model of the chat, in a line."""
         where = self.options.url or ", ".join(path.name for path in self.options.books)
         return f"Books: {where}. Model: {self.model.model}."
 
-    async def answer(self, said: str) -> None:
-        """Print the reply to an input and what was injected. A failed turn leaves no trace.
+    async def answer(self, text: str) -> None:
+        """Print the reply to an input and the injected entries. A failed turn is not kept.
 
         Raises:
-            TurnError: the turn can't go on.
-            UpstreamError: the model can't.
+            TurnError: the turn failed.
+            UpstreamError: the model failed.
         """
-        asked = _message("input", "user", said)
-        async with self.host.begin(self._input(asked)) as turn:
+        user_input = _message("input", "user", text)
+        async with self.host.begin(self._turn_input(user_input)) as turn:
             prepared = self.last = await turn.prepare()
             reply = await self._print_reply(prepared)
         for line in injected_lines(prepared, self.host.counter):
             say(f"  {line}")
-        self.history += [_message("chat", "user", said), _message("chat", "assistant", reply)]
+        self.history += [_message("chat", "user", text), _message("chat", "assistant", reply)]
 
     async def _print_reply(self, prepared: PreparedTurn) -> str:
         pieces, rest = [], ""
@@ -276,7 +287,7 @@ class TerminalChat:
         write(f"{rest}\n")
         return "".join(pieces)
 
-    def _input(self, asked: DraftMessage) -> TurnInput:
+    def _turn_input(self, user_input: DraftMessage) -> TurnInput:
         options, system = self.options, self.options.system
         opening = [] if system is None else [_message("character", "system", system)]
         return TurnInput(
@@ -284,7 +295,7 @@ class TerminalChat:
             user_id=options.user or "user",
             conversation_id=options.conversation,
             prompt_id=options.prompt or "chat",
-            draft=[*opening, *self.history, asked],
+            draft=[*opening, *self.history, user_input],
             char=options.char,
             user=options.user,
         )

@@ -1,4 +1,4 @@
-"""The command that tries a condition or key expression out."""
+"""The command that evaluates a condition or key expression."""
 
 from __future__ import annotations
 
@@ -9,75 +9,78 @@ from typing import Annotated, Any, cast
 import typer
 from rich.cells import cell_len
 
+from lorewell.cli.option_values import parse_json_option, parse_options
 from lorewell.cli.printing import print_json, say
 from lorewell.engine.conditions.trial import try_condition
 from lorewell.model.condition_trial import ConditionFlaw, ConditionTrial, ConditionTried
-from lorewell.model.parse import parse_json, parse_model
 from lorewell.model.plain import plain
 
-_BAD_TEXT = 2
-_MOST_SHOWN = 200
+_FLAW_EXIT_CODE = 2
+_MAX_LINE_CHARS = 200
 
 
 def try_command(  # noqa: PLR0913  an option is a parameter
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The condition, or key expression.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Condition or key expression.")],
     *,
-    table: Annotated[str, typer.Option(metavar="JSON", help="The object that it looks at.")] = "{}",
+    table: Annotated[
+        str, typer.Option(metavar="JSON", help="Object that the condition reads.")
+    ] = "{}",
     rules: Annotated[
         str,
         typer.Option(
             metavar="native|replica|keys",
-            help="By which policy's rules the condition is read; keys: it is a key expression.",
+            help="Policy whose condition syntax applies; keys for a key expression.",
         ),
     ] = "native",
     message: Annotated[
-        str, typer.Option(metavar="TEXT", help="The text in which a key expression is looked for.")
+        str, typer.Option(metavar="TEXT", help="Text to search with a key expression.")
     ] = "",
     case_sensitive: Annotated[
-        bool, typer.Option("--case-sensitive", help="Case counts in keys.")
+        bool, typer.Option("--case-sensitive", help="Match keys case-sensitively.")
     ] = False,
     whole_words: Annotated[
-        bool, typer.Option("--whole-words", help="Keys must stand alone.")
+        bool, typer.Option("--whole-words", help="Match whole words only.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the whole answer as JSON.")
     ] = False,
 ) -> None:
-    """Tell whether a condition or key expression holds, and why, or what is wrong with it."""
+    """Evaluate a condition or key expression, and show why it holds or where it is wrong."""
     document = {
         "text": text,
-        "table": parse_json(table.encode()),
+        "table": parse_json_option("--table", table),
         "rules": rules,
         "message": message,
         "case_sensitive": case_sensitive,
         "match_whole_words": whole_words,
     }
-    tried = try_condition(parse_model(ConditionTrial, document))
+    options = {"text": "TEXT", "table": "--table", "rules": "--rules", "message": "--message"}
+    tried = try_condition(parse_options(ConditionTrial, document, options))
     if as_json:
         print_json(tried)
     elif tried.flaw is not None:
-        for line in _pointed(text, tried.flaw):
+        for line in _flaw_lines(text, tried.flaw):
             say(line, err=True)
     else:
-        for line in _told(tried):
+        for line in _result_lines(tried):
             say(line)
     if tried.flaw is not None:
-        raise typer.Exit(_BAD_TEXT)
+        raise typer.Exit(_FLAW_EXIT_CODE)
 
 
-def _pointed(text: str, flaw: ConditionFlaw) -> Iterator[str]:
-    """Yield the text, and below it a mark where it is wrong, wide characters counted as two."""
+def _flaw_lines(text: str, flaw: ConditionFlaw) -> Iterator[str]:
+    """Yield the text and, below it, a mark at the flaw; wide characters take two columns."""
     yield text
     yield f"{' ' * cell_len(plain(text[: flaw.at]))}^ {flaw.detail}"
 
 
-def _told(tried: ConditionTried) -> Iterator[str]:
-    yield _word(holds=tried.holds)
-    yield from _branches(cast("dict[str, Any]", tried.tree), 1)
+def _result_lines(tried: ConditionTried) -> Iterator[str]:
+    yield _truth(holds=tried.holds)
+    yield from _tree_lines(cast("dict[str, Any]", tried.tree), 1)
 
 
-def _branches(node: dict[str, Any], level: int) -> Iterator[str]:
-    indent, holds = "  " * level, _word(holds=node["holds"])
+def _tree_lines(node: dict[str, Any], level: int) -> Iterator[str]:
+    indent, holds = "  " * level, _truth(holds=node["holds"])
     match node["kind"]:
         case "comparison":
             found = "missing" if node["missing"] else json.dumps(node["found"], ensure_ascii=False)
@@ -88,10 +91,10 @@ def _branches(node: dict[str, Any], level: int) -> Iterator[str]:
             shown = f"{node['key']}: {where}"
         case kind:
             shown = kind
-    yield f"{indent}{holds:<5}  {shown[:_MOST_SHOWN]}"
+    yield f"{indent}{holds:<5}  {shown[:_MAX_LINE_CHARS]}"
     for part in node.get("parts", ()):
-        yield from _branches(part, level + 1)
+        yield from _tree_lines(part, level + 1)
 
 
-def _word(*, holds: bool) -> str:
+def _truth(*, holds: bool) -> str:
     return "true" if holds else "false"

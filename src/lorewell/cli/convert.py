@@ -1,4 +1,4 @@
-"""`lorewell convert`: a book of any format written in another one, or put into a card."""
+"""`lorewell convert`: writes a book in another format, or into a character card."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import orjson
 import typer
 
 from lorewell.cli.convert_folder import convert_folder
-from lorewell.cli.outputs import dumped, write_file
+from lorewell.cli.import_tables import loss_tables
+from lorewell.cli.output_files import encode_export, write_file
 from lorewell.cli.printing import print_json, print_parts, say
-from lorewell.cli.reports import loss_tables
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
 from lorewell.formats.export import EXPORTS, export_book, put_into_card
@@ -21,9 +21,9 @@ from lorewell.formats.files import read_bytes
 from lorewell.model import BookCreate
 from lorewell.model.imports import ExportFormat, LossReason
 
-_INTO: ExportFormat = "character_book"
+_CARD_FORMAT: ExportFormat = "character_book"
 _MEANING: Mapping[LossReason, str] = {
-    "moved_to_extensions": "kept under extensions, where other programs do not look",
+    "moved_to_extensions": "kept under extensions, which other programs ignore",
     "unsupported": "left out",
 }
 
@@ -31,46 +31,49 @@ _MEANING: Mapping[LossReason, str] = {
 def convert_command(
     file: Annotated[
         Path,
-        typer.Argument(metavar="IN", help="A lorebook, a card with one, or a folder of them."),
+        typer.Argument(metavar="IN", help="Lorebook, card that holds one, or folder of them."),
     ],
     output: Annotated[
         Path,
         typer.Argument(
-            metavar="OUT", help="Where to; a file is replaced if it is there, a link is not."
+            metavar="OUT",
+            help="File to write, replaced if it exists (a symbolic link is not); or folder.",
         ),
     ],
     *,
     to: Annotated[
-        str | None, typer.Option(metavar="|".join(EXPORTS), help="The format to write.")
+        str | None, typer.Option(metavar="|".join(EXPORTS), help="Format to write.")
     ] = None,
     into: Annotated[
         Path | None,
-        typer.Option(metavar="CARD", help="A card; OUT is a copy of it that holds the book."),
+        typer.Option(metavar="CARD", help="Card to copy to OUT with the book in it."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Of a folder: replace files that are there already.")
+        bool, typer.Option("--replace", help="Folders: replace existing files.")
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print the losses as JSON; of a folder, a line for each file."),
+        typer.Option("--json", help="Print the losses as JSON; for a folder, one line per file."),
     ] = False,
 ) -> None:
-    """Write a book in another format, or put it into a card, and say what has no place there.
+    """Write a book in another format, or into a card, and list what the format can't hold.
 
-    Of a folder each book becomes one file in OUT; what is there is kept, unless --replace is given.
+    For a folder, each book becomes one file in OUT. Existing files are kept without --replace.
     """
     target = _target(to, into)
     if file.is_dir():
         if into is not None:
-            raise ValidationFailedError("A card takes one book: --into is not for folders.")
+            raise ValidationFailedError("--into needs one book, and IN is a folder.")
         raise typer.Exit(convert_folder(file, output, target, replace=replace, as_json=as_json))
     found = open_book(file)
     if not found.holds_book:
         raise ImportInvalidError(f"{file.name} is a card that holds no lorebook.", file=file.name)
     if output.exists() and output.samefile(file):
-        raise ValidationFailedError("OUT must not be the file that is read.")
+        raise ValidationFailedError("OUT must not be the same file as IN.")
     exported = export_book(found.book, target)
-    write_file(output, dumped(exported) if into is None else _filled(found.book, into))
+    write_file(
+        output, encode_export(exported) if into is None else _card_with_book(found.book, into)
+    )
     if as_json:
         losses = [loss.model_dump() for loss in exported.losses]
         print_json(orjson.dumps({"format": target, "losses": losses}))
@@ -81,16 +84,16 @@ def convert_command(
 
 def _target(to: str | None, into: Path | None) -> ExportFormat:
     if to is None and into is not None:
-        return _INTO
-    if into is not None and to != _INTO:
-        raise ValidationFailedError(f"A card takes no other book than --to {_INTO}.")
+        return _CARD_FORMAT
+    if into is not None and to != _CARD_FORMAT:
+        raise ValidationFailedError(f"--into writes the format {_CARD_FORMAT}; leave --to out.")
     if to not in EXPORTS:
         fault = Fault("", f"must be one of {', '.join(EXPORTS)}", parameter="--to")
         raise ValidationFailedError.at(fault)
     return to
 
 
-def _filled(book: BookCreate, card: Path) -> bytes:
+def _card_with_book(book: BookCreate, card: Path) -> bytes:
     try:
         return put_into_card(book, read_bytes(card))
     except ImportInvalidError as error:

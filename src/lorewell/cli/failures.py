@@ -1,4 +1,4 @@
-"""What the program says and how it ends when something can't be done."""
+"""Error messages and exit codes of the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER_EXIT_CODE = 1
 
 
 def describe(error: LorewellError | OSError) -> str:
-    """Return what went wrong, in a sentence."""
+    """Return the error's sentence; for an OSError the file and the system's message."""
     if isinstance(error, OSError) and error.strerror is not None:
         where = "" if error.filename is None else f"{error.filename} can't be read: "
         return where + error.strerror
@@ -38,16 +38,16 @@ def describe(error: LorewellError | OSError) -> str:
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code for a kind of error."""
+    """Return the exit code of an error; 1 for a class that `EXIT_CODES` lacks."""
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), OTHER_EXIT_CODE)
 
 
 def code_of(error: LorewellError | OSError) -> str | None:
-    """Return the stable code of an error; None for what the system refuses."""
+    """Return the stable code of an error; None for an OSError."""
     return error.code if isinstance(error, LorewellError) else None
 
 
 def error_members(error: LorewellError | OSError) -> Mapping[str, object]:
-    """Return an error as the JSON of one file among many has it."""
-    told = str(error) if isinstance(error, LorewellError) else error.strerror or str(error)
-    return {"code": code_of(error), "message": storable(told)}
+    """Return the `error` members of one file in the JSON of a batch."""
+    message = str(error) if isinstance(error, LorewellError) else error.strerror or str(error)
+    return {"code": code_of(error), "message": storable(message)}

@@ -1,4 +1,4 @@
-"""What is in a file, in a few lines for people, and as JSON."""
+"""The summary of a file, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CONTAINERS: Mapping[Container, str] = {
     Container.JSON: "JSON",
     Container.MARKUP: "HTML or XML",
     Container.TEXT: "text",
-    Container.EMPTY: "an empty file",
-    Container.UNKNOWN: "bytes of no kind that is known",
+    Container.EMPTY: "empty file",
+    Container.UNKNOWN: "unknown content",
 }
 KINDS: Mapping[str, str] = {
-    NATIVE: "a book in our own format",
+    NATIVE: "a book in Lorewell's own format",
     FileKind.ST_WORLD: "SillyTavern world info",
-    FileKind.CHARACTER_BOOK: "the book of a character card",
+    FileKind.CHARACTER_BOOK: "the lorebook of a character card",
     FileKind.LOREBOOK_V3: "a lorebook V3",
     FileKind.CARD_V1: "a character card V1",
     FileKind.CARD_V2: "a character card V2",
@@ -53,20 +53,30 @@ _PICTURES = frozenset([Container.PNG])
 
 
 def inspection_json(seen: Inspection) -> bytes:
-    """Return what is in a file as a JSON object."""
-    about: dict[str, object] = {"container": seen.container, "kind": seen.kind}
-    about["card_name"] = seen.card_name
+    """Return the summary of a file as a JSON object."""
+    members: dict[str, object] = {"container": seen.container, "kind": seen.kind}
+    members["card_name"] = seen.card_name
     error: Mapping[str, object] | None = None
     if isinstance(seen.opened, LorewellError):
-        about |= {"format": None, "book_name": None, "holds_book": False}
-        about |= {"entry_count": 0, "enabled_count": 0, "runtime_blocked_count": 0, "warnings": {}}
+        members |= {"format": None, "book_name": None, "holds_book": False}
+        members |= {
+            "entry_count": 0,
+            "enabled_count": 0,
+            "runtime_blocked_count": 0,
+            "warnings": {},
+        }
         error = error_members(seen.opened)
     else:
-        about |= _book_members(seen.opened)
+        members |= _book_members(seen.opened)
     parts = [part._asdict() for part in seen.parts]
     source = {"name": seen.name, "sha256": seen.sha256, "size": seen.size_bytes}
-    about |= {"parts": parts, "part_count": seen.part_count, "source_file": source, "error": error}
-    return orjson.dumps(about)
+    members |= {
+        "parts": parts,
+        "part_count": seen.part_count,
+        "source_file": source,
+        "error": error,
+    }
+    return orjson.dumps(members)
 
 
 def _book_members(found: ImportedBook) -> dict[str, object]:
@@ -83,60 +93,60 @@ def _book_members(found: ImportedBook) -> dict[str, object]:
 
 
 def inspection_text(seen: Inspection) -> Text:
-    """Return what to print about a file."""
+    """Return the summary of a file as text."""
     if isinstance(seen.opened, LorewellError):
-        title, rest = seen.card_name or seen.name, _refused(seen.opened)
+        title, rest = seen.card_name or seen.name, _error_lines(seen.opened)
     else:
-        title, rest = seen.card_name or seen.opened.book.name, _read(seen.opened)
-    told = Text(plain(title), style="bold")
-    return told.append("\n" + "\n".join([*_file(seen), *rest]), style="not bold")
+        title, rest = seen.card_name or seen.opened.book.name, _book_lines(seen.opened)
+    text = Text(plain(title), style="bold")
+    return text.append("\n" + "\n".join([*_file_lines(seen), *rest]), style="not bold")
 
 
-def _file(seen: Inspection) -> Iterator[str]:
-    what = CONTAINERS[seen.container]
+def _file_lines(seen: Inspection) -> Iterator[str]:
+    label = CONTAINERS[seen.container]
     if seen.kind is not None:
-        what += f": {KINDS.get(seen.kind, seen.kind)}"
+        label += f": {KINDS.get(seen.kind, seen.kind)}"
     if isinstance(seen.opened, ImportedBook):
-        what += f" ({seen.opened.report.format})"
-    yield what
+        label += f" ({seen.opened.report.format})"
+    yield label
     size = "" if seen.size_bytes is None else f", {seen.size_bytes} bytes"
     yield plain(seen.name) + size
     if seen.sha256 is not None:
         yield f"SHA-256 {seen.sha256}"
     if seen.part_count:
-        yield _parts(seen)
+        yield _parts_line(seen)
 
 
-def _parts(seen: Inspection) -> str:
-    """Return what the container holds, in one line."""
+def _parts_line(seen: Inspection) -> str:
+    """Return the parts of the container, in one line."""
     if seen.container in _PICTURES:
         named = [f"{part.name} ({part.kind}, {part.size_bytes} bytes)" for part in seen.parts]
-        what = "Text chunks"
+        label = "Text chunks"
     else:
         named = [f"{part.name} ({part.size_bytes} bytes)" for part in seen.parts]
-        what = "Members of the archive"
+        label = "Archive members"
     if seen.part_count > len(named):
         named.append(f"and {seen.part_count - len(named)} more")
-    return plain(f"{what}: {', '.join(named)}")
+    return plain(f"{label}: {', '.join(named)}")
 
 
-def _read(found: ImportedBook) -> Iterator[str]:
+def _book_lines(found: ImportedBook) -> Iterator[str]:
     report = found.report
     if found.holds_book:
         yield plain(f"Lorebook: {found.book.name}")
         counts = f"{report.entry_count} entries, {report.enabled_count} enabled"
         yield f"{counts}, {report.runtime_blocked_count} blocked"
     else:
-        yield "It holds no lorebook."
-    told = ", ".join(f"{count} {code}" for code, count in _warnings(report).items())
-    yield f"Warnings: {plain(told) or 'none'}"
+        yield "No lorebook"
+    warnings = ", ".join(f"{count} {code}" for code, count in _warnings(report).items())
+    yield f"Warnings: {plain(warnings) or 'none'}"
 
 
-def _refused(error: LorewellError) -> Iterator[str]:
-    yield f"No book can be read: {code_of(error)}"
+def _error_lines(error: LorewellError) -> Iterator[str]:
+    yield f"Not readable as a book: {code_of(error)}"
     yield plain(str(error))
 
 
 def _warnings(report: ImportReport) -> dict[str, int]:
-    """Return how many warnings there are of each code, most first."""
+    """Return the number of warnings of each code, most frequent first."""
     return dict(Counter(warning.code for warning in report.warnings).most_common())

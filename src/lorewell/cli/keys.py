@@ -1,4 +1,4 @@
-"""Commands on API keys."""
+"""Commands that create, list and revoke API keys."""
 
 from __future__ import annotations
 
@@ -6,62 +6,66 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.library import CommandContext, reaching_all_tenants
+from lorewell.cli.library import CommandContext, library_options_without_tenant
 from lorewell.cli.listings import keys_table
+from lorewell.cli.option_values import parse_options
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import KeyRequest
-from lorewell.model.parse import parse_model
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
 
 @app.command("create")
-@reaching_all_tenants
+@library_options_without_tenant
 def create_command(
-    place: CommandContext,
+    context: CommandContext,
     *,
     tenant: Annotated[
-        list[str], typer.Option(help="Whose books it opens, * for all; may be repeated.")
+        list[str], typer.Option(help="Tenant that the key opens, * for all (repeatable).")
     ],
     scope: Annotated[
         list[str],
         typer.Option(
-            metavar="read|write|tenant_admin|admin|metrics", help="What it may do; may be repeated."
+            metavar="read|write|tenant_admin|admin|metrics",
+            help="Permission of the key (repeatable).",
         ),
     ],
-    name: Annotated[str, typer.Option(help="What it is for.")] = "",
+    name: Annotated[str, typer.Option(help="Note on the key's use.")] = "",
 ) -> None:
-    """Make an API key. Its secret is printed this once, and can't be read again."""
+    """Create an API key. Its secret is printed once and can't be read again."""
     members = {"name": name, "tenants": tenant, "scopes": scope}
-    request = parse_model(KeyRequest, members)
-    with place.open() as library:
+    request = parse_options(
+        KeyRequest, members, {"name": "--name", "tenants": "--tenant", "scopes": "--scope"}
+    )
+    with context.open() as library:
         key = library.create_key(request)
-    if place.as_json:
+    if context.as_json:
         print_json(key)
     else:
         say(key.secret)  # alone on stdout, so that a script can take it
-        say(f"Key {key.id}. Keep the secret: it is not shown again.", err=True)
+        say(f"Key {key.id}. Store the secret now: it is not shown again.", err=True)
 
 
 @app.command("list")
-@reaching_all_tenants
-def list_command(place: CommandContext) -> None:
-    """List all API keys, oldest first, revoked ones too; never their secrets."""
-    with place.open() as library:
+@library_options_without_tenant
+def list_command(context: CommandContext) -> None:
+    """List all API keys, oldest first, including revoked ones. Secrets are never shown."""
+    with context.open() as library:
         keys = library.list_keys()
-    if place.as_json:
+    if context.as_json:
         print_json(keys)
     else:
         print_parts(keys_table(keys.keys))
 
 
 @app.command("revoke")
-@reaching_all_tenants
+@library_options_without_tenant
 def revoke_command(
-    place: CommandContext, key: Annotated[str, typer.Argument(metavar="KEY", help="The key's id.")]
+    context: CommandContext,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key.")],
 ) -> None:
-    """Close an API key for good."""
-    with place.open() as library:
+    """Revoke an API key for good."""
+    with context.open() as library:
         library.revoke_key(key)
-    if not place.as_json:
+    if not context.as_json:
         say(f"Revoked {key}.")

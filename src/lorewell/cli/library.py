@@ -1,4 +1,4 @@
-"""The books that commands work on: those of a running service, or a database at hand."""
+"""The books that commands work on: those of a running service, or of a database."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ API_KEY = "LOREWELL_API_KEY"
 TENANT = "LOREWELL_TENANT"
 DEFAULT_TENANT = "default"
 
-Given = ParamSpec("Given")
+CommandParams = ParamSpec("CommandParams")
 
 
 class BookLibrary(Protocol):
-    """What the commands need. Each call raises what its use case raises (`lorewell.errors`)."""
+    """The calls that commands need. Each raises what its use case raises (`lorewell.errors`)."""
 
     def import_books(self, books: Sequence[BookCreate]) -> CreateResult:
         """Store new books, all or none."""
@@ -63,16 +63,16 @@ class BookLibrary(Protocol):
         """Return a page of a book's revisions, newest first."""
 
     def compare_revisions(self, book_id: str, first: int, second: int) -> BookDiff:
-        """Return what has to change in the first revision to get the second."""
+        """Return the changes that turn the first revision into the second."""
 
     def delete_book(self, book_id: str, *, force: bool = False) -> None:
         """Delete a book."""
 
     def restore_book(self, book_id: str) -> BookHead:
-        """Bring a deleted book back."""
+        """Restore a deleted book."""
 
     def restore_revision(self, book_id: str, revision: int, *, expected_revision: int) -> Published:
-        """Store an old revision once more, as the next one."""
+        """Store an old revision again, as the next one."""
 
     def put_bindings(self, prompt_id: str, bindings: BindingsPut) -> BindingSet:
         """Replace all bindings of a prompt."""
@@ -85,37 +85,38 @@ class BookLibrary(Protocol):
     ) -> IndexBuilt:
         """Build the index of a revision, unless it is ready and `force` is not given.
 
-        With `background` it has only begun, and goes on meanwhile or while `get_index` is asked.
+        With `background` the call returns once the build has begun. The build continues on its
+        own, or during calls of `get_index`.
         """
 
     def get_index(self, book_id: str, *, revision: int | None = None) -> IndexState:
-        """Return how far the index of a revision is, of the latest one for None."""
+        """Return the progress of a revision's index; the latest revision for None."""
 
     def list_indexes(self, *, cursor: str | None = None, stale: bool = False) -> IndexPage:
-        """Return a page of the indexes of the revisions in use; with `stale` the unusable ones."""
+        """Return a page of the indexes of revisions in use; with `stale` only unusable ones."""
 
     def search_books(self, request: SearchRequest) -> SearchResponse:
         """Return the entries that match, best first."""
 
     def create_key(self, request: KeyRequest) -> CreatedKey:
-        """Make an API key."""
+        """Create an API key."""
 
     def list_keys(self) -> KeyList:
         """Return all API keys without their secrets."""
 
     def revoke_key(self, key_id: str) -> None:
-        """Close an API key for good."""
+        """Revoke an API key for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Where a command works, and how it answers.
+    """Which books a command works on, and how it prints its answer.
 
     Attributes:
-        url: a running service; None works straight on a database.
-        api_key: what opens the service.
-        database: the URL of the database; None takes the settings'.
-        tenant: whose books.
+        url: of a running service; None works on a database directly.
+        api_key: for the service.
+        database: URL of the database; None takes the one of the settings.
+        tenant: the tenant whose books are used.
         as_json: whether the answer is printed as JSON.
     """
 
@@ -126,27 +127,34 @@ class CommandContext:
     as_json: bool = False
 
     @classmethod
-    def named(cls, url: str | None, database: str | None = None, **others: Any) -> CommandContext:  # noqa: ANN401  the other fields
-        """Return the place that the options name, else the environment, else the settings.
+    def from_options(
+        cls,
+        url: str | None,
+        database: str | None = None,
+        **others: Any,  # noqa: ANN401  the other fields
+    ) -> CommandContext:
+        """Return the context of the options; the environment and the settings fill what they omit.
 
         Raises:
-            ValidationFailedError: the options name two places.
+            ValidationFailedError: both a service and a database are given.
         """
         if url is not None and database is not None:
-            raise ValidationFailedError("Give either --url or --database, and not both.")
+            raise ValidationFailedError(
+                "--url and --database exclude each other; give one of them."
+            )
         if url is None and database is None:
             url = os.environ.get(URL) or None
         return cls(url=url, database=database, **others)
 
     @contextmanager
     def open(self) -> Iterator[BookLibrary]:
-        """Give the books of this place.
+        """Open the books, and close them at the end of the block.
 
         Raises:
-            LorewellError: what is wrong with the place.
+            LorewellError: the service or the database can't be used.
         """
         if self.url is None:
-            from lorewell.cli.local import open_local  # noqa: PLC0415  only here SQL is needed
+            from lorewell.cli.local import open_local  # noqa: PLC0415  SQL is needed only here
 
             with open_local(self.database, self.tenant) as library:
                 yield library
@@ -155,8 +163,8 @@ class CommandContext:
             yield client
 
     def connect(self) -> LorewellClient:
-        """Return a client of the service of this place, or of the one on this machine."""
-        from lorewell.client import DEFAULT_URL, LorewellClient  # noqa: PLC0415  only here HTTP
+        """Return a client of the service at `url`, by default of the one on this machine."""
+        from lorewell.client import DEFAULT_URL, LorewellClient  # noqa: PLC0415  HTTP is needed only here
 
         api_key = self.api_key or os.environ.get(API_KEY) or None
         return LorewellClient(self.url or DEFAULT_URL, tenant_id=self.tenant, api_key=api_key)
@@ -164,41 +172,46 @@ class CommandContext:
 
 def _options(
     *,
-    url: Annotated[str | None, typer.Option(help=f"A running service; {URL} if not given.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help=f"URL of a running service; {URL} by default.")
+    ] = None,
     api_key: Annotated[
-        str | None, typer.Option(help=f"What opens the service; {API_KEY} if not given.")
+        str | None, typer.Option(help=f"API key of the service; {API_KEY} by default.")
     ] = None,
     database: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Work on a database; the settings' if there is no --url."),
+        typer.Option(
+            metavar="URL",
+            help="Database to work on directly; without --url, the one of the settings.",
+        ),
     ] = None,
     tenant: Annotated[
-        str, typer.Option(envvar=TENANT, show_envvar=False, help="Whose books.")
+        str, typer.Option(envvar=TENANT, show_envvar=False, help="Tenant whose books are used.")
     ] = DEFAULT_TENANT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
-    """Stand for the options that all commands with a `CommandContext` have."""
+    """Declare the options that make a `CommandContext`."""
 
 
-def reaching(
-    command: Callable[Concatenate[CommandContext, Given], None],
+def library_options(
+    command: Callable[Concatenate[CommandContext, CommandParams], None],
 ) -> Callable[..., None]:
-    """Return the command with the options that name its place."""
+    """Return the command with the options of its `CommandContext` added."""
     return _with_options(command, _parameters(_options))
 
 
-def reaching_all_tenants(
-    command: Callable[Concatenate[CommandContext, Given], None],
+def library_options_without_tenant(
+    command: Callable[Concatenate[CommandContext, CommandParams], None],
 ) -> Callable[..., None]:
-    """Return the command with the options that name its place, but for the tenant."""
+    """Return the command with the options of its `CommandContext` added, except --tenant."""
     shared = _parameters(_options)
     return _with_options(command, {name: shared[name] for name in shared if name != "tenant"})
 
 
-def reaching_a_service(
-    command: Callable[Concatenate[CommandContext, Given], None],
+def service_options(
+    command: Callable[Concatenate[CommandContext, CommandParams], None],
 ) -> Callable[..., None]:
-    """Return the command with the options that name a service: no database at hand will do."""
+    """Return the command with the options of a service added: it can't work on a database."""
     shared = _parameters(_options)
     return _with_options(command, {name: shared[name] for name in shared if name != "database"})
 
@@ -206,11 +219,11 @@ def reaching_a_service(
 def _with_options(
     command: Callable[..., None], shared: Mapping[str, inspect.Parameter]
 ) -> Callable[..., None]:
-    own = [each for name, each in _parameters(command).items() if name != "place"]
+    own = [each for name, each in _parameters(command).items() if name != "context"]
 
     def run(**given: Any) -> None:  # noqa: ANN401  typer checks them by the signature below
-        place = CommandContext.named(**{name: given.pop(name) for name in shared})
-        command(place, **given)
+        context = CommandContext.from_options(**{name: given.pop(name) for name in shared})
+        command(context, **given)
 
     parameters = [*own, *shared.values()]
     run.__doc__ = command.__doc__

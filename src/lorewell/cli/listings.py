@@ -1,4 +1,4 @@
-"""What a service keeps, as tables for people: books, indexes, bindings, keys, settings."""
+"""Stored books, indexes, bindings, API keys and settings as tables."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from lorewell.model import (
 from lorewell.model.index import IndexState
 from lorewell.model.plain import plain
 
-_MAX_KEYS = 12  # of one entry; the JSON has all
+_MAX_KEYS = 12  # of one entry; the JSON lists them all
 _MAX_EXCERPT_CHARS = 100
-# Ids are copied from here, so they stay whole in a narrow terminal; and short words are no use cut.
-_WHOLE = frozenset({"Book", "Key", "Variable", "Revision", "Status", "Chunks"})
+# Not wrapped in a narrow terminal: ids, which are copied from here, and short words.
+_UNWRAPPED = frozenset({"Book", "Key", "Variable", "Revision", "Status", "Chunks"})
 _SECONDS = len("2026-01-01T00:00:00")
 
 
 class Setting(Protocol):
-    """What is shown of a setting."""
+    """A setting, as the table shows it."""
 
     @property
     def env(self) -> str:
-        """The variable that sets it."""
+        """The environment variable that sets it."""
 
     @property
     def default(self) -> str:
-        """What it is otherwise."""
+        """Its value if the variable is unset."""
 
     @property
     def unit(self) -> str | None:
-        """The unit of its number."""
+        """The unit of its value."""
 
     @property
     def help(self) -> str:
-        """What it does."""
+        """Its meaning."""
 
 
 def created_table(created: Iterable[tuple[CreatedBook, str]]) -> Table:
-    """Return the books that were stored, with their names."""
+    """Return a table of newly stored books, with their names."""
     table = _table("Stored", "Book", "Revision", "Entries", "Name")
     for book, name in created:
         count = str(book.import_report.entry_count)
@@ -61,8 +61,8 @@ def created_table(created: Iterable[tuple[CreatedBook, str]]) -> Table:
     return table
 
 
-def heads_table(heads: Iterable[BookHead]) -> Table:
-    """Return books by their newest revisions."""
+def books_table(heads: Iterable[BookHead]) -> Table:
+    """Return a table of books with their latest revisions."""
     table = _table("Books", "Book", "Revision", "Changed", "Name")
     for head in heads:
         name = _cell(head.name)
@@ -73,7 +73,7 @@ def heads_table(heads: Iterable[BookHead]) -> Table:
 
 
 def stored_parts(stored: StoredBook) -> list[RenderableType]:
-    """Return a book's head and the entries of one revision."""
+    """Return a summary of a stored book, and a table of the entries of one revision."""
     head, revision = stored.book, stored.revision
     about = Text(plain(revision.name), style="bold")
     about.append(
@@ -96,7 +96,7 @@ def stored_parts(stored: StoredBook) -> list[RenderableType]:
 
 
 def revisions_table(revisions: Iterable[RevisionInfo]) -> Table:
-    """Return revisions, newest first."""
+    """Return a table of revisions, newest first."""
     table = _table("Revisions", "Revision", "Entries", "Stored", "Hash", "Name")
     for each in revisions:
         table.add_row(
@@ -110,8 +110,8 @@ def revisions_table(revisions: Iterable[RevisionInfo]) -> Table:
 
 
 def diff_table(diff: BookDiff) -> Table:
-    """Return what differs, a row for each entry."""
-    table = _table("Differences", "What", "Entry", "Fields")
+    """Return a table of the differences, a row for each entry."""
+    table = _table("Differences", "Change", "Entry", "Fields")
     if diff.book_fields:
         table.add_row("book", "", _cell(", ".join(diff.book_fields)))
     for name in diff.added:
@@ -119,13 +119,13 @@ def diff_table(diff: BookDiff) -> Table:
     for name in diff.removed:
         table.add_row(Text("removed", style="red"), _cell(name), "")
     for entry in diff.changed:
-        what = Text("changed", style="yellow")
-        table.add_row(what, _cell(entry.id), _cell(", ".join(entry.fields)))
+        change = Text("changed", style="yellow")
+        table.add_row(change, _cell(entry.id), _cell(", ".join(entry.fields)))
     return table
 
 
 def bindings_parts(bound: BindingSet) -> list[RenderableType]:
-    """Return which books a prompt uses, in order."""
+    """Return the policy of a prompt, and a table of its books, in order."""
     about = Text(plain(f"{bound.prompt_id}: policy {bound.policy}, books: {len(bound.bindings)}"))
     if not bound.bindings:
         return [about]
@@ -138,7 +138,7 @@ def bindings_parts(bound: BindingSet) -> list[RenderableType]:
 
 
 def indexes_table(states: Iterable[IndexState], names: Mapping[str, str]) -> Table:
-    """Return how far the indexes of revisions are; `names` has those of the books by id."""
+    """Return a table of indexes and their progress; `names` holds the book names by id."""
     table = _table("Indexes", "Book", "Revision", "Status", "Chunks", "Name")
     for each in states:
         status = "unusable" if each.status == "ready" and not each.usable else each.status
@@ -156,41 +156,41 @@ def indexes_table(states: Iterable[IndexState], names: Mapping[str, str]) -> Tab
 
 
 def index_notes(states: Sequence[IndexState], names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each index that failed, and one for those that can't be used."""
+    """Yield a line for each failed index, and one if some are unusable."""
     for each in states:
         if each.error is not None:
             name = names.get(each.book_id, each.book_id)
             yield f"{name}, revision {each.revision}: {each.error}"
     if any(each.status == "ready" and not each.usable for each in states):
-        yield "unusable: its vectors are not of the kind that is made here now"
+        yield "unusable: built with another embedder or version than the current one"
 
 
-def found_table(found: SearchResponse) -> Table:
-    """Return what a search found, best first."""
+def results_table(found: SearchResponse) -> Table:
+    """Return a table of search results, best first."""
     table = new_table("Found")
     for name in ("Score", "Words", "Meaning"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("Entry", overflow="fold", ratio=1)
     for each in found.results:
         scores = (each.score, each.lexical_score, each.vector_score)
-        told = ["" if score is None else f"{score:.4f}" for score in scores]
-        table.add_row(*told, _found(each))
+        cells = ["" if score is None else f"{score:.4f}" for score in scores]
+        table.add_row(*cells, _result_cell(each))
     return table
 
 
-def _found(result: SearchResult) -> Text:
-    told = Text(plain(result.title or result.entry_id), style="bold")
+def _result_cell(result: SearchResult) -> Text:
+    cell = Text(plain(result.title or result.entry_id), style="bold")
     if not result.enabled:
-        told.append(" (disabled)", style="yellow")
-    told.append(f"\n{plain(result.id)}\n", style="not bold dim")
+        cell.append(" (disabled)", style="yellow")
+    cell.append(f"\n{plain(result.id)}\n", style="not bold dim")
     excerpt = result.excerpt[:_MAX_EXCERPT_CHARS]
     more = "…" if len(result.excerpt) > _MAX_EXCERPT_CHARS else ""
-    return told.append(plain(" ".join(excerpt.split())) + more, style="not bold")
+    return cell.append(plain(" ".join(excerpt.split())) + more, style="not bold")
 
 
 def keys_table(keys: Iterable[ApiKey]) -> Table:
-    """Return API keys without their secrets."""
-    table = _table("API keys", "Key", "Tenants", "Scopes", "Made", "Name")
+    """Return a table of API keys, without their secrets."""
+    table = _table("API keys", "Key", "Tenants", "Scopes", "Created", "Name")
     for key in keys:
         name = _cell(key.name)
         if key.revoked_at is not None:
@@ -201,7 +201,7 @@ def keys_table(keys: Iterable[ApiKey]) -> Table:
 
 
 def settings_table(settings: Iterable[Setting]) -> Table:
-    """Return every setting: its variable, default, unit, and what it does."""
+    """Return a table of settings: variable, default, unit and meaning."""
     table = _table("Settings", "Variable", "Default", "Unit", "Meaning")
     for each in settings:
         table.add_row(each.env, _cell(each.default), each.unit or "", _cell(each.help))
@@ -211,7 +211,7 @@ def settings_table(settings: Iterable[Setting]) -> Table:
 def _table(title: str, *columns: str) -> Table:
     table = new_table(title)
     for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
+        table.add_column(column, overflow="fold", no_wrap=column in _UNWRAPPED)
     return table
 
 

@@ -1,4 +1,4 @@
-"""The command that shows selections as they are made."""
+"""The command that shows live selections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lorewell.cli.library import CommandContext, reaching_a_service
+from lorewell.cli.library import CommandContext, service_options
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.tables import new_table
 from lorewell.model.plain import plain
@@ -17,23 +17,26 @@ if TYPE_CHECKING:
     from lorewell.model.live import LiveFrame, LiveGroup, LiveMissed, LiveSelection
 
 
-@reaching_a_service
+@service_options
 def live_command(
-    place: CommandContext,
+    context: CommandContext,
     *,
     prompt: Annotated[
-        str, typer.Option("--prompt", metavar="PROMPT", help="The prompt that is watched.")
+        str, typer.Option("--prompt", metavar="PROMPT", help="Id of the prompt to watch.")
     ],
     since: Annotated[
         int | None,
-        typer.Option(metavar="ID", help="Show first what came after this event."),
+        typer.Option(metavar="ID", help="Event id: first show the events after it."),
     ] = None,
 ) -> None:
-    """Show every selection that is made for a prompt, as it comes, until Ctrl+C."""
-    with place.connect() as client:
+    """Show each selection for a prompt as it is made, until Ctrl+C.
+
+    Without a URL the service on this machine is watched.
+    """
+    with context.connect() as client:
         try:
             for frame in client.live(prompt, last_event_id=since):
-                if place.as_json:
+                if context.as_json:
                     print_json(frame.to_json())
                 else:
                     _show(frame)
@@ -52,18 +55,18 @@ def _show(frame: LiveFrame) -> None:
 
 
 def missed_line(frame: LiveMissed) -> str:
-    """Return what is missing, in a line."""
+    """Return a line that says why selections may be missing."""
     why = {
-        "expired": "they are no longer kept",
-        "too_many": "they were too many",
-        "unknown": "this service never had the event that was named",
-        "overflow": "they came too fast",
+        "expired": "the older ones have expired",
+        "too_many": "there were too many to send",
+        "unknown": "the service does not know the last event id",
+        "overflow": "they were made faster than they could be stored",
     }[frame.reason]
     return f"Selections may be missing: {why}."
 
 
 def selection_part(frame: LiveSelection) -> RenderableType:
-    """Return one selection: a line, and a table of what is active by place."""
+    """Return one selection: a line, and a table of what is active by context."""
     stats = frame.stats
     tokens = "" if stats.tokens is None else f", {stats.tokens:,} tokens"
     line = f"{frame.id}  {frame.at}  {frame.policy}, {frame.source}: {stats.total} entries{tokens}"

@@ -1,4 +1,4 @@
-"""Commands straight on a database: the use cases of the service, without a service."""
+"""The books of a database: the service's use cases, called without a service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from lorewell.app import access, bindings as prompts, books as shelf
+from lorewell.app import access, bindings as app_bindings, books as app_books
 from lorewell.app.native.search import search
 from lorewell.app.pages import PageRequest
 from lorewell.app.services import Services
@@ -43,28 +43,28 @@ Result = TypeVar("Result")
 
 _PAGE = 200
 _MAX_PROMPT_CHARS = 200
-_BUILDING_SECONDS = 0.3  # given to what is being built, whenever somebody asks how far it is
+_BUILDING_SECONDS = 0.3  # how long each `get_index` lets a running build continue
 
 
 def settings_for(database: str | None) -> Settings:
-    """Return the settings, with another database if one is given.
+    """Return the settings; `database` replaces their database URL.
 
     Raises:
-        ValidationFailedError: a setting can't be used.
+        ValidationFailedError: a setting is invalid.
     """
     return load_settings() if database is None else load_settings(database_url=database)
 
 
 @contextmanager
 def open_local(database: str | None, tenant_id: str) -> Iterator[LocalLibrary]:
-    """Give the books in a database, whose schema is brought up to date first.
+    """Open the books of a tenant in a database, after an upgrade of its schema.
 
     Raises:
-        ValidationFailedError: a setting or the tenant can't be used.
+        ValidationFailedError: a setting or the tenant id is invalid.
         StorageUnavailableError: the database can't be reached.
     """
     if not re.fullmatch(TENANT_PATTERN, tenant_id):
-        raise _bad("tenant_id", "must be 1 to 100 characters of A–Z a–z 0–9 . _ : -")
+        raise _invalid_parameter("tenant_id", "must be 1 to 100 characters of A–Z a–z 0–9 . _ : -")
     services = build_services(settings_for(database))
     with asyncio.Runner() as runner:
         try:
@@ -75,7 +75,7 @@ def open_local(database: str | None, tenant_id: str) -> Iterator[LocalLibrary]:
 
 
 class LocalLibrary:
-    """The books of one tenant in a database; a `Library`."""
+    """The books of one tenant in a database; a `BookLibrary`."""
 
     def __init__(self, services: Services, tenant_id: str, runner: asyncio.Runner) -> None:
         self._services = services
@@ -86,7 +86,7 @@ class LocalLibrary:
         """Store 1 to 10 new books, all or none."""
         batch = parse_model(ImportBatch, {"books": tuple(books)})
         return self._run(
-            shelf.create_books(
+            app_books.create_books(
                 self._services, self._tenant_id, batch.books, route="import", key=None
             )
         )
@@ -95,12 +95,14 @@ class LocalLibrary:
         """Return a page of books, last changed first."""
         page = PageRequest(limit=_PAGE, cursor=cursor)
         return self._run(
-            shelf.list_books(self._services, self._tenant_id, page, include_deleted=include_deleted)
+            app_books.list_books(
+                self._services, self._tenant_id, page, include_deleted=include_deleted
+            )
         )
 
     def get_book(self, book_id: str, *, revision: int | None = None) -> StoredBook:
         """Return a book with one of its revisions, the latest one for None."""
-        found = self._run(shelf.read_book(self._services, self._tenant_id, book_id, revision))
+        found = self._run(app_books.read_book(self._services, self._tenant_id, book_id, revision))
         return StoredBook.model_validate_json(found)
 
     def publish_revision(
@@ -108,7 +110,7 @@ class LocalLibrary:
     ) -> Published:
         """Store the next revision of a book."""
         return self._run(
-            shelf.publish(
+            app_books.publish(
                 self._services,
                 self._tenant_id,
                 book_id,
@@ -121,30 +123,30 @@ class LocalLibrary:
     def list_revisions(self, book_id: str, *, cursor: str | None = None) -> RevisionPage:
         """Return a page of a book's revisions, newest first."""
         page = PageRequest(limit=_PAGE, cursor=cursor)
-        return self._run(shelf.list_revisions(self._services, self._tenant_id, book_id, page))
+        return self._run(app_books.list_revisions(self._services, self._tenant_id, book_id, page))
 
     def compare_revisions(self, book_id: str, first: int, second: int) -> BookDiff:
-        """Return what has to change in the first revision to get the second."""
+        """Return the changes that turn the first revision into the second."""
         return self._run(
-            shelf.diff(self._services, self._tenant_id, book_id, first=first, second=second)
+            app_books.diff(self._services, self._tenant_id, book_id, first=first, second=second)
         )
 
     def delete_book(self, book_id: str, *, force: bool = False) -> None:
         """Delete a book."""
         self._run(
-            shelf.delete_book(
+            app_books.delete_book(
                 self._services, self._tenant_id, book_id, expected_revision=None, force=force
             )
         )
 
     def restore_book(self, book_id: str) -> BookHead:
-        """Bring a deleted book back."""
-        return self._run(shelf.restore_book(self._services, self._tenant_id, book_id))
+        """Restore a deleted book."""
+        return self._run(app_books.restore_book(self._services, self._tenant_id, book_id))
 
     def restore_revision(self, book_id: str, revision: int, *, expected_revision: int) -> Published:
-        """Store an old revision once more, as the next one."""
+        """Store an old revision again, as the next one."""
         return self._run(
-            shelf.restore_revision(
+            app_books.restore_revision(
                 self._services,
                 self._tenant_id,
                 book_id,
@@ -157,17 +159,19 @@ class LocalLibrary:
     def put_bindings(self, prompt_id: str, bindings: BindingsPut) -> BindingSet:
         """Replace all bindings of a prompt."""
         prompt = _prompt(prompt_id)
-        return self._run(prompts.put_bindings(self._services, self._tenant_id, prompt, bindings))
+        return self._run(
+            app_bindings.put_bindings(self._services, self._tenant_id, prompt, bindings)
+        )
 
     def get_bindings(self, prompt_id: str) -> BindingSet:
         """Return a prompt's bindings, disabled ones too."""
         prompt = _prompt(prompt_id)
-        return self._run(prompts.get_bindings(self._services, self._tenant_id, prompt))
+        return self._run(app_bindings.get_bindings(self._services, self._tenant_id, prompt))
 
     def build_index(
         self, book_id: str, revision: int, *, force: bool = False, background: bool = False
     ) -> IndexBuilt:
-        """Build the index of a revision; with `background` it goes on while `get_index` runs."""
+        """Build the index of a revision; with `background` during calls of `get_index`."""
         return self._run(self._build_index(book_id, revision, force=force, background=background))
 
     async def _build_index(
@@ -182,11 +186,11 @@ class LocalLibrary:
         return build.state
 
     def get_index(self, book_id: str, *, revision: int | None = None) -> IndexState:
-        """Return how far the index of a revision is, after going on with it for a moment."""
+        """Return the progress of a revision's index, after a moment of building."""
         return self._run(self._get_index(book_id, revision))
 
     async def _get_index(self, book_id: str, revision: int | None) -> IndexState:
-        await self._services.jobs.wait(_BUILDING_SECONDS)  # between calls everything stands still
+        await self._services.jobs.wait(_BUILDING_SECONDS)  # the event loop runs only inside calls
         return await indexing.index_state(self._services, self._tenant_id, book_id, revision)
 
     def list_indexes(self, *, cursor: str | None = None, stale: bool = False) -> IndexPage:
@@ -201,12 +205,12 @@ class LocalLibrary:
     async def _search(self, request: SearchRequest) -> SearchResponse:
         embedder = self._services.embedder
         if embedder is not None and request.mode != "lexical":
-            with suppress(EmbeddingUnavailableError):  # which the search will say if it matters
+            with suppress(EmbeddingUnavailableError):  # the search reports it where it matters
                 await embedder.prepare()
         return await search(self._services, self._tenant_id, request)
 
     def create_key(self, request: KeyRequest) -> CreatedKey:
-        """Make an API key."""
+        """Create an API key."""
         return self._run(access.create_key(self._services, request))
 
     def list_keys(self) -> KeyList:
@@ -214,7 +218,7 @@ class LocalLibrary:
         return self._run(access.list_keys(self._services))
 
     def revoke_key(self, key_id: str) -> None:
-        """Close an API key for good."""
+        """Revoke an API key for good."""
         self._run(access.revoke_key(self._services, key_id))
 
     def _run(self, use_case: Coroutine[Any, Any, Result]) -> Result:
@@ -224,10 +228,12 @@ class LocalLibrary:
 def _prompt(prompt_id: str) -> str:
     flaw = text_flaw(prompt_id)
     if flaw or not 1 <= len(prompt_id) <= _MAX_PROMPT_CHARS:
-        raise _bad("prompt_id", flaw or f"must be 1 to {_MAX_PROMPT_CHARS} characters")
+        raise _invalid_parameter(
+            "prompt_id", flaw or f"must be 1 to {_MAX_PROMPT_CHARS} characters"
+        )
     return prompt_id
 
 
-def _bad(name: str, detail: str) -> ValidationFailedError:
+def _invalid_parameter(name: str, detail: str) -> ValidationFailedError:
     fault = Fault("", detail, parameter=name)
     return ValidationFailedError.at(fault)

@@ -1,4 +1,4 @@
-"""The program `lorewell`: commands, and what they answer when something can't be done."""
+"""The program `lorewell`: its commands, and how it reports errors."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from lorewell.cli import (
     conditions,
     convert,
     gateway,
+    import_inspect,
     indexes,
     keys,
     live,
-    reading,
     replica,
     searches,
     service,
     sillytavern,
 )
-from lorewell.cli.contents import contents_tables, load_contents
+from lorewell.cli.book_contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
-from lorewell.cli.inputs import TurnOptions, load_request
 from lorewell.cli.printing import print_json, print_parts, say
-from lorewell.cli.tables import selection_tables
+from lorewell.cli.selection_tables import selection_tables
+from lorewell.cli.turn_options import TurnOptions, load_request
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import LorewellError
 from lorewell.formats import load_book
 from lorewell.model.plain import plain_lines
 
-_File = Annotated[Path, typer.Argument(metavar="FILE", help="A lorebook, or a card with one.")]
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="Lorebook, or card that holds one.")]
 _Tokenizer = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
+    str, typer.Option(metavar="NAME|FILE", help="Encoding, or path of a tokenizer.json.")
 ]
 
 
 class _Program(TyperGroup):
-    """The commands. What is said of wrong usage quotes the words of the line, made plain."""
+    """The commands. Usage errors quote the command line with hidden characters escaped."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401  as typer calls it
-        """Return what the line means, up to the name of a command."""
+        """Parse the command line up to the name of a command."""
         with _plain_messages():
             return super().make_context(*args, **extra)
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  typer's context is of no public class
-        """Run the command of the line."""
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  typer's context has no public class
+        """Run the command."""
         with _plain_messages():
             return super().invoke(ctx)
 
@@ -67,7 +67,7 @@ def _plain_messages() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = getattr(error, "message", None)  # which typer prints, if it is one of its own
+        message = getattr(error, "message", None)  # set on typer's own errors, which it prints
         if isinstance(message, str):
             vars(error)["message"] = plain_lines(message)
         raise
@@ -82,8 +82,8 @@ app.command("migrate")(service.migrate_command)
 app.command("backup")(service.backup_command)
 app.command("settings")(service.settings_command)
 app.command("chat")(chat.chat_command)
-app.command("import")(reading.import_command)
-app.command("inspect")(reading.inspect_command)
+app.command("import")(import_inspect.import_command)
+app.command("inspect")(import_inspect.inspect_command)
 app.command("convert")(convert.convert_command)
 app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
@@ -98,13 +98,13 @@ app.add_typer(replica.app, name="replica")
 
 
 def main() -> None:
-    """Run the program. What can't be done is one line on stderr and an exit code.
+    """Run the program. An error is one line on stderr and an exit code.
 
-    A fault of the program is its traceback, without the values of variables: they may be secret.
+    A bug prints its traceback, without the values of variables: they may be secret.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that can't show a character
+            stream.reconfigure(errors="replace")  # the terminal may lack a character
     try:
         app(prog_name="lorewell")
     except (LorewellError, OSError) as error:
@@ -116,8 +116,8 @@ def main() -> None:
         sys.exit(exit_code(error))
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer's signature of a callback
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001  typer's signature of a callback
+    if requested:
         say(f"lorewell {version('lorewell')}")
         raise typer.Exit
 
@@ -132,41 +132,57 @@ def lorewell(
         ),
     ] = False,
 ) -> None:
-    """Decide which lorebook entries belong in a prompt, where, within how many tokens, and why."""
+    """Select the lorebook entries for a prompt: which, where, within how many tokens, and why."""
 
 
 @app.command("select")
 def select_command(  # noqa: PLR0913  an option is a parameter
     *,
     book: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="A book to select from; may be repeated.")
+        list[Path], typer.Option(metavar="FILE", help="Book to select from (repeatable).")
     ],
-    query: Annotated[str | None, typer.Option(help="The current input.")] = None,
+    query: Annotated[str | None, typer.Option(help="Current user input.")] = None,
     request: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A whole request; without books it asks all of them."),
+        typer.Option(
+            metavar="FILE", help="JSON file with a request. Without `books`, it uses every --book."
+        ),
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The chat: a list of {role, content}, oldest first."),
+        typer.Option(
+            metavar="FILE", help="JSON file with the chat: a list of {role, content}, oldest first."
+        ),
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An object that conditions look at.")
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON file with the object that conditions read."),
     ] = None,
-    budget: Annotated[int | None, typer.Option(metavar="TOKENS", help="Room in tokens.")] = None,
-    seed: Annotated[str | None, typer.Option(help="What chance is drawn from.")] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="TOKENS", help="Token budget for all entries; 1500 by default."),
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option(help="Seed of all probability rolls; 0 by default.")
+    ] = None,
     strategy: Annotated[
         str | None,
-        typer.Option(metavar="rules|hybrid", help="Whether to recall what ranks for the query."),
+        typer.Option(
+            metavar="rules|hybrid",
+            help="hybrid also recalls entries that rank for the query; rules by default.",
+        ),
     ] = None,
     tokenizer: _Tokenizer = DEFAULT_TOKENIZER,
-    char: Annotated[str | None, typer.Option(help="Stands for {{char}}.")] = None,
-    user: Annotated[str | None, typer.Option(help="Stands for {{user}}.")] = None,
+    char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
+    user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the whole answer as JSON.")
     ] = False,
 ) -> None:
-    """Show what of the books belongs into this turn, and why the rest stays out."""
+    """Show which entries go into this turn, and why the others don't.
+
+    Give the input with --query, or a whole request with --request.
+    """
     turn = TurnOptions(
         query=query,
         request=request,
@@ -179,14 +195,14 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         user=user,
     )
     books = [load_book(path, counter=counter(tokenizer)) for path in book]
-    asked = load_request(turn, [compiled.ref for compiled in books])
+    select_request = load_request(turn, [compiled.ref for compiled in books])
     start = perf_counter()
-    answer = select(books, asked)
+    answer = select(books, select_request)
     answer = replace(answer, duration_ms=(perf_counter() - start) * 1000)
     if as_json:
         print_json(answer.to_json())
     else:
-        print_parts(*selection_tables(books, asked, answer))
+        print_parts(*selection_tables(books, select_request, answer))
 
 
 @app.command("show")
@@ -194,9 +210,11 @@ def show_command(
     file: _File,
     *,
     tokenizer: _Tokenizer = DEFAULT_TOKENIZER,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the book's contents as JSON.")
+    ] = False,
 ) -> None:
-    """Show what is in a book: its entries, what they cost, and what is odd about them."""
+    """Show a book: its entries, their tokens, and warnings."""
     contents = load_contents(file, counter(tokenizer))
     if as_json:
         print_json(contents.to_json())

@@ -1,7 +1,7 @@
-"""All that the program prints. Nothing else of it writes to stdout or stderr.
+"""Printing. No other module of the program writes to stdout or stderr.
 
-What comes from outside, such as the text of a book, a file's name or an answer of a service, is
-never markup, and never reaches a terminal with its hidden characters (`lorewell.model.plain`).
+Text from outside (of a book, a file name, a service) is never markup, and never reaches a terminal
+with its hidden characters (`lorewell.model.plain`).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from lorewell.model.plain import plain, plain_json, plain_lines
 
 
 class _PlainConsole(Console):
-    """A console whose texts hold no hidden characters, even where a table forgot it."""
+    """A console that escapes hidden characters, even where a table did not."""
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401  Rich's own
-        """Return a string, such as a cell of a table, as it is laid out."""
+        """Return a string, such as a table cell, as a text to lay out."""
         return super().render_str(plain_lines(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield what is written; only the console's own control codes are left as they are."""
+        """Yield the segments to write; only the console's own control codes stay unescaped."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else plain_lines(text), style, control)
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """Return a console that shows text as it is: no markup, no `:names:` of emoji."""
+    """Return a console that shows text as it is: no markup, no emoji `:names:`."""
     return _PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
@@ -47,19 +47,19 @@ def print_parts(*parts: RenderableType) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line, however long, to stdout or stderr."""
+    """Print one line to stdout or stderr, without wrapping it."""
     typer.echo(plain(text), err=err)
 
 
 def write(text: str) -> None:
-    """Print a text in its own lines, without an end of line."""
+    """Print a text as it is, without a final newline."""
     typer.echo(plain_lines(text), nl=False)
 
 
 def print_json(document: Contract | str | bytes) -> None:
-    """Print a JSON document and an end of line.
+    """Print a JSON document and a newline.
 
-    On a terminal its hidden characters are JSON's escapes. Elsewhere the bytes are what they are.
+    On a terminal hidden characters are printed as JSON escapes; elsewhere the bytes are unchanged.
     """
     text = document.model_dump_json() if isinstance(document, Contract) else document
     if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""A turn of the policy `replica` as tables: what is active and why, figures, and the rest."""
+"""A turn of the policy `replica` as tables: active entries, counts, and the other entries."""
 
 from __future__ import annotations
 
@@ -24,32 +24,36 @@ from lorewell.model.replica import (
 _REASONS: tuple[ReplicaReason, ...] = get_args(ReplicaReason)
 _MEANING: Mapping[str, str] = {
     "disabled": "switched off",
-    "no_trigger": "no trigger is on",
+    "no_trigger": "no trigger is enabled",
     "not_triggered": "nothing triggered it",
-    "probability": "lost its roll",
-    "dependency_unavailable": "what it requires can't come",
-    "conflict": "another one holds its label",
+    "probability": "lost the roll",
+    "dependency_unavailable": "an entry it requires is out",
+    "conflict": "lost its conflict label",
 }
 _AT_DEPTH = 6
 
 
 def activation_parts(answer: ReplicaResponse, request: ReplicaRequest) -> list[RenderableType]:
-    """Return what to print of a turn."""
-    told = _Told(answer, request)
-    parts: list[RenderableType] = [told.summary()]
+    """Return the printed turn: a summary, and its tables."""
+    view = _ActivationView(answer, request)
+    parts: list[RenderableType] = [view.summary()]
     if answer.entries:
-        parts += [told.active(), told.figures()]
+        parts += [view.active(), view.counts()]
     if any(not decision.active for decision in answer.decisions):
-        parts.append(told.left_out())
+        parts.append(view.left_out())
     elif request.explain != "full":
-        parts.append(Text(f"explain is {request.explain!r}: not asked why the others are not."))
+        parts.append(
+            Text(
+                f"explain is {request.explain!r}: reasons of the other entries were not requested."
+            )
+        )
     if answer.warnings:
-        parts.append(told.warnings())
+        parts.append(view.warnings())
     return parts
 
 
-class _Told:
-    """Puts one turn into words."""
+class _ActivationView:
+    """Formats one turn."""
 
     def __init__(self, answer: ReplicaResponse, request: ReplicaRequest) -> None:
         self._answer = answer
@@ -59,10 +63,10 @@ class _Told:
     def summary(self) -> Text:
         answer = self._answer
         books = ", ".join(f"{plain(each.id)} ({each.source})" for each in answer.books)
-        told = Text(books or "no books", style="bold")
+        text = Text(books or "no books", style="bold")
         entries = sum(each.entry_count for each in answer.books)
         figures = f"\n{answer.stats.total} of {entries} entries active"
-        return told.append(f"{figures}, {self._history} messages of history\n", style="not bold")
+        return text.append(f"{figures}, {self._history} messages of history\n", style="not bold")
 
     def active(self) -> Table:
         table = new_table("Active")
@@ -79,9 +83,9 @@ class _Told:
             table.add_row(self._entry(entry), Text(_placed(entry)), str(entry.order), why)
         return table
 
-    def figures(self) -> Table:
-        table = new_table("Figures")
-        table.add_column("What", overflow="fold", ratio=1)
+    def counts(self) -> Table:
+        table = new_table("Counts")
+        table.add_column("Position or trigger", overflow="fold", ratio=1)
         table.add_column("Count", justify="right", no_wrap=True)
         stats = self._answer.stats
         for each in stats.by_position:
@@ -108,41 +112,41 @@ class _Told:
         return table
 
     def _entry(self, entry: ReplicaActive) -> Text:
-        told = Text(self._named(entry.book_id, entry.uid), style="bold")
+        text = Text(self._named(entry.book_id, entry.uid), style="bold")
         if entry.comment:
-            told.append(f"\n{plain(entry.comment)}", style="not bold")
-        return told
+            text.append(f"\n{plain(entry.comment)}", style="not bold")
+        return text
 
     def _named(self, book_id: str, uid: str) -> str:
-        """Return the entry's uid, with its book where there are several."""
+        """Return the entry's uid, followed by its book if there are several."""
         several = len(self._answer.books) > 1
         return f"{plain(uid)} ({plain(book_id)})" if several else plain(uid)
 
     def _listed(self, group: Sequence[ReplicaDecision]) -> Text:
         lines = []
         for each in group[:MAX_ENTRIES_A_REASON]:
-            told = ", ".join(filter(None, (plain(each.detail or ""), _roll(each.facts))))
+            details = ", ".join(filter(None, (plain(each.detail or ""), _roll(each.facts))))
             name = self._named(each.book_id, each.uid)
-            lines.append(f"{name}: {told}" if told else name)
+            lines.append(f"{name}: {details}" if details else name)
         more = len(group) - MAX_ENTRIES_A_REASON
         return Text("\n".join([*lines, f"and {more} more"] if more > 0 else lines))
 
 
 def _placed(entry: ReplicaActive) -> str:
-    told = f"{entry.position_label} ({entry.position})"
-    return f"{told}\ndepth {entry.depth}" if entry.position == _AT_DEPTH else told
+    place = f"{entry.position_label} ({entry.position})"
+    return f"{place}\ndepth {entry.depth}" if entry.position == _AT_DEPTH else place
 
 
 def _facts(facts: ReplicaFacts) -> str:
-    """Return what triggered an entry, in words."""
-    told = []
+    """Return what triggered an entry: keys, dependency and roll."""
+    details = []
     if facts.keys:
         keys = ", ".join(f"'{plain(key)}'" for key in facts.keys)
-        told.append(f"{keys} in {_where(facts)}")
+        details.append(f"{keys} in {_where(facts)}")
     if facts.required_by is not None:
-        told.append(f"required by {plain(facts.required_by)}")
-    told.append(_roll(facts))
-    return ", ".join(filter(None, told))
+        details.append(f"required by {plain(facts.required_by)}")
+    details.append(_roll(facts))
+    return ", ".join(filter(None, details))
 
 
 def _where(facts: ReplicaFacts) -> str:

@@ -1,4 +1,4 @@
-"""A sample tenant to try the service on."""
+"""The sample tenant of `lorewell serve --sample`."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _TURN = {
 
 
 def sample_id(number: int) -> str:
-    """Return the id of the sample book of that number, counted from 1: always the same."""
+    """Return the fixed id of the sample book with this number, counted from 1."""
     return f"00000000-0000-4000-8000-{number:012}"
 
 
 async def store_samples(settings: Settings, files: Sequence[Path]) -> None:
-    """Store the books of these files for the sample tenant, unless they are there already.
+    """Store the books of these files for the sample tenant, unless they exist already.
 
-    They are bound to the prompt `sample`, in the order given.
+    They are bound to the prompt `sample`, in the given order.
 
     Raises:
-        LorewellError: a file is no book, or the database can't be used.
+        LorewellError: a file does not hold a book, or the database can't be used.
     """
     services = build_services(settings)
     try:
@@ -55,14 +55,14 @@ async def store_samples(settings: Settings, files: Sequence[Path]) -> None:
 async def _store(services: Services, book_id: str, file: Path) -> None:
     named = replace(services, new_id=lambda: book_id)
     book = open_book(file).book
-    # The key makes a second start find the book instead of storing it once more; a book whose
-    # file was edited since stays as it is.
+    # The idempotency key makes a second start find the book instead of storing it again. A book
+    # whose file has changed since stays as it is.
     with suppress(IdempotencyConflictError):
         await create_books(named, TENANT, [book], route="sample", key=f"sample {book_id}")
 
 
-def lines_to_try(settings: Settings, count: int) -> list[str]:
-    """Return `curl` lines for the sample tenant."""
+def curl_examples(settings: Settings, count: int) -> list[str]:
+    """Return `curl` commands for the sample tenant."""
     address = f"http://{settings.host}:{settings.port}"
     books = [{"book_id": sample_id(number + 1)} for number in range(count)]
     turn = json.dumps({"books": books, **_TURN}, ensure_ascii=False)

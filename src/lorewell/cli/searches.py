@@ -6,41 +6,48 @@ from typing import Annotated
 
 import typer
 
-from lorewell.cli.books import named_book
-from lorewell.cli.library import CommandContext, reaching
-from lorewell.cli.listings import found_table
+from lorewell.cli.books import parse_book_ref
+from lorewell.cli.library import CommandContext, library_options
+from lorewell.cli.listings import results_table
+from lorewell.cli.option_values import parse_options
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.model import SearchRequest
-from lorewell.model.parse import parse_model
 
 
-@reaching
+@library_options
 def search_command(
-    place: CommandContext,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
+    context: CommandContext,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Text to search for.")],
     *,
     book: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="BOOK[@REVISION]", help="A book's id, all if not given; may be repeated."
+            metavar="BOOK[@REVISION]", help="Book to search (repeatable); all books by default."
         ),
     ] = None,
     mode: Annotated[
-        str, typer.Option(metavar="lexical|vector|hybrid", help="By words, by meaning, or both.")
+        str,
+        typer.Option(
+            metavar="lexical|vector|hybrid", help="Search by words, by meaning, or by both."
+        ),
     ] = "lexical",
-    limit: Annotated[int, typer.Option(metavar="N", help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", help="Maximum number of results.")] = 20,
 ) -> None:
-    """Search the entries of stored books, best first; disabled ones are found too."""
-    books = {"books": [named_book(name) for name in book]} if book else {}
-    asked = parse_model(SearchRequest, {"query": query, "mode": mode, "limit": limit, **books})
-    with place.open() as library:
-        found = library.search_books(asked)
-    if place.as_json:
-        print_json(found)
+    """Search the entries of stored books, best first, including disabled entries."""
+    books = {"books": [parse_book_ref(name) for name in book]} if book else {}
+    request = parse_options(
+        SearchRequest,
+        {"query": query, "mode": mode, "limit": limit, **books},
+        {"query": "QUERY", "mode": "--mode", "limit": "--limit", "books": "--book"},
+    )
+    with context.open() as library:
+        response = library.search_books(request)
+    if context.as_json:
+        print_json(response)
         return
-    if found.results:
-        print_parts(found_table(found))
+    if response.results:
+        print_parts(results_table(response))
     else:
-        say("Nothing was found.")
-    for cause in found.degraded:
-        say(f"Not searched by meaning: {cause}")
+        say("No entries found.")
+    for cause in response.degraded:
+        say(f"Search by meaning was unavailable: {cause}")

@@ -1,4 +1,4 @@
-"""Commands that run a service and look after its database."""
+"""Commands that run the service and maintain its database."""
 
 from __future__ import annotations
 
@@ -13,42 +13,41 @@ import typer
 from lorewell.cli.listings import settings_table
 from lorewell.cli.printing import print_json, print_parts, say
 
-# What these commands need is loaded when they run: servers and databases cost the others time.
+# Servers and databases are imported when a command runs: they would slow down all others.
 
 Database = Annotated[
-    str | None, typer.Option(metavar="URL", help="Another database than the settings'.")
+    str | None,
+    typer.Option(metavar="URL", help="Database URL; the one of the settings by default."),
 ]
 
 
 def serve_command(  # noqa: PLR0913  an option is a parameter
     *,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 picks a free one.")] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Processes that answer requests.")
+        int | None, typer.Option(metavar="N", help="Number of worker processes.")
     ] = None,
     database: Database = None,
     auth: Annotated[
-        bool | None, typer.Option("--auth/--no-auth", help="Whether requests need an API key.")
+        bool | None, typer.Option("--auth/--no-auth", help="Require an API key, or not.")
     ] = None,
     allow_unauthenticated: Annotated[
         bool | None,
         typer.Option(
-            "--allow-unauthenticated", help="Let anybody on the network in, without a key."
+            "--allow-unauthenticated", help="Accept requests without a key from the whole network."
         ),
     ] = None,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start anew whenever the sources change.")
+        bool, typer.Option("--reload", help="Restart when the sources change.")
     ] = False,
     sample: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="A book for the tenant `sample`, to try it; may be repeated."
-        ),
+        typer.Option(metavar="FILE", help="Book to store for the tenant `sample` (repeatable)."),
     ] = None,
 ) -> None:
-    """Run the service until it is told to stop. Options win over the settings."""
-    from lorewell.cli.sample import lines_to_try, store_samples  # noqa: PLC0415  see above
+    """Run the HTTP service until it is stopped. Options override the settings."""
+    from lorewell.cli.sample import curl_examples, store_samples  # noqa: PLC0415  see above
     from lorewell.http.server import serve  # noqa: PLC0415
     from lorewell.settings import load_settings  # noqa: PLC0415
 
@@ -64,13 +63,13 @@ def serve_command(  # noqa: PLR0913  an option is a parameter
     settings = load_settings(**given)
     if sample:
         asyncio.run(store_samples(settings, sample))
-        for line in ("Try:", *lines_to_try(settings, len(sample)), ""):
+        for line in ("Try:", *curl_examples(settings, len(sample)), ""):
             say(line)
     serve(settings, reload=reload)
 
 
 def migrate_command(*, database: Database = None) -> None:
-    """Bring the schema of the database up to date; several may do this at the same time."""
+    """Upgrade the database schema. Several processes may do so at the same time."""
     from lorewell.bootstrap import build_services, start, stop  # noqa: PLC0415  see above
     from lorewell.cli.local import settings_for  # noqa: PLC0415
 
@@ -86,22 +85,24 @@ def migrate_command(*, database: Database = None) -> None:
 
 
 def backup_command(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to make.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="File to create; it must not exist.")
+    ],
     *,
     database: Database = None,
 ) -> None:
-    """Copy the database into a new file and check the copy; the service may go on meanwhile."""
+    """Copy an SQLite database into a new file and check the copy; the service may keep running."""
     from lorewell.cli.backup import back_up  # noqa: PLC0415  see above
     from lorewell.cli.local import settings_for  # noqa: PLC0415
 
     size = back_up(settings_for(database).database_url, target)
-    say(f"{target}: {size} bytes, checked.")
+    say(f"Wrote {target}: {size} bytes, checked.")
 
 
 def settings_command(
-    *, as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False
+    *, as_json: Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")] = False
 ) -> None:
-    """List every setting: the variable that sets it, its default, its unit, what it does."""
+    """List all settings: environment variable, default, unit and meaning."""
     from lorewell.settings_table import list_settings  # noqa: PLC0415  see above
 
     settings = list_settings()

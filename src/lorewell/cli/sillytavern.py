@@ -1,4 +1,4 @@
-"""`lorewell sillytavern`: a chat and books by SillyTavern's own rules."""
+"""`lorewell sillytavern`: scans a chat under SillyTavern's rules."""
 
 from __future__ import annotations
 
@@ -8,82 +8,99 @@ from typing import Annotated
 import typer
 
 from lorewell.cli.printing import print_json, print_parts, say
-from lorewell.cli.scans import LoadedScan, ScanOptions, load_scan
-from lorewell.cli.traces import trace_parts, turns_table
+from lorewell.cli.sillytavern_inputs import LoadedScan, ScanOptions, load_scan
+from lorewell.cli.sillytavern_tables import trace_parts, turns_table
 from lorewell.engine.sillytavern.turns import activate, replay
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 
-app = typer.Typer(no_args_is_help=True, help="Do with books and a chat what SillyTavern does.")
+app = typer.Typer(no_args_is_help=True, help="Scan a chat under SillyTavern's rules.")
 
 _Books = Annotated[
-    list[Path] | None, typer.Option(metavar="FILE", help="A book that is on everywhere; repeat.")
+    list[Path] | None, typer.Option(metavar="FILE", help="Global book (repeatable).")
 ]
 
 
 @app.callback()
 def sillytavern() -> None:
-    """Do with books and a chat what SillyTavern does."""
+    """Scan a chat under SillyTavern's rules."""
 
 
 @app.command("run")
 def run_command(  # noqa: PLR0913  an option is a parameter
     *,
-    chat: Annotated[Path, typer.Option(metavar="FILE", help="SillyTavern's chat file, .jsonl.")],
+    chat: Annotated[Path, typer.Option(metavar="FILE", help="SillyTavern chat file (.jsonl).")],
     book: _Books = None,
     chat_book: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A book bound to the chat.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Book bound to the chat (repeatable).")
     ] = None,
     persona_book: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A book bound to the persona.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Book bound to the persona (repeatable)."),
     ] = None,
     character_book: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A book bound to the character.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Book bound to the character (repeatable)."),
     ] = None,
     card: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The character's card: its book, texts and file name."),
+        typer.Option(
+            metavar="FILE", help="Character card; its book, texts and file name are used."
+        ),
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="SillyTavern's settings, as JSON.")
+        Path | None, typer.Option(metavar="FILE", help="JSON file with SillyTavern's settings.")
     ] = None,
     depth: Annotated[
-        int | None, typer.Option(metavar="N", help="How many of the last messages are scanned.")
+        int | None,
+        typer.Option(metavar="N", help="Number of the newest messages to scan; 2 by default."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="PERCENT", help="Share of the context.")
+        float | None,
+        typer.Option(
+            metavar="PERCENT", help="Token budget in percent of the context; 25 by default."
+        ),
     ] = None,
-    context: Annotated[int, typer.Option(metavar="TOKENS", help="Size of the context.")] = 8192,
+    context: Annotated[int, typer.Option(metavar="TOKENS", help="Context size.")] = 8192,
     recursion: Annotated[
-        bool | None, typer.Option("--recursion/--no-recursion", help="Whether texts wake others.")
+        bool | None,
+        typer.Option(
+            "--recursion/--no-recursion", help="Scan the texts of active entries (default), or not."
+        ),
     ] = None,
     case: Annotated[
-        bool | None, typer.Option("--case/--no-case", help="Whether case counts in keys.")
+        bool | None,
+        typer.Option("--case/--no-case", help="Match keys case-sensitively, or not (default)."),
     ] = None,
     whole_words: Annotated[
         bool | None,
-        typer.Option("--whole-words/--no-whole-words", help="Whether keys are whole words."),
+        typer.Option(
+            "--whole-words/--no-whole-words", help="Match whole words only (default), or parts."
+        ),
     ] = None,
     trigger: Annotated[
-        str, typer.Option(metavar="KIND", help="Kind of generation: normal, swipe, …")
+        str, typer.Option(metavar="KIND", help="Generation type: normal, swipe, …")
     ] = "normal",
-    seed: Annotated[str | None, typer.Option(help="What chance is drawn from.")] = None,
-    user: Annotated[str | None, typer.Option(help="The user's name.")] = None,
-    char: Annotated[str | None, typer.Option(help="The character's name.")] = None,
-    persona: Annotated[str | None, typer.Option(help="The persona's description.")] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of the probability rolls.")] = None,
+    user: Annotated[str | None, typer.Option(help="Name of the user.")] = None,
+    char: Annotated[str | None, typer.Option(help="Name of the character.")] = None,
+    persona: Annotated[str | None, typer.Option(help="Description of the persona.")] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="An encoding, or a tokenizer.json.")
+        str, typer.Option(metavar="NAME|FILE", help="Encoding, or path of a tokenizer.json.")
     ] = DEFAULT_TOKENIZER,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Leave out the timed effects of the chat file.")
+        bool, typer.Option("--fresh", help="Ignore the timed effects stored in the chat file.")
     ] = False,
     watch_turns: Annotated[
-        bool, typer.Option("--watch-turns", help="Run the whole chat, message by message.")
+        bool, typer.Option("--watch-turns", help="Scan after every message of the chat.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the answer as JSON; of each turn, a line.")
+        bool,
+        typer.Option(
+            "--json", help="Print the answer as JSON; with --watch-turns, one line per turn."
+        ),
     ] = False,
 ) -> None:
-    """Scan a chat as SillyTavern does before the next reply, and tell why each entry is in."""
+    """Scan a chat as SillyTavern does before the next reply, and show why each entry is active."""
     options = ScanOptions(
         books={
             "global": book or [],
@@ -117,12 +134,12 @@ def run_command(  # noqa: PLR0913  an option is a parameter
 
 
 def _warnings(loaded: LoadedScan) -> list[str]:
-    """Return what was odd about the chat, and what of it is not there."""
-    told = [*loaded.chat.warnings]
+    """Return the warnings of the chat file, and one if its bound book was not given."""
+    warnings = [*loaded.chat.warnings]
     bound = loaded.chat.book
     if bound is not None and all(each.world.name != bound for each in loaded.library.books):
-        told.append(f"the book {bound} is bound to it and was not given; see --chat-book")
-    return told
+        warnings.append(f"its book {bound} was not given; pass it with --chat-book")
+    return warnings
 
 
 def _scan(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
@@ -132,17 +149,17 @@ def _scan(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
         return
     print_parts(*trace_parts(loaded.library, loaded.request, answer))
     if loaded.chat.hidden:
-        say(f"Hidden messages, which are not scanned: {loaded.chat.hidden}.")
+        say(f"Hidden messages, not scanned: {loaded.chat.hidden}.")
     if loaded.request.timed_state:
-        say("Timed effects of the chat file counted; --fresh leaves them out.")
+        say("Timed effects of the chat file were applied; --fresh ignores them.")
 
 
 def _watch(loaded: LoadedScan, tokens: TokenCounter, *, as_json: bool) -> None:
-    """Print the turns of a chat; it begins without timed effects, as every chat does."""
+    """Print the turns of a chat, which begins without timed effects, as every chat does."""
     entries = (entry for book in loaded.library.books for entry in book.world.entries)
-    # The table shows who is delayed, which the ledger alone tells; else it is not needed there.
-    asked = as_json or any(entry.delay is not None for entry in entries)
-    request = loaded.request.model_copy(update={"explain": "full" if asked else "selected"})
+    # Delayed entries, which the table shows, are only in the full ledger.
+    needs_ledger = as_json or any(entry.delay is not None for entry in entries)
+    request = loaded.request.model_copy(update={"explain": "full" if needs_ledger else "selected"})
     answers = replay(loaded.library, request, counter=tokens)
     if not as_json:
         print_parts(turns_table(loaded.library, loaded.request, answers))

@@ -1,227 +1,25 @@
-"""A selection as tables for people: what goes in and why, and why the rest stays out."""
+"""Parts that the tables of all commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from rich import box
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.engine.native.compiled import CompiledBook
-from lorewell.model import Block, Decision, Entry, Facts, Reason, SelectRequest, SelectResponse
-from lorewell.model.decision import Recalled
+from lorewell.model import Block, Decision, Entry
 from lorewell.model.plain import plain
 from lorewell.model.replica import ReplicaDecision
 
 Decided = TypeVar("Decided", Decision, ReplicaDecision)
 
-MAX_ENTRIES_A_REASON = 20  # the JSON has all
-_REASONS: tuple[Reason, ...] = get_args(Reason)
-_MEANING: Mapping[str, str] = {
-    "required": "has to go in",
-    "constant": "needs no key",
-    "disabled": "switched off",
-    "audience_mismatch": "meant for others",
-    "condition_failed": "the state says no",
-    "runtime_unsupported": "wants what only its own program has",
-    "probability": "lost its roll",
-    "template_missing": "lacks a value",
-    "empty_content": "has no text",
-    "placement_unsupported": "the host lacks its place",
-    "regex_invalid": "a regex key is broken",
-    "regex_timeout": "a regex key took too long",
-    "regex_unsupported": "regex keys are not available",
-    "not_triggered": "nothing triggered it",
-    "dependency_unavailable": "what it requires can't come",
-    "conflict": "another one holds its conflict key",
-    "max_entries": "enough entries are in",
-    "budget_dropped": "too few tokens left",
-    "constant_budget_dropped": "too few tokens left for constants",
-}
-_NOT_RECALLED: Mapping[Recalled | None, str] = {
-    "below_floor": "below the floor",
-    "gated": "ranked, but gated",
-    "outranked": "outranked",
-}
-
-
-def selection_tables(
-    books: Sequence[CompiledBook], request: SelectRequest, answer: SelectResponse
-) -> list[RenderableType]:
-    """Return what to print: a summary, what goes in, what stays out, and oddities of the books.
-
-    Args:
-        books: all that were loaded.
-        request: what was asked.
-        answer: what came of it.
-    """
-    asked = {ref.book_id for ref in request.books}
-    names = {book.book_id: plain(book.name) for book in books if book.book_id in asked}
-    teller = _Teller(names, request, answer)
-    parts: list[RenderableType] = [teller.summary()]
-    if answer.blocks:
-        parts.append(teller.selected())
-    if any(not decision.selected for decision in answer.decisions):
-        parts.append(teller.left_out())
-    elif request.explain != "full":
-        parts.append(Text(f"explain is {request.explain!r}: not asked why the others stay out."))
-    noted = [book for book in books if book.book_id in asked and book.diagnostics]
-    if noted:
-        parts.append(teller.notes(noted))
-    return parts
-
-
-class _Teller:
-    """Puts the figures of one selection into words."""
-
-    def __init__(
-        self, names: Mapping[str, str], request: SelectRequest, answer: SelectResponse
-    ) -> None:
-        self._names = names
-        self._messages = len(request.history)
-        self._answer = answer
-        self._decisions = {decision.id: decision for decision in answer.decisions}
-
-    def summary(self) -> Text:
-        answer = self._answer
-        books = ", ".join(self._names.values())
-        entries = sum(item.entry_count for item in answer.snapshot)
-        told = Text(books, style="bold")
-        figures = (
-            f"\n{len(answer.blocks)} of {entries} entries selected,"
-            f" {answer.token_count} of {answer.token_budget} tokens ({plain(answer.tokenizer)})"
-        )
-        return told.append(f"{figures}\n", style="not bold")
-
-    def selected(self) -> Table:
-        table = new_table("Selected, in print order")
-        table.add_column("Entry", overflow="fold", ratio=3)
-        table.add_column("Place", overflow="fold", min_width=16)
-        table.add_column("Tokens", justify="right", no_wrap=True)
-        table.add_column("Why", overflow="fold", ratio=4)
-        for block in self._answer.blocks:
-            decision = self._decisions.get(block.id)
-            cost = "" if decision is None else str(decision.cost)
-            why = Text(block.reason, style="green")
-            if decision is not None and (told := self._why(decision)):
-                why.append(f": {told}", style="default")
-            table.add_row(self._entry(block), Text(placed(block)), cost, why)
-        return table
-
-    def left_out(self) -> Table:
-        out = (decision for decision in self._answer.decisions if not decision.selected)
-        return reasons_table("Left out", out, _REASONS, _MEANING, self._listed)
-
-    def notes(self, books: Iterable[CompiledBook]) -> Table:
-        table = new_table("Notes on the books")
-        table.add_column("Entry", overflow="fold", ratio=1)
-        table.add_column("Note", overflow="fold", ratio=2)
-        for book in books:
-            for entry_id, code, message in book.diagnostics[:MAX_ENTRIES_A_REASON]:
-                name = self._named(entry_id, book.book_id)
-                table.add_row(Text(name), Text(plain(f"{code}: {message}")))
-            more = len(book.diagnostics) - MAX_ENTRIES_A_REASON
-            if more > 0:
-                table.add_row("", f"and {more} more")
-        return table
-
-    def _entry(self, block: Block) -> Text:
-        told = Text(self._named(block.entry_id, block.book_id), style="bold")
-        if block.title:
-            told.append(f"\n{plain(block.title)}", style="not bold")
-        return told
-
-    def _named(self, entry_id: str, book_id: str) -> str:
-        """Return the entry's id, with its book where there are several."""
-        name = plain(entry_id)
-        return f"{name} ({self._names[book_id]})" if len(self._names) > 1 else name
-
-    def _by_id(self, full_id: str) -> str:
-        """Return the name of an entry by its full id, `book_id:revision:entry_id`."""
-        book_id, _, entry_id = full_id.split(":", 2)
-        return self._named(entry_id, book_id)
-
-    def _listed(self, group: Sequence[Decision]) -> Text:
-        """Return the entries: a line each where there is something to say, else in a row."""
-        lines = []
-        bare = []
-        for decision in group[:MAX_ENTRIES_A_REASON]:
-            name = self._named(decision.entry_id, decision.book_id)
-            why = self._why_not(decision)
-            if why:
-                lines.append(f"{name}: {why}")
-            else:
-                bare.append(name)
-        if len(group) > MAX_ENTRIES_A_REASON:
-            bare.append(f"and {len(group) - MAX_ENTRIES_A_REASON} more")
-        return Text("\n".join([*lines, *([", ".join(bare)] if bare else [])]))
-
-    def _why(self, decision: Decision) -> str:
-        """Return what brought a selected entry in; empty where the reason says it all."""
-        match decision.reason:
-            case "dependency" if decision.included_by is not None:
-                return f"required by {self._by_id(decision.included_by)}"
-            case "hybrid" if decision.hybrid_score is not None:
-                told = [f"score {decision.hybrid_score:.4f}", *_ranked(decision.facts)]
-                return ", ".join(told)
-            case "required" | "constant":
-                hit = self._hit(decision)
-                return _MEANING[decision.reason] + (f"; also {hit}" if hit else "")
-            case _:
-                return self._hit(decision)
-
-    def _why_not(self, decision: Decision) -> str:
-        """Return the figures behind a refusal; empty where there are none."""
-        facts = decision.facts
-        told = []
-        match decision.reason:
-            case "probability" if facts.roll is not None:
-                told.append(f"roll {facts.roll:.1f} >= {facts.threshold:g}")
-            case "budget_dropped" | "constant_budget_dropped":
-                told.append(f"needs {facts.tokens}, has {facts.room}")
-            case "conflict" if facts.beaten_by is not None:
-                told.append(f"beaten by {self._by_id(facts.beaten_by)}")
-            case "not_triggered" if facts.key is not None:
-                told.append(self._hit(decision))
-        if facts.recall in _NOT_RECALLED:
-            told.append(", ".join([_NOT_RECALLED[facts.recall], *_ranked(facts)]))
-        if decision.detail is not None:
-            of = "condition " if decision.reason == "condition_failed" else ""
-            told.append(of + plain(decision.detail))
-        return ", ".join(told)
-
-    def _hit(self, decision: Decision) -> str:
-        """Return which key hit, and where; empty where none did."""
-        facts = decision.facts
-        if facts.key is None:
-            return ""
-        key = f"'{plain(facts.key)}'"
-        if facts.woken_by is not None:
-            return f"{key} in {self._by_id(facts.woken_by)}"
-        if facts.message is None:
-            return key
-        if facts.message == self._messages:
-            return f"{key} in the query"
-        return f"{key} in message {facts.message + 1} of {self._messages}"
-
-
-def _ranked(facts: Facts) -> list[str]:
-    """Return where the entry stood in the lists of recall."""
-    told = []
-    if facts.lexical_rank is not None:
-        told.append(f"{facts.lexical_rank} by words")
-    if facts.vector_rank is not None:
-        told.append(f"{facts.vector_rank} by meaning")
-    if facts.similarity is not None:
-        told.append(f"similarity {facts.similarity:.3f}")
-    return told
+MAX_ENTRIES_A_REASON = 20  # the JSON lists them all
 
 
 def new_table(title: str) -> Table:
-    """Return an empty table in the style of all of them."""
+    """Return an empty table in the common style."""
     return Table(
         title=title,
         title_justify="left",
@@ -240,14 +38,14 @@ def reasons_table(
     meaning: Mapping[str, str],
     listed: Callable[[Sequence[Decided]], Text],
 ) -> Table:
-    """Return a table with a row a reason: the word and what it means, how many, and which.
+    """Return a table with one row for each reason: its meaning, the count and the entries.
 
     Args:
         title: of the table.
-        decisions: those it is about.
-        order: of the reasons.
-        meaning: of each of them.
-        listed: puts the entries of one reason into words.
+        decisions: the decisions to list.
+        order: the reasons in the order of the rows.
+        meaning: of each reason.
+        listed: formats the entries of one reason.
     """
     table = new_table(title)
     table.add_column("Reason", overflow="fold", min_width=23)
@@ -264,12 +62,12 @@ def reasons_table(
     return table
 
 
-def placed(lore: Block | Entry) -> str:
-    """Return where a piece of lore goes, with what matters there."""
-    match lore.position:
+def placed(item: Block | Entry) -> str:
+    """Return the position of a block or entry, with depth and role or outlet name."""
+    match item.position:
         case "at_depth":
-            return f"at_depth {lore.depth}\nas {lore.role}"
+            return f"at_depth {item.depth}\nas {item.role}"
         case "outlet":
-            return f"outlet\n{plain(lore.outlet_name or '')}"
+            return f"outlet\n{plain(item.outlet_name or '')}"
         case position:
             return position

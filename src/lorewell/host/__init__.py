@@ -1,6 +1,6 @@
-"""Using lore in a chat turn: what to ask, where texts go in the prompt, and whether it fits.
+"""Lore in a chat turn: builds the request, places texts in the prompt, and checks its size.
 
-Pure: the turn that calls services and a model is another package's matter.
+Pure functions. `lorewell.turn` calls services and models.
 
 >>> from lorewell.engine.tokens import counter
 >>> draft = [DraftMessage(kind="input", message={"role": "user", "content": "我敲钟。"})]

@@ -1,4 +1,4 @@
-"""From a draft and selected lore to the messages of a prompt, all steps in order."""
+"""Assembles the messages of a prompt from a draft and selected lore."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def assemble(
     counter: TokenCounter,
     steps: Steps | None = None,
 ) -> AssembleResponse:
-    """Return the prompt: blocks placed, neighbours merged, and its tokens within the window.
+    """Return the prompt: blocks placed, adjacent messages merged, tokens checked.
 
     Args:
         draft: the messages, in order.
-        blocks: of `from_selection` or `from_activation`, in any order.
-        options: how to put it together, and how much room there is.
-        counter: of the model that will read the prompt.
-        steps: what it may cost; `Steps()` if not given.
+        blocks: from `from_selection`, `from_activation` or `from_replica`, in any order.
+        options: how to place and merge, and the token budget.
+        counter: counts tokens as the model does that reads the prompt.
+        steps: the computing budget; `Steps()` by default.
 
     Raises:
-        PlacementFailedError: a block wants a place that the draft does not have.
-        ContextOverflowError: the prompt needs more tokens than the window has.
-        TooExpensiveError: it needs more than `steps`.
+        PlacementFailedError: the draft lacks the place of a block.
+        ContextOverflowError: the prompt needs more tokens than the context window has.
+        TooExpensiveError: assembling needs more than `steps`.
 
     Source: docs/rules/host.md §7 to §9.
     """
@@ -80,7 +80,7 @@ def assemble(
 def assemble_request(
     request: AssembleRequest, *, counter: TokenCounter, steps: Steps | None = None
 ) -> AssembleResponse:
-    """Return the prompt that a request asks for; raises as `assemble`."""
+    """Return the prompt of a request; raises as `assemble`."""
     steps = steps or Steps()
     if request.sillytavern is None:
         blocks = from_selection(request.blocks, steps=steps)

@@ -1,4 +1,4 @@
-"""Lore of any policy as one kind of value: a text that is ready for its place."""
+"""`HostBlock`: the selected lore of any policy, ready to be placed in a prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALWAYS_IN = frozenset({"constant", "required"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An entry whose text it is, and why that was selected."""
+    """The id of an entry, and the reason why it was selected."""
 
     id: str
     reason: str
@@ -28,15 +28,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostBlock:
-    """A text ready for its place.
+    """A text with the place where it goes in a prompt.
 
     Attributes:
-        sources: the entries that it is made of.
-        text: as it stands in the message, wrapped or not.
-        role: of the message, where it gets one of its own.
-        order: lower stands first, among those of one position and depth; then ids decide.
-        lasting: constant, or sticky for some turns; None if it may be gone the next turn.
-        if_missing: what happens where the prompt has no such place.
+        sources: the entries that the text is host_blocks of.
+        text: as inserted into the message, wrapped or plain.
+        role: of the message, if the block becomes a message of its own.
+        order: ascending among blocks of one position and depth; ties are broken by ids.
+        lasting: constant, or sticky for some turns; None if it may be gone in the next turn.
+        if_missing: what to do if the prompt lacks the place.
     """
 
     sources: tuple[Source, ...]
@@ -51,29 +51,29 @@ class HostBlock:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The entries that it is made of."""
+        """The ids of the entries that the text is host_blocks of."""
         return tuple(source.id for source in self.sources)
 
 
 def from_selection(
     blocks: Iterable[Block | SelectedBlock], *, steps: Steps | None = None
 ) -> tuple[HostBlock, ...]:
-    """Return the blocks of a native selection, each wrapped and escaped, in their order.
+    """Return the blocks of a native selection, each wrapped and escaped, in the same order.
 
     Args:
         blocks: of the selection.
-        steps: what it may cost; `Steps()` if not given.
+        steps: the computing budget; `Steps()` by default.
 
     Raises:
-        TooExpensiveError: the texts get too long when they are escaped.
+        TooExpensiveError: the escaped texts get too long.
 
     Source: docs/rules/host.md §7.
     """
     steps = steps or Steps()
-    made = []
+    host_blocks = []
     for block in blocks:
         steps.write("escaping", escaping_chars(block.content))
-        made.append(
+        host_blocks.append(
             HostBlock(
                 sources=(Source(block.id, block.reason),),
                 text=wrap_inline(opening_tag(block.id, block.title), block.content),
@@ -85,4 +85,4 @@ def from_selection(
                 lasting="constant" if block.reason in _ALWAYS_IN else None,
             )
         )
-    return tuple(made)
+    return tuple(host_blocks)

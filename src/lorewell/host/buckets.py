@@ -1,9 +1,9 @@
-"""Blocks of what the policy `sillytavern` answers: its texts by place.
+"""Host blocks from an answer of the policy `sillytavern`: its texts by place.
 
 Source: docs/rules/sillytavern.md §12.
 
-The texts stand in the prompt as SillyTavern puts them there, plain: without a wrapper, those of one
-place in one text, with a line break between them. Examples stay apart.
+Texts are inserted as SillyTavern inserts them: plain, without a wrapper, and those of one place
+joined with line breaks. Examples stay separate.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def from_activation(
 ) -> tuple[HostBlock, ...]:
     """Return the texts of an activation as blocks, by place.
 
-    A place that the prompt does not have is what it is in SillyTavern: entries of an author's note
-    or an outlet that is not there appear nowhere, and examples stand where the examples would.
-    A depth that is no number counts as 4, a role that is none as that of the system.
+    A missing place is handled as in SillyTavern: entries of a missing author's note or outlet are
+    left out, and examples go where the examples would be. An invalid depth counts as 4, an invalid
+    role as `system`.
 
     Args:
         answer: of the policy `sillytavern`.
         split_lasting: whether constant and sticky entries before and after the character become
-            blocks of their own.
+            separate blocks.
     """
     buckets = _Buckets(answer)
     sides: tuple[tuple[int, str, Position], ...] = (
@@ -68,7 +68,7 @@ def from_activation(
     )
     blocks: list[HostBlock] = []
     for number, joined, position in sides:
-        texts = buckets.of_joined(number, joined)
+        texts = buckets.joined_texts(number, joined)
         place = _Place(position=position)
         blocks += buckets.split(place, texts) if split_lasting else _block(place, texts)
     notes: tuple[tuple[int, Sequence[str], Position], ...] = (
@@ -77,7 +77,7 @@ def from_activation(
     )
     for number, contents, position in notes:
         place = _Place(position=position, if_missing="leave_out")
-        blocks += _block(place, buckets.of(number, contents))
+        blocks += _block(place, buckets.texts(number, contents))
     blocks += _examples(answer, buckets)
     groups: tuple[DepthGroup | ActiveDepthGroup, ...] = answer.depth_groups
     for order, group in enumerate(groups):
@@ -87,15 +87,15 @@ def from_activation(
             role=_role(group.role),
             order=order,
         )
-        blocks += _block(place, buckets.of(_AT_DEPTH, group.entries))
+        blocks += _block(place, buckets.texts(_AT_DEPTH, group.entries))
     for name, contents in answer.outlets.items():
         place = _Place(position="outlet", outlet_name=name, if_missing="leave_out")
-        blocks += _block(place, buckets.of(_OUTLET, contents))
+        blocks += _block(place, buckets.texts(_OUTLET, contents))
     return tuple(blocks)
 
 
 def _examples(answer: SillyTavernResponse | Activation, buckets: _Buckets) -> Iterator[HostBlock]:
-    """Yield the examples; of those before the card's, each is put in front of the last."""
+    """Yield the examples; those before the card's are prepended one by one, so in reverse."""
     before = [each.content for each in answer.examples if each.position == 0][::-1]
     after = [each.content for each in answer.examples if each.position == 1]
     positions: tuple[tuple[int, list[str], Position], ...] = (
@@ -103,7 +103,7 @@ def _examples(answer: SillyTavernResponse | Activation, buckets: _Buckets) -> It
         (_EXAMPLES_AFTER, after, "after_examples"),
     )
     for number, contents, position in positions:
-        for order, text in enumerate(buckets.of(number, contents)):
+        for order, text in enumerate(buckets.texts(number, contents)):
             place = _Place(position=position, order=order, if_missing="after_character")
             yield from _block(place, [text])
 
@@ -129,11 +129,11 @@ def _block(
 
 
 class _Buckets:
-    """Finds the entries that the texts of an answer are from."""
+    """Finds the entries from which the texts of an answer come."""
 
     def __init__(self, answer: SillyTavernResponse | Activation) -> None:
         active: tuple[_Entry, ...] = answer.activated
-        # As the texts were sorted before they were parted by place.
+        # The order of the texts before they were divided by place.
         self._descending = sort_descending(
             active, lambda each: math.nan if each.order is None else each.order
         )
@@ -143,28 +143,28 @@ class _Buckets:
         sticky = answer.timed_state.get("sticky")
         self._sticky = frozenset(sticky) if isinstance(sticky, Mapping) else frozenset()
 
-    def of(self, number: int, contents: Iterable[str]) -> list[_Text]:
-        """Return the texts of a place, each with its entry if it is found."""
+    def texts(self, number: int, contents: Iterable[str]) -> list[_Text]:
+        """Return the texts of a place, each with its entry if one matches."""
         return [_Text(text, self._take(number, text)) for text in contents if text]
 
-    def of_joined(self, number: int, joined: str) -> list[_Text]:
-        """Return the texts that were joined to one, or that one alone if it is not told how."""
+    def joined_texts(self, number: int, joined: str) -> list[_Text]:
+        """Return the texts of a joined text; the joined text alone if they don't match it."""
         if not joined:
             return []
         here = [each for each in self._descending if each.position == number and each.content]
         ascending = here[::-1]
-        texts = [_Text(each.content, (each,)) for each in ascending]
-        if "\n".join(each.text for each in texts) == joined:
-            return texts
+        parts = [_Text(each.content, (each,)) for each in ascending]
+        if "\n".join(each.text for each in parts) == joined:
+            return parts
         return [_Text(joined, tuple(ascending))]
 
     def split(self, place: _Place, texts: Sequence[_Text]) -> Iterator[HostBlock]:
-        """Yield one block of constant entries, one of sticky ones, one of the rest."""
+        """Yield one block of constant entries, one of sticky entries, and one of the others."""
         kinds: dict[Lasting | None, list[_Text]] = {"constant": [], "sticky": [], None: []}
         for each in texts:
             kinds[self._lasting(each.entries)].append(each)
         for lasting, group in kinds.items():
-            # Those that are equal in order stand by activation, which is another one every turn.
+            # Entries of equal order are sorted by activation, which changes from turn to turn.
             steady = sorted(group, key=_steady) if lasting else group
             yield from _block(place, steady, lasting)
 
@@ -178,7 +178,7 @@ class _Buckets:
         entry = entries[0]
         if entry.reason in _ALWAYS_IN:
             return "constant"
-        # One that has just become sticky still has the reason for which it was activated.
+        # An entry that has just become sticky still has the reason of its activation.
         return "sticky" if entry.reason == "sticky" or entry.id in self._sticky else None
 
 

@@ -2,10 +2,10 @@
 
 Source: docs/rules/host.md §9.
 
-What a message costs: the tokens of its text; of a list of parts, those of each text, and a fixed
-number for each part that is no text, since what a picture costs does not follow from its bytes.
-Every member beside role and content (a name, tool calls, …) counts as it is written, as compact
-JSON if it is no text.
+A message costs the tokens of its text. In a list of parts, each text costs its tokens and any other
+part a fixed number, since the cost of a picture does not follow from its bytes. All members except
+role and content (a name, tool calls, …) count as written: strings as they are, others as compact
+JSON.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lorewell.host.draft import REAL, PromptMessage, ProviderMessage, role_of, t
 from lorewell.model.assemble import DraftMessage, PromptBudget
 from lorewell.model.assembled import PromptFigures, SharedPrefix
 
-_BEGUN = re.compile(r"[^\W_]*[\W_]*")  # backwards: a word, and signs before it
+_UNFINISHED = re.compile(r"[^\W_]*[\W_]*")  # in reversed text: a word, and punctuation before it
 _NOT_COUNTED = frozenset({"role", "content"})
 
 
 def message_tokens(
     message: ProviderMessage, *, counter: TokenCounter, media_tokens: int = 1_000
 ) -> int:
-    """Return the tokens of a message, without what every message costs beside its texts."""
+    """Return the tokens of a message, without the overhead of every message."""
     content = message.get("content")
     parts = content if isinstance(content, list | tuple) else [{"text": content}]
     total = 0
@@ -56,13 +56,13 @@ def measure(
     *,
     counter: TokenCounter,
 ) -> PromptFigures:
-    """Return how much room the prompt takes.
+    """Return the token figures of a prompt.
 
     Args:
-        messages: placed and merged.
-        draft: what they were made of.
-        budget: what counts beside the texts.
-        counter: of the model that will read the prompt.
+        messages: of the prompt, placed and merged.
+        draft: the draft they were made from.
+        budget: overheads, tools and reserved output.
+        counter: counts tokens as the model does that reads the prompt.
 
     Source: docs/rules/host.md §9.
     """
@@ -92,16 +92,16 @@ def measure(
 
 
 def check_budget(figures: PromptFigures) -> None:
-    """Raise ContextOverflowError, with the figures, if more is needed than the window has.
+    """Raise ContextOverflowError, with the figures, if the prompt exceeds the context window.
 
-    Nothing is ever trimmed to make it fit. Exactly full is not too full.
+    Nothing is trimmed to make it fit. A prompt of exactly the window's size fits.
 
     Source: docs/rules/host.md §9.
     """
     window = figures.window_tokens
     if window is not None and figures.needed_tokens > window:
         needed = figures.needed_tokens
-        message = f"The prompt needs {needed} tokens, the model's window has {window}."
+        message = f"The prompt needs {needed} tokens, but the model's window has {window}."
         raise ContextOverflowError(message, **asdict(figures))
 
 
@@ -112,16 +112,16 @@ def shared_prefix(
     *,
     counter: TokenCounter,
 ) -> SharedPrefix:
-    """Return how much of the beginning of a prompt is that of the turn before.
+    """Return the size of the prefix that a prompt shares with the one of the previous turn.
 
-    Of the first message that differs, the common beginning of its text counts, as far as its
-    tokens are surely the same: up to the end of the last whole word.
+    In the first message that differs, the common start of its text counts up to the end of the
+    last whole word, since only these tokens are certainly the same.
 
     Args:
-        messages: of this turn, as they are sent.
-        previous: of the turn before, as they were sent.
-        budget: what counts beside the texts.
-        counter: of the model that reads the prompts.
+        messages: of this turn, as sent.
+        previous: of the previous turn, as sent.
+        budget: overheads per message and media part.
+        counter: counts tokens as the model does that reads the prompts.
     """
     pairs = zip(messages, previous, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -130,11 +130,11 @@ def shared_prefix(
         + message_tokens(message, counter=counter, media_tokens=budget.media_tokens)
         for message in messages
     ]
-    begun = 0
+    partial = 0
     if same < min(len(messages), len(previous)):
-        begun = counter.count(_common_text(messages[same], previous[same]))
+        partial = counter.count(_common_text(messages[same], previous[same]))
     return SharedPrefix(
-        message_count=same, token_count=sum(costs[:same]) + begun, prompt_tokens=sum(costs)
+        message_count=same, token_count=sum(costs[:same]) + partial, prompt_tokens=sum(costs)
     )
 
 
@@ -149,6 +149,6 @@ def _common_text(first: ProviderMessage, second: ProviderMessage) -> str:
             same = middle
         else:
             end = middle - 1
-    # A word that goes on, and signs that others may follow, are perhaps other tokens in the whole.
-    begun = _BEGUN.match(one[:same][::-1])
-    return one[: same - begun.end()] if begun else one[:same]
+    # An unfinished word, or punctuation that may go on, can be tokenized differently in the whole.
+    partial = _UNFINISHED.match(one[:same][::-1])
+    return one[: same - partial.end()] if partial else one[:same]

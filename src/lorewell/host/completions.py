@@ -1,6 +1,6 @@
-"""What the messages of a chat completion are to a host, when nothing but the messages is known.
+"""Reads the messages of a chat completion as a draft, from their roles and names alone.
 
-Role and `name` decide, never what a text looks like: a heading in a card is no structure.
+The text of a message is never interpreted: a heading in a card is not structure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from lorewell.host.draft import SYSTEM_ROLES, TOOL_ROLES, role_of, spoken_text
 from lorewell.model.assemble import DraftKind, DraftMessage
 
-# OpenAI's own names for examples; the other two let a client say what it knows.
+# OpenAI's own names for examples; the other two let a client mark what it knows.
 _NAMED: Final[Mapping[object, DraftKind]] = {
     "character": "character",
     "author_note": "author_note",
@@ -25,7 +25,7 @@ _CALLS = ("tool_calls", "function_call")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpokenMessage:
-    """A real chat message: who said it, if that is told, and what."""
+    """A real chat message: its role, the speaker's name if known, and its text."""
 
     role: str
     name: str | None
@@ -35,14 +35,14 @@ class SpokenMessage:
 def read_completion(messages: Sequence[Mapping[str, object]]) -> tuple[DraftMessage, ...]:
     """Return the messages of a chat completion as the draft of a prompt.
 
-    A message of a system or developer named `character`, `author_note`, `example_user` or
-    `example_assistant` is what its name says. If none is named `character`, those of the leading
-    run of system messages that have no such name, up to the first example, are the character. User
-    and assistant chat, and the last of their messages is the input if the user said it; calls of
-    tools and their results are no chat. All else is template.
+    A system or developer message named `character`, `author_note`, `example_user` or
+    `example_assistant` gets the kind of its name. If none is named `character`, the unnamed ones of
+    the leading run of system messages, up to the first example, are the character. Messages of user
+    and assistant are chat, and the last of them is the input if it is the user's. Tool calls and
+    tool results are not chat. All other messages are template.
 
     Args:
-        messages: each with a text as `role`. They are not copied.
+        messages: each with a string as `role`. They are not copied.
 
     >>> chat = [{"role": "system", "content": "沈七。"}, {"role": "user", "content": "我敲钟。"}]
     >>> [item.kind for item in read_completion(chat)]
@@ -57,7 +57,7 @@ def read_completion(messages: Sequence[Mapping[str, object]]) -> tuple[DraftMess
     if real and role_of(messages[real[-1]]) == "user":
         kinds[real[-1]] = "input"
     return tuple(
-        # They come from a client and go to a provider: what they hold is for those two to agree on.
+        # Not validated: their content is a matter between the client and the provider.
         DraftMessage.model_construct(kind=kind, message=cast("dict[str, Any]", message))
         for kind, message in zip(kinds, messages, strict=True)
     )
@@ -74,7 +74,7 @@ def _kind_of(message: Mapping[str, object]) -> DraftKind:
 
 
 def spoken(draft: Sequence[DraftMessage]) -> tuple[SpokenMessage, ...]:
-    """Return the real chat messages, the input among them, oldest first."""
+    """Return the real chat messages including the input, oldest first."""
     return tuple(
         SpokenMessage(
             role=role_of(item.message), name=_name_of(item.message), text=spoken_text(item.message)
@@ -85,12 +85,12 @@ def spoken(draft: Sequence[DraftMessage]) -> tuple[SpokenMessage, ...]:
 
 
 def character_text(draft: Sequence[DraftMessage]) -> str:
-    """Return the texts of the character part, by line."""
+    """Return the texts of the character messages, joined by line breaks."""
     return "\n".join(spoken_text(item.message) for item in draft if item.kind == "character")
 
 
 def find_name(draft: Sequence[DraftMessage], role: str) -> str | None:
-    """Return the `name` that the newest chat message of a role has."""
+    """Return the `name` of the newest chat message of a role; None without one."""
     return next((each.name for each in reversed(spoken(draft)) if each.role == role), None)
 
 

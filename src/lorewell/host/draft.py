@@ -1,4 +1,4 @@
-"""The draft of a prompt: what each message is, and where lore has its places.
+"""The draft of a prompt: the kinds of its messages, and the places for lore.
 
 Source: docs/rules/host.md §6.
 """
@@ -16,7 +16,7 @@ from lorewell.model.text import BLANK
 
 REAL = frozenset({"chat", "input"})
 TOOL_ROLES = frozenset({"tool", "function"})
-# Providers that know a developer treat that role as the system's.
+# Providers treat the role `developer` like `system`.
 SYSTEM_ROLES = frozenset({"system", "developer"})
 _WITH_SLOTS = frozenset({"template", "character"})
 _MARKER = re.compile(r"\{\{outlet::([^{}]*)\}\}")
@@ -26,11 +26,11 @@ ProviderMessage = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a message: of the draft, or a block.
+    """A part of a message: a piece of the draft, or a block.
 
     Attributes:
-        draft_index: the message of the draft that it is from; None for a block.
-        span: where it stands in the content; None where the content is no text.
+        draft_index: index of its message in the draft; None for a block.
+        span: its place in the content; None if the content is not a string.
     """
 
     kind: PartKind
@@ -39,20 +39,20 @@ class Part:
     span: tuple[int, int] | None = None
 
     def moved(self, chars: int) -> Part:
-        """Return the part as it stands so many characters further on."""
+        """Return the part with its span shifted by a number of characters."""
         return replace(self, span=self.span and (self.span[0] + chars, self.span[1] + chars))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessage:
-    """A message of the prompt, and what it is made of."""
+    """A message of the prompt, and the parts it is made of."""
 
     message: ProviderMessage
     parts: tuple[Part, ...]
 
     @property
     def history_count(self) -> int:
-        """How many real chat messages are in it."""
+        """The number of real chat messages in it."""
         return sum(part.kind in REAL for part in self.parts)
 
 
@@ -62,13 +62,13 @@ def role_of(message: ProviderMessage) -> str:
 
 
 def text_of(message: ProviderMessage) -> str | None:
-    """Return the content of a message if it is a text, not a list of parts."""
+    """Return the content of a message if it is a string, else None."""
     content = message.get("content")
     return content if isinstance(content, str) else None
 
 
 def spoken_text(message: ProviderMessage) -> str:
-    """Return what a message says: its text, or those among its parts, by line."""
+    """Return the text of a message; the texts of a list of parts, joined by line breaks."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -78,9 +78,9 @@ def spoken_text(message: ProviderMessage) -> str:
 
 
 def slots(item: DraftMessage) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield name and span of every marker of an outlet, from left to right.
+    """Yield name and span of every outlet marker in a message, from left to right.
 
-    Only texts of templates and of the character have any: what a user writes opens no slot.
+    Only template and character messages can have outlets: a user's text never opens one.
     """
     text = text_of(item.message)
     if text is not None and item.kind in _WITH_SLOTS:
@@ -90,15 +90,15 @@ def slots(item: DraftMessage) -> Iterator[tuple[str, tuple[int, int]]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchors:
-    """Where the places of a draft are. A gap is told by the number of messages before it.
+    """The places of a draft. A gap is identified by the number of messages before it.
 
     Attributes:
-        size: how many messages there are.
+        size: the number of messages.
         opening_end: the gap after the leading run of system messages.
-        character, examples: the first and the last message of that kind.
-        real: the real chat messages.
-        note: the container of the author's note.
-        outlets: names of the slots, in order, each once.
+        character, examples: indexes of the first and the last message of that kind.
+        real: indexes of the real chat messages.
+        note: index of the author's note.
+        outlets: the names of the outlets, in order, without repeats.
     """
 
     size: int
@@ -111,7 +111,7 @@ class Anchors:
 
     @classmethod
     def of(cls, draft: Sequence[DraftMessage]) -> Anchors:
-        """Find the places of a draft."""
+        """Return the places of a draft."""
         roles = [role_of(item.message) in SYSTEM_ROLES for item in draft]
         names = dict.fromkeys(name for item in draft for name, _ in slots(item))
         notes = (
@@ -131,12 +131,12 @@ class Anchors:
 
     @property
     def before_character(self) -> int:
-        """The gap before the character, or the very front."""
+        """The gap before the character, else the start of the draft."""
         return self.character[0] if self.character else 0
 
     @property
     def after_character(self) -> int:
-        """The gap after the character, or after the leading system messages."""
+        """The gap after the character, else after the leading system messages."""
         return self.character[1] + 1 if self.character else self.opening_end
 
     def at_depth(self, depth: int) -> int:
@@ -146,7 +146,7 @@ class Anchors:
         """
         if not self.real:
             return self.size
-        before = max(len(self.real) - depth, 0)  # so many real messages stay before it
+        before = max(len(self.real) - depth, 0)  # real messages before the gap
         gap = self.real[before] if depth else self.real[-1] + 1
         return max(gap, self.opening_end)
 

@@ -1,4 +1,4 @@
-"""Joining neighbouring messages of one role (docs/rules/host.md §8)."""
+"""Merges adjacent messages of the same role (docs/rules/host.md §8)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PLAIN = {"role", "content"}
 
 
 def merge(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
-    """Return the messages with neighbours of equal role joined by a blank line, in their order.
+    """Return the messages in order, with adjacent ones of the same role joined by a blank line.
 
-    Only plain messages are joined: a role and a text, nothing else. What has a name, tool calls,
-    a list of parts or any other member stays as it is, and so does what is from or about a tool.
+    Only messages with just a role and a text are joined. A message with a name, tool calls, a list
+    of parts or any other member stays as it is, and so does every tool message.
     """
     runs: list[list[PromptMessage]] = []
     for message in messages:

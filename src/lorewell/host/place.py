@@ -1,4 +1,4 @@
-"""Putting blocks into the places of a draft (docs/rules/host.md §7)."""
+"""Inserts blocks into the places of a draft (docs/rules/host.md §7)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ _LINE_BREAK: _Piece = ("\n", None)
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A draft with blocks in it.
+    """A draft with its blocks inserted.
 
     Attributes:
-        left_out: blocks whose place is not there, and that say not to mind.
+        messages: of the prompt, in order.
+        left_out: blocks whose place is missing, with `if_missing` set to `leave_out`.
     """
 
     messages: tuple[PromptMessage, ...]
@@ -44,31 +45,32 @@ class Placed:
 def place(
     draft: Sequence[DraftMessage], blocks: Iterable[HostBlock], *, stable_prefix: bool = False
 ) -> Placed:
-    """Return the messages of the draft with the blocks in their places, nothing merged yet.
+    """Return the messages of the draft with the blocks in their places, not yet merged.
 
-    All places are those of the draft as it is given, so no block moves another one's place. Blocks
-    in one gap stand in the order of positions, then by depth, deepest first, order and id.
+    Places refer to the given draft, so no block shifts the place of another. Blocks in one gap are
+    sorted by position, then depth (deepest first), order and id.
 
     Args:
         draft: the messages, in order. They are not changed.
         blocks: in any order.
-        stable_prefix: of the blocks before and after the character, constant ones stand nearest to
-            the beginning, sticky ones next, and all others after the character.
+        stable_prefix: whether to sort the blocks before and after the character so that the prompt
+            starts alike each turn: constant ones first, then sticky ones, and all others after
+            the character.
 
     Raises:
-        PlacementFailedError: a block wants a place that the draft does not have.
+        PlacementFailedError: the draft lacks the place of a block.
     """
     anchors = Anchors.of(draft)
     places = _Places(draft, anchors, frozenset(anchors.outlets), _gaps(draft))
     for block in _in_order(blocks, stable_prefix=stable_prefix):
-        places.take(block)
+        places.add(block)
     return Placed(tuple(places.messages()), tuple(places.left_out))
 
 
 def _gaps(draft: Sequence[DraftMessage]) -> list[int]:
-    """Return for each gap the next one that may be filled.
+    """Return, for each gap, the next gap that may be filled.
 
-    Providers refuse a call of a tool whose result does not follow at once.
+    Providers reject a tool call whose result does not follow directly.
     """
     gaps = list(range(len(draft) + 1))
     for index in reversed(range(len(draft))):
@@ -80,20 +82,20 @@ def _gaps(draft: Sequence[DraftMessage]) -> list[int]:
 def _in_order(blocks: Iterable[HostBlock], *, stable_prefix: bool) -> list[HostBlock]:
     keyed = []
     for block in blocks:
-        steadiness, now = 0, block
+        steadiness, moved = 0, block
         if stable_prefix and block.position in _AT_CHARACTER:
             steadiness = _STEADINESS[block.lasting]
-            if block.lasting is None:  # before the character it would shift all that follows
-                now = replace(block, position="after_character")
-        asked = POSITIONS.index(block.position)
-        order = (asked, -block.depth, block.order, block.ids)
-        keyed.append(((POSITIONS.index(now.position), steadiness, *order), now))
+            if block.lasting is None:  # before the character it would shift the rest
+                moved = replace(block, position="after_character")
+        requested = POSITIONS.index(block.position)
+        order = (requested, -block.depth, block.order, block.ids)
+        keyed.append(((POSITIONS.index(moved.position), steadiness, *order), moved))
     return [block for _, block in sorted(keyed, key=lambda each: each[0])]
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The places of a draft, and what was put there so far."""
+    """The places of a draft, and the blocks collected for them."""
 
     draft: Sequence[DraftMessage]
     anchors: Anchors
@@ -105,8 +107,8 @@ class _Places:
     outlets: dict[str, list[HostBlock]] = field(default_factory=lambda: defaultdict(list))
     left_out: list[HostBlock] = field(default_factory=list)
 
-    def take(self, block: HostBlock) -> None:
-        """Put a block where it belongs; it comes after those that are there."""
+    def add(self, block: HostBlock) -> None:
+        """Add a block to its place, after the blocks already there."""
         anchors = self.anchors
         match block.position:
             case "before_character":
@@ -126,9 +128,9 @@ class _Places:
             case "outlet" if block.outlet_name in self.has_outlets:
                 self.outlets[block.outlet_name].append(block)
             case _:
-                self._miss(block)
+                self._handle_missing(block)
 
-    def _miss(self, block: HostBlock) -> None:
+    def _handle_missing(self, block: HostBlock) -> None:
         match block.if_missing:
             case "after_character":
                 self._insert(block, self.anchors.after_character)
@@ -150,26 +152,28 @@ class _Places:
     def messages(self) -> Iterator[PromptMessage]:
         """Yield the messages of the prompt, in order."""
         for index, item in enumerate(self.draft):
-            yield from map(_free_standing, self.gaps.get(index, ()))
+            yield from map(_block_message, self.gaps.get(index, ()))
             filled = self._filled(index, item)
             if filled is not None:
                 yield filled
-        yield from map(_free_standing, self.gaps.get(len(self.draft), ()))
+        yield from map(_block_message, self.gaps.get(len(self.draft), ()))
 
     def _filled(self, index: int, item: DraftMessage) -> PromptMessage | None:
-        """Return a message with what belongs inside of it; None if nothing is left of it."""
+        """Return a message with its outlets or note filled; None if it ends up blank."""
         if item.kind == "author_note":
             return self._filled_note(index, item)
         own = Part(kind=item.kind, draft_index=index)
         text = text_of(item.message)
         markers = list(slots(item))
         if text is None or not markers:
-            return _whole(item.message, own)
+            return _single_part(item.message, own)
         pieces: list[_Piece] = []
         end = 0
         for name, span in markers:
             pieces.append((text[end : span[0]], own))
-            pieces += _by_line(self.outlets.pop(name, ()))  # so only its first marker is filled
+            pieces += _joined_by_line(
+                self.outlets.pop(name, ())
+            )  # so only the first marker of a name is filled
             end = span[1]
         return _composed(item.message, [*pieces, (text[end:], own)])
 
@@ -178,16 +182,16 @@ class _Places:
         text = text_of(item.message)
         is_empty = not (self.note_top or self.note_bottom)
         if text is None or index != self.anchors.note or is_empty:
-            return None if text is not None and is_blank(text) else _whole(item.message, own)
+            return None if text is not None and is_blank(text) else _single_part(item.message, own)
         pieces: list[_Piece] = []
         note: list[_Piece] = [] if is_blank(text) else [(text, own)]
-        for group in (_by_line(self.note_top), note, _by_line(self.note_bottom)):
+        for group in (_joined_by_line(self.note_top), note, _joined_by_line(self.note_bottom)):
             if group:
                 pieces += [_LINE_BREAK, *group] if pieces else group
         return _composed(item.message, pieces)
 
 
-def _by_line(blocks: Iterable[HostBlock]) -> list[_Piece]:
+def _joined_by_line(blocks: Iterable[HostBlock]) -> list[_Piece]:
     pieces: list[_Piece] = []
     for block in blocks:
         pieces += [_LINE_BREAK] if pieces else []
@@ -195,12 +199,12 @@ def _by_line(blocks: Iterable[HostBlock]) -> list[_Piece]:
     return pieces
 
 
-def _free_standing(block: HostBlock) -> PromptMessage:
+def _block_message(block: HostBlock) -> PromptMessage:
     message = {"role": block.role, "content": block.text}
-    return _whole(message, Part(kind="worldbook", block=block))
+    return _single_part(message, Part(kind="worldbook", block=block))
 
 
-def _whole(message: ProviderMessage, part: Part) -> PromptMessage:
+def _single_part(message: ProviderMessage, part: Part) -> PromptMessage:
     text = text_of(message)
     span = None if text is None else (0, len(text))
     return PromptMessage(message=message, parts=(replace(part, span=span),))

@@ -1,4 +1,4 @@
-"""What a selection is asked for a turn: query, state, history, capabilities.
+"""Builds the selection request of a turn: query, state, history, capabilities.
 
 Source: docs/rules/host.md §5.
 """
@@ -32,13 +32,13 @@ SceneSource = Literal["json", "line", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInputs:
-    """What a host knows about a turn beside the draft of its prompt.
+    """The inputs of a turn besides the draft of its prompt.
 
     Attributes:
         books: the revisions that the turn uses, in order.
-        request_id: of the turn; retries have the same one, so that chance stays the same.
-        saved_state: as it is stored: JSON or any text.
-        char, user: names, if they are known.
+        request_id: of the turn. Retries use the same one, so that rolls repeat.
+        saved_state: as stored: JSON or any text.
+        char, user: names, if known.
     """
 
     books: Sequence[BookRef]
@@ -52,7 +52,7 @@ class TurnInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnQuery:
-    """What is asked for a turn, and where state and scene came from."""
+    """The request of a turn, and the sources of its state and scene."""
 
     request: SelectRequest
     state_source: StateSource
@@ -60,14 +60,15 @@ class TurnQuery:
 
 
 def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
-    """Return what to ask the selection for, from the draft of a prompt.
+    """Return the selection request of a turn, made from the draft of its prompt.
 
     Only the fields of docs/rules/host.md §5 are set.
 
     Raises:
-        ValidationFailedError: the request breaks a bound of the contract, as a saved state of over
-            256 KiB does, or a text that can't be stored. Nothing is emptied to make it fit.
-        MalformedJsonError: the saved state is an object that nests deeper than 100.
+        ValidationFailedError: the request exceeds a bound of the contract, such as a saved state
+            of over 256 KiB, or holds a text that can't be stored. Nothing is dropped to make it
+            fit.
+        MalformedJsonError: the saved state is an object nested deeper than 100.
     """
     state = read_state(turn.saved_state)
     scene, scene_source = find_scene(state, turn.saved_state)
@@ -78,7 +79,7 @@ def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
         "query": query,
         "history": chat_history(draft),
         "state": state or {},
-        # A blank query recalls nothing; what needs none, and keys in the history, still count.
+        # A blank query recalls nothing; constants and keys in the history still select entries.
         "strategy": "rules" if is_blank(query) else turn.strategy,
         "token_budget": turn.token_budget,
         "seed": turn.request_id,
@@ -96,8 +97,8 @@ def read_state(saved: str) -> dict[str, Any] | None:
     """Return the saved state if it is a JSON object, else None.
 
     Raises:
-        MalformedJsonError: it is an object that nests deeper than 100. Taking it for empty would
-            make conditions true that ask for something to be absent.
+        MalformedJsonError: it is an object nested deeper than 100. Treating it as empty would make
+            conditions true that require something to be absent.
 
     Source: docs/rules/host.md §5.1.
     """
@@ -112,11 +113,11 @@ def read_state(saved: str) -> dict[str, Any] | None:
 
 
 def find_scene(state: Mapping[str, Any] | None, saved: str) -> tuple[str, SceneSource]:
-    r"""Return the public text of the scene, "" if there is none, and where it came from.
+    r"""Return the public text of the scene, "" without one, and its source.
 
     Args:
         state: the saved state, if it is a JSON object.
-        saved: the saved state as it is stored.
+        saved: the saved state as stored.
 
     Source: docs/rules/host.md §5.2.
 
@@ -136,53 +137,53 @@ def find_scene(state: Mapping[str, Any] | None, saved: str) -> tuple[str, SceneS
     return "; ".join(texts), "json" if texts else "none"
 
 
-def build_query(said: str, scene: str) -> str:
+def build_query(user_input: str, scene: str) -> str:
     """Return input and scene as one query; a single space if both are blank.
 
-    It is cut at its end, so the scene is cut before the input.
+    A long query is cut at its end, so the scene is cut before the input.
 
     Source: docs/rules/host.md §5.2.
     """
-    texts = [text for text in (said, scene) if not is_blank(text)]
+    texts = [text for text in (user_input, scene) if not is_blank(text)]
     return "\n".join(texts)[:MAX_QUERY_CHARS] or " "
 
 
 def input_text(draft: Sequence[DraftMessage]) -> str:
-    """Return what the user says now, "" if nothing."""
-    said = (spoken_text(item.message) for item in draft if item.kind == "input")
-    return "\n".join(said)
+    """Return the current user input, "" without one."""
+    texts = (spoken_text(item.message) for item in draft if item.kind == "input")
+    return "\n".join(texts)
 
 
 def chat_history(draft: Sequence[DraftMessage]) -> tuple[Message, ...]:
-    """Return the newest 20 messages before the current input, oldest first, each cut.
+    """Return the newest 20 messages before the current input, oldest first, each cut to its limit.
 
-    Real chat messages of user and assistant alone; blank ones are skipped. Of a list of parts the
-    texts count.
+    Only real chat messages of user and assistant; blank ones are skipped. A list of parts
+    contributes its texts.
 
     Source: docs/rules/host.md §5.
     """
     return tuple(
         parse_model(Message, {"role": role, "content": text[:MAX_MESSAGE_CHARS]})
-        for role, text in said_before(draft)[-MAX_HISTORY:]
+        for role, text in chat_before_input(draft)[-MAX_HISTORY:]
     )
 
 
-def said_before(draft: Sequence[DraftMessage]) -> list[tuple[str, str]]:
-    """Return role and text of the chat before the current input, oldest first, blank ones not."""
+def chat_before_input(draft: Sequence[DraftMessage]) -> list[tuple[str, str]]:
+    """Return role and text of the non-blank chat messages before the input, oldest first."""
     inputs = (index for index, item in enumerate(draft) if item.kind == "input")
     before = draft[: next(inputs, len(draft))]
-    said = [
+    chat = [
         (role_of(item.message), spoken_text(item.message))
         for item in before
         if item.kind == "chat" and role_of(item.message) in _SPEAKERS
     ]
-    return [(role, text) for role, text in said if not is_blank(text)]
+    return [(role, text) for role, text in chat if not is_blank(text)]
 
 
 def capabilities(draft: Sequence[DraftMessage]) -> PlacementCapabilities:
-    """Return the places that a prompt has, never more.
+    """Return the places that a prompt has, and no others.
 
-    Of its outlets, those with a name that an entry can have, at most 50.
+    Outlets are limited to 50, with names that an entry can have.
 
     Source: docs/rules/host.md §5.3.
     """

@@ -1,4 +1,4 @@
-"""Blocks of what the policy `replica` answers: its eight positions.
+"""Host blocks from an answer of the policy `replica`: its eight positions.
 
 Source: docs/rules/replica.md §5, §7.4.
 """
@@ -31,16 +31,16 @@ _MISSING: Final[Mapping[int, IfMissing]] = {
 }
 _ROLES: Final[tuple[Role, ...]] = ("system", "user", "assistant")
 _MAX_DEPTH: Final = 10_000
-# That program does not count the current input, which is the last message here.
+# SillyTavern_replica does not count the current input, which is the last message here.
 _INPUT: Final = 1
 
 
 def from_replica(entries: Iterable[ReplicaActive]) -> tuple[HostBlock, ...]:
     """Return active entries as blocks, plain, for a draft that ends with the current input.
 
-    A system message of its own stands before all others at the character, the note directly before
-    the input and behind what is inserted there by depth. An entry for a macro fills the outlet that
-    has its uid as name, and appears nowhere without one.
+    A system-message entry comes first of all at the character. A note comes directly before the
+    input, after the entries inserted there by depth. A macro entry fills the outlet named like its
+    uid, and is left out if there is none.
 
     Args:
         entries: in the order of the answer.

@@ -1,10 +1,10 @@
-"""What the policy `replica` is asked for a turn, from the draft of its prompt."""
+"""Builds the request of a turn for the policy `replica`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lorewell.host.query import TurnInputs, input_text, read_state, said_before
+from lorewell.host.query import TurnInputs, chat_before_input, input_text, read_state
 from lorewell.model import ReplicaRequest
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.parse import parse_model
@@ -12,17 +12,17 @@ from lorewell.model.replica import MAX_HISTORY
 
 
 def make_replica(draft: Sequence[DraftMessage], turn: TurnInputs) -> ReplicaRequest:
-    """Return what to ask the policy `replica` for.
+    """Return the request of a turn for the policy `replica`, made from the draft of its prompt.
 
-    The books are global ones. All of the chat before the input is the history. Strategy and budget
-    mean nothing there.
+    The books are global. The history is the chat before the input. Strategy and budget have no
+    effect in this policy.
 
     Raises:
         ValidationFailedError: a text can't be stored, the table takes over 256 KiB, or the request
             id is too long.
-        MalformedJsonError: the saved state is an object that nests deeper than 100.
+        MalformedJsonError: the saved state is an object nested deeper than 100.
     """
-    history = [text for _, text in said_before(draft)][-MAX_HISTORY:]
+    history = [text for _, text in chat_before_input(draft)][-MAX_HISTORY:]
     books = [{"id": ref.book_id, "revision": ref.revision} for ref in turn.books]
     members = {
         "worldBookData": {"globalBooks": tuple(books)},
@@ -37,10 +37,10 @@ def make_replica(draft: Sequence[DraftMessage], turn: TurnInputs) -> ReplicaRequ
 
 
 def table_of(state: Mapping[str, object]) -> dict[str, object]:
-    """Return a story's state as the flat table that conditions of the policy `replica` look at.
+    """Return a story's state as the flat table that conditions of the policy `replica` read.
 
-    What is in an object stands under its path, so that `tb.hero.力量` means there what it means
-    under the policy `native`. Lists are values as they are. A member of that very name goes first.
+    Members of nested objects get their path as name, so that `tb.hero.力量` means the same as under
+    the policy `native`. Lists stay values. A top-level member with the same name as a path wins.
 
     >>> table_of({"hero": {"力量": 15, "bag": ["灯"]}, "态度": "友好"})
     {'hero.力量': 15, 'hero.bag': ['灯'], '态度': '友好'}

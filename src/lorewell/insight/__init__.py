@@ -1,4 +1,4 @@
-"""What a person wants to know of a book or a selection beyond the answer itself."""
+"""Analysis beyond a selection: lint a book, replay a chat."""
 
 from lorewell.insight.lint import lint
 

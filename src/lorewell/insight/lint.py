@@ -1,4 +1,4 @@
-"""What is odd in a book, told before it goes wrong in a chat."""
+"""Finds mistakes in a book before they show up in a chat."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _ANY_TEXT = " "
 
 
 def lint(book: CompiledBook) -> tuple[Diagnostic, ...]:
-    """Return what its author should know of the book, in stored order of the entries.
+    """Return the diagnostics of a book, in stored order of the entries.
 
-    Beside what compiling found, the regex keys that never match because they can't be compiled.
+    These are the diagnostics of `compile_book`, and the regex keys that can't be compiled and so
+    never match.
 
     >>> from lorewell import BookCreate, Entry, compile_book
     >>> lamp = Entry(id="lamp", content="It burns.", keys=["/lamp(/", " "])
@@ -25,33 +26,33 @@ def lint(book: CompiledBook) -> tuple[Diagnostic, ...]:
     [('lamp', 'blank_key'), ('lamp', 'regex_invalid')]
     """
     places = {entry.spec.id: entry.index for entry in book.entries}
-    found = chain(book.diagnostics, _broken_regexes(book))
+    found = chain(book.diagnostics, _broken_regex_keys(book))
     return tuple(sorted(found, key=lambda diagnostic: places[diagnostic.entry_id]))
 
 
-def _broken_regexes(book: CompiledBook) -> list[Diagnostic]:
+def _broken_regex_keys(book: CompiledBook) -> list[Diagnostic]:
     entries = [book.entries[index] for index in book.with_regex]
     looks = [
         Look(
             parts=((0, len(_ANY_TEXT)),),
             primary=(),
             fallback=True,
-            secondary=tuple(k.pattern for k in _regexes(entry)),
+            secondary=tuple(k.pattern for k in _regex_keys(entry)),
         )
         for entry in entries
     ]
     if not looks:
         return []
-    answers = RegexGuard().search(_ANY_TEXT, looks)
+    results = RegexGuard().search(_ANY_TEXT, looks)
     return [
         Diagnostic(
-            entry.spec.id, "regex_invalid", f"{key.text} is no valid regex: it never matches"
+            entry.spec.id, "regex_invalid", f"{key.text} is not a valid regex: it never matches"
         )
-        for entry, seen in zip(entries, answers, strict=True)
-        for key, outcome in zip(_regexes(entry), seen.secondary, strict=True)
+        for entry, result in zip(entries, results, strict=True)
+        for key, outcome in zip(_regex_keys(entry), result.secondary, strict=True)
         if outcome.verdict == "invalid"
     ]
 
 
-def _regexes(entry: CompiledEntry) -> list[RegexKey]:
+def _regex_keys(entry: CompiledEntry) -> list[RegexKey]:
     return [key for key in (*entry.primary, *entry.secondary) if isinstance(key, RegexKey)]

@@ -1,4 +1,4 @@
-"""A whole chat, run turn after turn as SillyTavern would have run it."""
+"""Replays a whole chat turn by turn, as SillyTavern would have run it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lorewell.model.conversation import ReplayRequest
 
 
 def turns_of(request: ReplayRequest) -> list[int]:
-    """Return how many messages there are at each turn, in order."""
+    """Return the number of messages at each turn, in order."""
     user = request.macros.user
     only_users = request.turns_after == "user_messages"
     return [
@@ -31,16 +31,16 @@ def replay(
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
 ) -> Iterator[ReplayedTurn]:
-    """Yield the turns of a chat, oldest first, each beginning with the timed state of the last.
+    """Yield the turns of a chat, oldest first; each starts with the timed state of the one before.
 
     Args:
         library: the books that the request names.
         request: the chat.
-        counter: counts tokens; `cl100k_base` if not given.
-        steps: what all turns together may cost; each may cost `Steps()` if not given.
+        counter: counts tokens; `cl100k_base` by default.
+        steps: the budget of all turns together; by default each has a `Steps()` of its own.
 
     Raises:
-        TooExpensiveError: the turn needs more than is left of `steps`.
+        TooExpensiveError: a turn needs more than `steps` has left.
     """
     scene = {name: getattr(request, name) for name in SillyTavernScene.model_fields}
     turn = SillyTavernRequest.model_construct(**scene, explain="none")

@@ -1,4 +1,4 @@
-"""What the options and files of a command say, as values of the contract."""
+"""The options and files of a turn, as a request of the contract."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
-    """What the options say about a turn; None where an option was not given.
+    """The options of a turn; None where an option was not given.
 
-    Not both and not neither of `query` and `request`, or it raises ValidationFailedError.
+    Exactly one of `query` and `request` must be given, else it raises ValidationFailedError.
 
     Attributes:
-        query: the current input.
-        request: a file with a SelectRequest, whose `books` may be left out.
-        history: a file with a list of `{role, content}`, oldest first.
-        state: a file with an object.
-        budget_tokens: room for the whole context.
-        seed: what chance is drawn from.
+        query: the current user input.
+        request: a JSON file with a SelectRequest, whose `books` may be left out.
+        history: a JSON file with a list of `{role, content}`, oldest first.
+        state: a JSON file with an object.
+        budget_tokens: token budget for all entries.
+        seed: seeds the probability rolls.
         strategy: `rules` or `hybrid`.
-        char: stands for `{{char}}`.
-        user: stands for `{{user}}`.
+        char: value of `{{char}}`.
+        user: value of `{{user}}`.
     """
 
     query: str | None = None
@@ -46,35 +46,35 @@ class TurnOptions:
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.request is None):
-            raise ValidationFailedError("Give either --query or --request, and not both.")
+            raise ValidationFailedError("Give either --query or --request.")
 
 
 def load_request(turn: TurnOptions, books: Sequence[BookRef]) -> SelectRequest:
-    """Return the request; options win over the request file.
+    """Return the request; options override the request file.
 
     Args:
-        turn: what the options say.
-        books: the books to ask where the request file names none, in order.
+        turn: the options.
+        books: the books to use if the request file names none, in order.
 
     Raises:
         FileTooLargeError: a file is larger than 16 MiB.
-        ImportInvalidError: a file is no JSON.
+        ImportInvalidError: a file is not JSON.
         ValidationFailedError: the request breaks its schema.
         OSError: a file can't be read.
     """
     document = {} if turn.request is None else load_json(turn.request)
-    what = "The request" if turn.request is None else f"The request in {turn.request.name}"
+    subject = "The request" if turn.request is None else f"The request in {turn.request.name}"
     if isinstance(document, dict):
         named = {"books": [book.model_dump() for book in books], **document}
         document = named | _overrides(turn, document.get("template_vars", {}))
     try:
         return parse_model(SelectRequest, document)
     except ValidationFailedError as error:
-        raise naming(error, f"{what} is not valid") from error
+        raise naming(error, f"{subject} is not valid") from error
 
 
 def _overrides(turn: TurnOptions, template_vars: object) -> dict[str, object]:
-    """Return the members of the request that options were given for."""
+    """Return the request members that options set."""
     options = {
         "query": turn.query,
         "token_budget": turn.budget_tokens,
@@ -85,7 +85,7 @@ def _overrides(turn: TurnOptions, template_vars: object) -> dict[str, object]:
     files = _without_none({"history": turn.history, "state": turn.state})
     given.update((name, load_json(path)) for name, path in files.items())
     names = _without_none({"char": turn.char, "user": turn.user})
-    if names and isinstance(template_vars, dict):  # anything else is the schema's to refuse
+    if names and isinstance(template_vars, dict):  # the schema rejects anything else
         given["template_vars"] = template_vars | names
     return given
 

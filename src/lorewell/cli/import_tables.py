@@ -1,4 +1,4 @@
-"""What came of importing a file, as tables for people; the JSON has all."""
+"""The report of an import as tables; the JSON has all of it."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from lorewell.model.imports import (
 )
 from lorewell.model.plain import plain
 
-MAX_LINES = 100  # of a table
+MAX_LINES = 100  # rows of a table
 _DESCRIPTION_CHARS = 300
-Found = TypeVar("Found")
+Finding = TypeVar("Finding")
 _LOST: Mapping[LossReason, str] = {
-    "unsupported": "nothing here acts on it; the book keeps it",
-    "wrong_type": "can't stand there; the default counts",
-    "clamped": "brought to its bound",
-    "cut": "cut to its bound; the book keeps the whole",
-    "duplicate_id": "the id is taken; the entry has another one",
-    "odd_id": "the id can't be kept; the entry has another one",
-    "blocked": "wants what its own program has; the entry is never selected",
-    "no_entry": "is no entry; left out",
-    "not_taken": "no part of the lorebook; not kept",
+    "unsupported": "has no effect here; the book keeps it",
+    "wrong_type": "has the wrong type; the default is used",
+    "clamped": "reduced to its limit",
+    "cut": "cut at its limit; the book keeps the whole",
+    "duplicate_id": "the id is taken; the entry got another one",
+    "odd_id": "not usable as an id; the entry got another one",
+    "blocked": "needs a feature of its own program; the entry is never selected",
+    "no_entry": "not an entry; left out",
+    "not_taken": "not part of the lorebook; not kept",
 }
 _SUSPICIONS: Mapping[Suspicion, str] = {
-    "ejs": "a template's code",
-    "mvu": "an update of variables",
-    "charinfo": "a protocol for making characters",
+    "ejs": "template code",
+    "mvu": "variable updates",
+    "charinfo": "a protocol for creating characters",
     "script": "a script or web page",
     "macro": "a macro",
-    "decorators": "decorators that mean nothing here",
+    "decorators": "decorators without effect here",
     "link": "a link",
-    "hidden_characters": "characters that nobody sees",
-    "bidirectional": "characters that turn the text around",
-    "prompt_override": "an order to the model",
-    "expensive_regex": "a regex that may take very long",
+    "hidden_characters": "invisible characters",
+    "bidirectional": "characters that reverse the text direction",
+    "prompt_override": "an instruction to the model",
+    "expensive_regex": "a regex that may run very long",
 }
 
 
 def report_tables(found: ImportedBook) -> list[RenderableType]:
-    """Return what to print of an import: a summary, and the lists of the report."""
+    """Return the printed report of an import: a summary, and tables of its lists."""
     report = found.report
     source = report.source_file
     about = [f"{plain(source.name)}, {source.size} bytes, SHA-256 {source.sha256}"]
@@ -66,7 +66,7 @@ def report_tables(found: ImportedBook) -> list[RenderableType]:
 
 
 def summary(found: ImportedBook, about: Sequence[str]) -> RenderableType:
-    """Return name, format, counts and description of a book, and what else there is to say."""
+    """Return name, format, counts and description of a book; `about` holds further lines."""
     report = found.report
     counts = f"{report.entry_count} entries, {report.enabled_count} enabled"
     if report.runtime_blocked_count:
@@ -76,12 +76,12 @@ def summary(found: ImportedBook, about: Sequence[str]) -> RenderableType:
     if description:
         cut = description[:_DESCRIPTION_CHARS]
         lines.append(plain(cut) + ("…" if len(cut) < len(description) else ""))
-    told = Text(plain(found.book.name), style="bold")
-    return told.append("\n" + "\n".join(lines) + "\n", style="not bold")
+    text = Text(plain(found.book.name), style="bold")
+    return text.append("\n" + "\n".join(lines) + "\n", style="not bold")
 
 
 def _blocked(report: ImportReport) -> Table:
-    table = new_table("Blocked: kept, but never selected")
+    table = new_table("Blocked entries: kept, but never selected")
     table.add_column("Entry", overflow="fold", ratio=2)
     table.add_column("Needs", overflow="fold", ratio=1)
     for entry in report.blocked:
@@ -93,7 +93,7 @@ def _blocked(report: ImportReport) -> Table:
 
 
 def notice_tables(title: str, notices: Sequence[ImportNotice]) -> list[RenderableType]:
-    """Return a table of notices; no table where there are none."""
+    """Return a table of notices; an empty list if there are none."""
     if not notices:
         return []
     table = new_table(title)
@@ -102,11 +102,11 @@ def notice_tables(title: str, notices: Sequence[ImportNotice]) -> list[Renderabl
     for notice in notices[:MAX_LINES]:
         note = Text(plain(f"{notice.code}: {notice.message}"))
         table.add_row(Text(plain(notice.entry_id or "")), note)
-    return [_ended(table, notices)]
+    return [_with_rest(table, notices)]
 
 
 def loss_tables(losses: Sequence[Loss], meanings: Mapping[LossReason, str]) -> list[RenderableType]:
-    """Return a table of losses, those of a kind in one line; no table where there are none."""
+    """Return a table of losses, a row for each kind; an empty list if there are none."""
     groups = _grouped(losses, lambda loss: (loss.field, loss.kind, loss.why))
     if not groups:
         return []
@@ -114,24 +114,24 @@ def loss_tables(losses: Sequence[Loss], meanings: Mapping[LossReason, str]) -> l
     table.add_column("What", overflow="fold", ratio=2)
     table.add_column("Times", justify="right")
     table.add_column("First place", overflow="fold", ratio=3)
-    table.add_column("What becomes of it", overflow="fold", ratio=3)
+    table.add_column("Effect", overflow="fold", ratio=3)
     for alike in groups[:MAX_LINES]:
         loss = alike[0]
         what, place = (Text(plain(each)) for each in (f"{loss.field} ({loss.kind})", loss.pointer))
         table.add_row(what, str(len(alike)), place, f"{loss.why}: {meanings[loss.why]}")
-    return [_ended(table, groups)]
+    return [_with_rest(table, groups)]
 
 
 def _suspect_tables(found: Sequence[Quarantined]) -> list[RenderableType]:
     groups = _grouped(found, lambda each: (each.entry_id, each.what))
     if not groups:
         return []
-    table = new_table("To look at before use: kept, never run, fetched or obeyed here")
+    table = new_table("Review before use: kept, but never run, fetched or obeyed here")
     table.add_column("Entry", overflow="fold", ratio=1)
     table.add_column("What", overflow="fold", ratio=2)
     table.add_column("Times", justify="right")
     table.add_column("First place", overflow="fold", ratio=2)
-    table.add_column("Text there", overflow="fold", ratio=2)
+    table.add_column("Text", overflow="fold", ratio=2)
     for alike in groups[:MAX_LINES]:
         first = alike[0]
         entry, place, text = (
@@ -140,19 +140,19 @@ def _suspect_tables(found: Sequence[Quarantined]) -> list[RenderableType]:
         )
         what = f"{first.what}: {_SUSPICIONS[first.what]}"
         table.add_row(entry, what, str(len(alike)), place, text)
-    return [_ended(table, groups)]
+    return [_with_rest(table, groups)]
 
 
-def _grouped(found: Sequence[Found], kind: Callable[[Found], Hashable]) -> list[list[Found]]:
-    """Return what is alike together, in the order in which each kind first came."""
-    groups: dict[Hashable, list[Found]] = {}
+def _grouped(found: Sequence[Finding], kind: Callable[[Finding], Hashable]) -> list[list[Finding]]:
+    """Return the items grouped by kind, in the order in which each kind first occurs."""
+    groups: dict[Hashable, list[Finding]] = {}
     for each in found:
         groups.setdefault(kind(each), []).append(each)
     return list(groups.values())
 
 
-def _ended(table: Table, rows: Sequence[Any]) -> Table:
-    """Return the table with how many rows more there are."""
+def _with_rest(table: Table, rows: Sequence[Any]) -> Table:
+    """Return the table with a last row that counts the omitted ones."""
     if len(rows) > MAX_LINES:
         table.add_row(f"and {len(rows) - MAX_LINES} more")
     return table

@@ -1,4 +1,4 @@
-"""What is in a book, and what came of importing it: as tables for people, and as JSON."""
+"""The contents of a book as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lorewell.cli.reports import notice_tables, summary
+from lorewell.cli.import_tables import notice_tables, summary
 from lorewell.cli.tables import new_table, placed
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
@@ -25,18 +25,18 @@ from lorewell.model import Entry
 from lorewell.model.imports import ImportNotice
 from lorewell.model.plain import plain
 
-MAX_KEYS = 12  # of one entry in a table; the JSON has all
+MAX_KEYS = 12  # of one entry in a table; the JSON lists them all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookContents:
-    """A book as `show` tells it.
+    """A book as `lorewell show` presents it.
 
     Attributes:
-        found: the book and the report of how it was read.
-        compiled: the book made ready, for what is odd in it.
-        tokens: what each entry costs, in stored order; as it is written, so one with `{{char}}`
-            costs more or less once that has a value.
+        found: the book and the report of its import.
+        compiled: the compiled book, whose diagnostics are shown.
+        tokens: of each entry, in stored order. Macros are counted as written, so an entry with
+            `{{char}}` costs more or less once that has a value.
     """
 
     found: ImportedBook
@@ -44,7 +44,7 @@ class BookContents:
     tokens: tuple[int, ...]
 
     def to_json(self) -> bytes:
-        """Return all of it as JSON, but for the texts of the entries."""
+        """Return the contents as JSON, without the entries' texts."""
         report = orjson.loads(self.found.report.model_dump_json())
         return orjson.dumps(
             {
@@ -65,7 +65,7 @@ class BookContents:
 
 
 def load_contents(path: Path, counter: TokenCounter) -> BookContents:
-    """Return what a file holds.
+    """Return the contents of a file.
 
     Raises:
         FileTooLargeError, ImportInvalidError, ValidationFailedError, InvalidDependencyError,
@@ -75,8 +75,8 @@ def load_contents(path: Path, counter: TokenCounter) -> BookContents:
     try:
         compiled = compile_book(found.book, counter=counter)
     except InvalidDependencyError as error:
-        what = f"{path.name} has entries whose requires can't be met"
-        raise naming(error, what, file=path.name) from error
+        problem = f"{path.name} has entries whose requires can't be met"
+        raise naming(error, problem, file=path.name) from error
     tokens = tuple(_tokens(entry, counter) for entry in compiled.entries)
     return BookContents(found=found, compiled=compiled, tokens=tokens)
 
@@ -110,16 +110,16 @@ def _entry_members(entry: CompiledEntry, tokens: int) -> Mapping[str, object]:
 
 
 def import_json(found: ImportedBook) -> str:
-    """Return the book and its report as JSON; the book can be used as a file of our own."""
+    """Return the book and its report as JSON; the book is a valid file in Lorewell's own format."""
     book, report = found.book.model_dump_json(), found.report.model_dump_json()
     return f'{{"book":{book},"import_report":{report}}}'
 
 
 def contents_tables(contents: BookContents) -> list[RenderableType]:
-    """Return what to print of a book: a summary, its entries, and what is odd."""
+    """Return the printed contents of a book: a summary, its entries, and warnings."""
     about = f"{sum(contents.tokens)} tokens ({plain(contents.compiled.counter.name)})"
     if any(entry.cost is None for entry in contents.compiled.entries):
-        about += "; ~ is before names are filled in"
+        about += "; ~ counts macros unexpanded"
     parts = [summary(contents.found, [about])]
     if contents.compiled.entries:
         parts.append(_entry_table(contents))
@@ -127,8 +127,8 @@ def contents_tables(contents: BookContents) -> list[RenderableType]:
         ImportNotice(entry_id=note.entry_id, code=note.code, message=note.message)
         for note in lint(contents.compiled)
     ]
-    parts.extend(notice_tables("Warnings of the import", contents.found.report.warnings))
-    parts.extend(notice_tables("Notes on the book", notes))
+    parts.extend(notice_tables("Import warnings", contents.found.report.warnings))
+    parts.extend(notice_tables("Book warnings", notes))
     return parts
 
 
@@ -150,27 +150,27 @@ def _entry_table(contents: BookContents) -> Table:
 
 
 def _state(spec: Entry) -> Text:
-    """Return what keeps an entry out, or brings it in without a key."""
-    told = Text()
+    """Return the properties that keep an entry out, or select it without a key."""
+    state = Text()
     if not spec.enabled:
-        told.append("disabled\n", style="yellow")
+        state.append("disabled\n", style="yellow")
     if spec.required:
-        told.append("required\n", style="green")
+        state.append("required\n", style="green")
     if spec.constant:
-        told.append("constant\n", style="green")
+        state.append("constant\n", style="green")
     if spec.runtime_requirements:
-        told.append(f"needs {plain(', '.join(spec.runtime_requirements))}\n", style="yellow")
+        state.append(f"needs {plain(', '.join(spec.runtime_requirements))}\n", style="yellow")
     if spec.kind != "lore":
-        told.append(spec.kind, style="dim")
-    told.rstrip()
-    return told
+        state.append(spec.kind, style="dim")
+    state.rstrip()
+    return state
 
 
 def _keys(spec: Entry) -> Text:
-    told = Text(_listed(spec.keys))
+    keys = Text(_listed(spec.keys))
     if spec.selective and spec.secondary_keys:
-        told.append(f"\n{spec.logic}: {_listed(spec.secondary_keys)}", style="dim")
-    return told
+        keys.append(f"\n{spec.logic}: {_listed(spec.secondary_keys)}", style="dim")
+    return keys
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a turn got of its books and why, line by line, for people."""
+"""The entries of a chat turn and the decisions on them, as lines of text."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _MAX_LINES = 200
 
 
 def injected_lines(prepared: PreparedTurn, tokens: TokenCounter) -> list[str]:
-    """Return a line for every entry in the prompt: name, reason, key, tokens, place."""
+    """Return a line for each injected entry: name, reason, key, tokens, place."""
     if prepared.prompt is None:
         return []
     if prepared.lore.skipped is not None:
-        return ["no book is linked to this prompt"]
-    told = dict(_told(prepared, tokens))
+        return ["no book is bound to this prompt"]
+    summaries = dict(_entry_summaries(prepared, tokens))
     lines = []
     for each in prepared.prompt.placements:
         place: str = each.position
         if each.position == "at_depth":
             place = f"at depth {each.depth}"
         elif each.message_index is None:
-            place = "no place in this prompt"
-        lines.append(f"+ {told.get(each.id, each.id)}, {place}")
-    return lines or ["nothing of the books applies"]
+            place = "the prompt has no place for it"
+        lines.append(f"+ {summaries.get(each.id, each.id)}, {place}")
+    return lines or ["no entries apply"]
 
 
-def _told(prepared: PreparedTurn, tokens: TokenCounter) -> Iterator[tuple[str, str]]:
+def _entry_summaries(prepared: PreparedTurn, tokens: TokenCounter) -> Iterator[tuple[str, str]]:
     answer = prepared.lore.answer
     if isinstance(answer, SelectResponse):
         decisions = {each.id: each for each in answer.decisions}
@@ -61,7 +61,7 @@ def _replica_why(decision: ReplicaDecision) -> str:
 
 
 def decision_lines(prepared: PreparedTurn | None) -> list[str]:
-    """Return a line for every entry of the books: what became of it."""
+    """Return a line for each entry of the books: the decision on it."""
     answer = None if prepared is None else prepared.lore.answer
     if isinstance(answer, SelectResponse):
         lines = [
@@ -78,6 +78,6 @@ def decision_lines(prepared: PreparedTurn | None) -> list[str]:
             for each in answer.decisions
         ]
     else:
-        return ["there is no turn yet, or it asked no book"]
+        return ["no turn yet, or no book is bound"]
     more = len(lines) - _MAX_LINES
     return lines if more <= 0 else [*lines[:_MAX_LINES], f"and {more} more"]

@@ -1,4 +1,4 @@
-"""Writing the files that a command was asked for."""
+"""Writes the output files of commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lorewell.formats.export import Exported
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all; a file that was there is replaced.
+    """Write a file whole or not at all, replacing an existing one.
 
     Raises:
-        LorewellError: it can't be written.
+        LorewellError: the file can't be written.
     """
     try:
         writing.write_file(path, data)
@@ -22,7 +22,7 @@ def write_file(path: Path, data: bytes) -> None:
         raise LorewellError(f"{path} can't be written: {error.strerror}.") from error
 
 
-def dumped(exported: Exported) -> bytes:
-    """Return an exported document as a JSON file for people."""
-    # json, as a whole number may be larger than the 64 bits that orjson takes.
+def encode_export(exported: Exported) -> bytes:
+    """Return an exported document as an indented JSON file."""
+    # The standard json: orjson rejects integers of more than 64 bits.
     return (json.dumps(exported.document, ensure_ascii=False, indent=2) + "\n").encode()

@@ -1,6 +1,6 @@
-"""Many files in one command: found, read one after the other, and told in one table.
+"""Commands on many files: finds them, processes one after the other, and prints one table.
 
-What was read of a file is dropped before the next one is opened; only a row of it is kept.
+A file's content is dropped before the next file is opened; only its row is kept.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from lorewell.model.imports import ImportReport
 from lorewell.model.plain import plain
 
 READ_FIGURES = ("Entries", "Enabled", "Blocked", "Warnings")
-NO_BOOK = "no_book"  # as the warning that says it
+NO_BOOK = "no_book"  # also the code of the warning
 FAILED = "failed"
 _MAX_BAR_NAME_CHARS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """What is kept of one file among many.
+    """One file's row of the table.
 
     Attributes:
         file: its path.
-        outcome: one short word.
-        format: the report's word; empty where nothing was read.
-        figures: a number for each of the table's columns; none where nothing was read.
-        output: the file that was written from it, and what there is to say about its name.
-        why: why it failed: code and sentence.
-        exit_code: what the program would have ended with for this file alone.
+        outcome: `ok`, `failed`, … in one word.
+        format: the format of the import report; empty for a file that could not be read.
+        figures: a number for each of the table's columns; empty for a file that could not be read.
+        output: the file that was written, with a note where its name is not the default one.
+        why: the code and the sentence of the failure.
+        exit_code: the exit code that this file alone would give.
     """
 
     file: Path
@@ -60,21 +60,21 @@ class FileRow:
     exit_code: int = 0
 
 
-def is_many(paths: Sequence[Path]) -> bool:
-    """Return whether these are several files, or a folder, and not just one file."""
+def is_batch(paths: Sequence[Path]) -> bool:
+    """Return whether the paths are several, or a folder, rather than one file."""
     return len(paths) != 1 or paths[0].is_dir()
 
 
-def gather(paths: Iterable[Path], *, without: Path | None = None) -> list[Path]:
-    """Return the files that are named and those in the folders that are named.
+def find_files(paths: Iterable[Path], *, without: Path | None = None) -> list[Path]:
+    """Return the given files, and the files in the given folders.
 
-    Folders are walked to the ground, in the order of names; what is hidden (`.name`), and links
-    and devices in them, are passed over. What is named is taken in any case. A folder that can't
-    be listed stands in the place of its files, so that reading it says why.
+    Folders are walked recursively, in the order of names. Hidden files (`.name`), links and
+    devices inside them are skipped; a given path is always taken. A folder that can't be listed
+    is returned itself, so that reading it reports the error.
 
     Args:
         paths: files and folders.
-        without: a folder that is passed over, such as the one that is written to.
+        without: a folder to skip, such as the output folder.
     """
     found: list[Path] = []
     for path in paths:
@@ -106,7 +106,7 @@ def _walk(top: Path, found: list[Path], without: Path | None) -> None:
 
 
 def report_row(file: Path, report: ImportReport, *, holds_book: bool) -> FileRow:
-    """Return the row of a file that was read."""
+    """Return the row of a file that could be read."""
     figures = (
         report.entry_count,
         report.enabled_count,
@@ -117,26 +117,25 @@ def report_row(file: Path, report: ImportReport, *, holds_book: bool) -> FileRow
     return FileRow(file=file, outcome=outcome, format=report.format, figures=figures)
 
 
-def failed_row(file: Path, error: LorewellError | OSError) -> FileRow:
-    """Return the row of a file that can't be read."""
+def error_row(file: Path, error: LorewellError | OSError) -> FileRow:
+    """Return the row of a file that could not be read."""
     name = storable(file.name)
-    told = str(error_members(error)["message"]).removeprefix(f"{name} can't be imported: ")
-    told = told.removeprefix(f"{name} ")
+    message = str(error_members(error)["message"]).removeprefix(f"{name} can't be imported: ")
+    message = message.removeprefix(f"{name} ")
     code = code_of(error)
-    why = f"{code}: {told}" if code is not None else f"can't be read: {told}"
+    why = f"{code}: {message}" if code is not None else f"can't be read: {message}"
     return FileRow(file=file, outcome=FAILED, why=why, exit_code=exit_code(error))
 
 
-def answer_each(
-    files: Sequence[Path], answer: Callable[[Path], FileRow], *, as_json: bool
+def process_files(
+    files: Sequence[Path], process: Callable[[Path], FileRow], *, as_json: bool
 ) -> list[FileRow]:
-    """Return what came of each file, in order, with a bar on stderr while it lasts.
+    """Process the files in order and return their rows; show a progress bar on stderr.
 
     Args:
-        files: all of them.
-        answer: reads one, and prints it if that is asked for.
-        as_json: whether something is printed for each file. Where that goes to a terminal, there
-            is no bar in between.
+        files: all files.
+        process: reads one file, prints its JSON if requested, and returns its row.
+        as_json: whether `process` prints. If stdout is a terminal, there is no bar then.
     """
     console = new_console(stderr=True)
     hidden = not console.is_interactive or (as_json and sys.stdout.isatty())
@@ -148,7 +147,7 @@ def answer_each(
         TextColumn("{task.fields[file]}", markup=False),
         console=console,
         transient=True,
-        redirect_stdout=False,  # what is printed for a file is no part of the bar
+        redirect_stdout=False,  # the JSON of the files is printed beside the bar
         redirect_stderr=False,
         disable=hidden,
     )
@@ -157,29 +156,29 @@ def answer_each(
         task = bar.add_task("", total=len(files), file="")
         for file in files:
             bar.update(task, file=plain(file.name)[:_MAX_BAR_NAME_CHARS])
-            rows.append(answer(file))
+            rows.append(process(file))
             bar.advance(task)
     return rows
 
 
-def print_line(file: Path, members: bytes) -> None:
+def print_json_line(file: Path, members: bytes) -> None:
     """Print one line of JSON about a file.
 
     Args:
         file: its path.
-        members: an object with all other members.
+        members: a JSON object with all other members.
     """
     named = orjson.dumps({"file": storable(str(file))})
     print_json(named[:-1] + b"," + members[1:])
 
 
-def print_failure(file: Path, error: LorewellError | OSError) -> None:
-    """Print one line of JSON about a file that can't be read."""
-    print_line(file, orjson.dumps({"error": error_members(error)}))
+def print_json_error(file: Path, error: LorewellError | OSError) -> None:
+    """Print one line of JSON about a file that could not be read or written."""
+    print_json_line(file, orjson.dumps({"error": error_members(error)}))
 
 
-def ending(rows: Iterable[FileRow]) -> int:
-    """Return the exit code for many files: 0, or that of the first one that failed."""
+def batch_exit_code(rows: Iterable[FileRow]) -> int:
+    """Return the exit code of a batch: that of the first file that failed, else 0."""
     return next((row.exit_code for row in rows if row.exit_code), 0)
 
 
@@ -190,32 +189,32 @@ def print_summary(
     root: Path | None = None,
     with_output: bool = False,
 ) -> None:
-    """Print the one table about all files, and below it a line for each that failed.
+    """Print the table of all files, and below it a line for each failure.
 
     Args:
         rows: in order.
-        figures: what the numbers of the rows are.
-        root: the folder that all files are in; they are named from there.
-        with_output: whether there is a column for what was written.
+        figures: the column names of the rows' figures.
+        root: the folder that holds all files; their names are relative to it.
+        with_output: whether to add a column with the written files.
     """
     if not rows:
-        say("There are no files.")
+        say("No files found.")
         return
     print_parts(_summary(rows, figures, root, with_output=with_output))
     for row in rows:
         if row.why:
-            say(f"{_named(row, root)}: {row.why}")
+            say(f"{_display_name(row, root)}: {row.why}")
 
 
 def _summary(
     rows: Sequence[FileRow], figures: Sequence[str], root: Path | None, *, with_output: bool
 ) -> Table:
     table = new_table("Files")
-    table.padding = 0  # two texts and many numbers share a line
+    table.padding = 0  # leaves room for two texts and many numbers in a line
     table.show_footer = True
     outcomes = Counter(row.outcome for row in rows).most_common()
-    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes)
-    table.add_column("File", f"{len(rows)} files: {told}", overflow="fold", ratio=1)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes)
+    table.add_column("File", f"{len(rows)} files: {counts}", overflow="fold", ratio=1)
     table.add_column("Format", no_wrap=True)
     for at, name in enumerate(figures):
         total = sum(row.figures[at] for row in rows if row.figures)
@@ -227,9 +226,9 @@ def _summary(
         numbers = map(str, row.figures) if row.figures else [""] * len(figures)
         outcome = Text(row.outcome, style="yellow" if row.exit_code else "green")
         output = [Text(plain(row.output))] if with_output else []
-        table.add_row(Text(_named(row, root)), Text(row.format), *numbers, outcome, *output)
+        table.add_row(Text(_display_name(row, root)), Text(row.format), *numbers, outcome, *output)
     return table
 
 
-def _named(row: FileRow, root: Path | None) -> str:
+def _display_name(row: FileRow, root: Path | None) -> str:
     return plain(str(row.file if root is None else row.file.relative_to(root)))

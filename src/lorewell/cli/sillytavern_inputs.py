@@ -1,4 +1,4 @@
-"""What the options and files of `lorewell sillytavern run` say, as a library and a request."""
+"""The options and files of `lorewell sillytavern run`, as a library and a request."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from lorewell.formats.json_text import storable
 from lorewell.model.activate import BookSource, SillyTavernRequest, SillyTavernSettings
 from lorewell.model.parse import parse_model
 
-# The member of SillyTavern's own settings.json that holds those of its world info.
+# The member of SillyTavern's settings.json that holds the World Info settings.
 _WORLD_INFO = "world_info_settings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """What was asked for; None where an option was not given.
+    """The options of the command; None where one was not given.
 
     Attributes:
         books: files, by what they are bound to.
-        card: a character card; its book, its texts and its file's name count.
-        chat: SillyTavern's chat file.
-        settings: a file with settings; those of `overrides` win.
+        card: a character card; its book, its texts and its file name are used.
+        chat: a SillyTavern chat file.
+        settings: a JSON file with settings; `overrides` replace them.
         overrides: settings by their names in the contract.
-        user, char: names, instead of those of the chat.
+        user, char: names that replace those of the chat.
         persona: the description of the user's persona.
         context_tokens: size of the context.
-        seed: what chance is drawn from.
-        trigger: kind of generation.
-        fresh: leave out the timed state of the chat file.
+        seed: seeds the probability rolls.
+        trigger: generation type.
+        fresh: whether to ignore the timed state of the chat file.
     """
 
     books: Mapping[BookSource, Sequence[Path]]
@@ -55,7 +55,7 @@ class ScanOptions:
 
 
 class LoadedScan(NamedTuple):
-    """All that a scan needs, and the chat that it came from."""
+    """The inputs of a scan, and the chat file they come from."""
 
     library: Library
     request: SillyTavernRequest
@@ -63,10 +63,10 @@ class LoadedScan(NamedTuple):
 
 
 def load_scan(options: ScanOptions) -> LoadedScan:
-    """Return library and request that the options ask for.
+    """Load the library and the request of the options.
 
     Raises:
-        ValidationFailedError: there is no book, or settings or texts break their schema.
+        ValidationFailedError: no book was given, or settings or texts break their schema.
         ImportInvalidError, FileTooLargeError, OSError: a file can't be used.
     """
     chat = load_chat(options.chat)
@@ -76,7 +76,9 @@ def load_scan(options: ScanOptions) -> LoadedScan:
     if options.card is not None and open_book(options.card).holds_book:
         books.append(load_world(options.card, source="character"))
     if not books:
-        raise ValidationFailedError("Give a book with --book, or a card that holds one.")
+        raise ValidationFailedError(
+            "No book given: pass --book, or --card with a card that holds a lorebook."
+        )
     return LoadedScan(Library(books), _request(options, chat, texts), chat)
 
 
@@ -127,13 +129,13 @@ def _scan_texts(card: CardTexts | None) -> Mapping[str, str]:
 
 
 def _settings(options: ScanOptions) -> object:
-    """Return the settings of the file, with those of options over them."""
+    """Return the settings of the file, overridden by the options."""
     document = {} if options.settings is None else load_json(options.settings)
     if isinstance(document, dict):
-        whole = document.get(_WORLD_INFO)
-        if isinstance(whole, dict):  # SillyTavern's own file, which holds much else
+        world_info = document.get(_WORLD_INFO)
+        if isinstance(world_info, dict):  # SillyTavern's own file, which holds much more
             known = SillyTavernSettings.model_fields
-            document = {name: value for name, value in whole.items() if name in known}
+            document = {name: value for name, value in world_info.items() if name in known}
         given = {name: value for name, value in options.overrides.items() if value is not None}
         document = {**document, **given}
     return document
