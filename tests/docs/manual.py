@@ -11,18 +11,20 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 READMES = ("README.md", "README.zh-CN.md")
+GUIDES = ("docs/guide.md", "docs/zh-CN/guide.md")
 MANUALS = (
     *READMES,
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "conformance/README.md",
-    "docs/api.md",
-    "docs/conditions.md",
-    "docs/dependencies.md",
-    "docs/limits.md",
-    "docs/operations.md",
-    "docs/replica.md",
-    "docs/sillytavern.md",
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.parent.name != "rules"
+    ),
+)
+RULES = tuple(
+    path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "rules").glob("*.md"))
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([^`\s]+\.jsonl?)`[^`]*\n\n```jsonl?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,7 +47,7 @@ def code_blocks(name: str) -> list[CodeBlock]:
 
 
 def named_files(name: str) -> dict[str, str]:
-    """Return the files that a manual tells to save, by the name before each block."""
+    """Return the files that a reader is asked to save, by the name before each block."""
     return dict(_FILE.findall(read(name)))
 
 
@@ -62,6 +64,16 @@ def section(name: str, *headings: str) -> str:
 def row_names(text: str) -> list[str]:
     """Return what the first cells of the tables hold, in order."""
     return _ROW.findall(text)
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of the tables, row by row, without heads and rules; `\\|` is no border."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    rules = {number for number, row in enumerate(cells) if set("".join(row)) <= set("-: ")}
+    return [
+        row for number, row in enumerate(cells) if number not in rules and number + 1 not in rules
+    ]
 
 
 def run_python(arguments: list[str], folder: Path) -> str:
