@@ -76,8 +76,11 @@ def rows(text: str) -> list[list[str]]:
     ]
 
 
-def run_python(arguments: list[str], folder: Path) -> str:
-    """Return what our Python prints in a folder, in 80 columns and without spaces at line ends."""
+def run_python(arguments: list[str], folder: Path, code: int = 0) -> str:
+    """Return what our Python prints in a folder, in 80 columns and without spaces at line ends.
+
+    With another exit code that is what it prints on standard error.
+    """
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -86,5 +89,6 @@ def run_python(arguments: list[str], folder: Path) -> str:
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip()
+    assert done.returncode == code, done.stderr
+    printed = done.stderr if code else done.stdout
+    return "\n".join(line.rstrip() for line in printed.splitlines()).strip()
