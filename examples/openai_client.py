@@ -1,8 +1,9 @@
-"""A chat through Lorewell's gateway with OpenAI's own package: only the base URL is another one.
+"""A chat through Lorewell's gateway with OpenAI's own package: only the base URL changes.
 
-lorewell gateway --url http://127.0.0.1:11434/v1 --model qwen3 --tenant sample
-pip install openai
-python examples/openai_client.py sample "What sank out at the wreck?"
+Start `python3 dev.py run gateway` as README.md shows, then, in another terminal:
+
+.venv/bin/pip install openai
+.venv/bin/python examples/openai_client.py sample "What sank out at the wreck?"
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ BASE_URL = os.environ.get("OPENAI_BASE_URL", "http://127.0.0.1:8876/gateway/v1")
 
 
 def main(prompt_id: str, said: str) -> None:
-    """Print the answer as it arrives, and what went into the prompt."""
-    # With LOREWELL_AUTH=true this is a key of Lorewell's; else it is not looked at.
+    """Print the answer as it arrives, and how many entries went into the prompt."""
+    # With LOREWELL_AUTH=true this is a Lorewell key; otherwise it is ignored.
     client = OpenAI(base_url=BASE_URL, api_key=os.environ.get("OPENAI_API_KEY", "none"))
     answer = client.chat.completions.with_raw_response.create(
         model=prompt_id,  # the prompt whose books are used

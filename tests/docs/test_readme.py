@@ -19,6 +19,7 @@ from docs.manual import (
     named_files,
     read,
     run_python,
+    section,
 )
 from lorewell.model import Reason
 
@@ -64,6 +65,19 @@ def test_both_languages_have_the_same_shape(pair: tuple[str, str]) -> None:
 def test_readme_is_short_and_shows_a_program(name: str) -> None:
     assert len(read(name).splitlines()) <= 120
     assert {"python", "text", "json", "sh"} <= {block.language for block in code_blocks(name)}
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "word"),
+    [("README.md", "What sets it apart", "Proof: "), ("README.zh-CN.md", "与众不同之处", "证据：")],
+)
+def test_every_claim_of_the_readme_has_its_proof(name: str, heading: str, word: str) -> None:
+    claims = re.findall(r"^- (.*)$", section(name, heading), re.MULTILINE)
+    assert len(claims) == 5
+    for claim in claims:
+        proof = claim.partition(word)[2]
+        assert re.search(r"`(tests/[\w/.]+)`|\]\(conformance/", proof), claim
+        assert all((ROOT / path).exists() for path in re.findall(r"`(tests/[\w/.]+)`", proof))
 
 
 @pytest.mark.parametrize("name", READMES)
