@@ -11,18 +11,20 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 READMES = ("README.md", "README.zh-CN.md")
+GUIDES = ("docs/guide.md", "docs/zh-CN/guide.md")
 MANUALS = (
     *READMES,
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "conformance/README.md",
-    "docs/api.md",
-    "docs/conditions.md",
-    "docs/dependencies.md",
-    "docs/limits.md",
-    "docs/operations.md",
-    "docs/replica.md",
-    "docs/sillytavern.md",
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.parent.name != "rules"
+    ),
+)
+RULES = tuple(
+    path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "rules").glob("*.md"))
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([^`\s]+\.jsonl?)`[^`]*\n\n```jsonl?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,7 +47,7 @@ def code_blocks(name: str) -> list[CodeBlock]:
 
 
 def named_files(name: str) -> dict[str, str]:
-    """Return the files that a manual tells to save, by the name before each block."""
+    """Return the files that a reader is asked to save, by the name before each block."""
     return dict(_FILE.findall(read(name)))
 
 
@@ -64,8 +66,21 @@ def row_names(text: str) -> list[str]:
     return _ROW.findall(text)
 
 
-def run_python(arguments: list[str], folder: Path) -> str:
-    """Return what our Python prints in a folder, in 80 columns and without spaces at line ends."""
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of the tables, row by row, without heads and rules; `\\|` is no border."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    rules = {number for number, row in enumerate(cells) if set("".join(row)) <= set("-: ")}
+    return [
+        row for number, row in enumerate(cells) if number not in rules and number + 1 not in rules
+    ]
+
+
+def run_python(arguments: list[str], folder: Path, code: int = 0) -> str:
+    """Return what our Python prints in a folder, in 80 columns and without spaces at line ends.
+
+    With another exit code that is what it prints on standard error.
+    """
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -74,5 +89,6 @@ def run_python(arguments: list[str], folder: Path) -> str:
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip()
+    assert done.returncode == code, done.stderr
+    printed = done.stderr if code else done.stdout
+    return "\n".join(line.rstrip() for line in printed.splitlines()).strip()

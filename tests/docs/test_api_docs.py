@@ -13,14 +13,16 @@ import typer.main
 from pydantic import BaseModel
 
 import lorewell
-from docs.manual import READMES, read, row_names, section
+from docs.manual import read, row_names, rows, section
 from lorewell import Entry, SelectRequest, Steps, client, host, turn
 from lorewell.cli.failures import EXIT_CODES, OTHER_EXIT_CODE
 from lorewell.cli.inspections import inspection_json
 from lorewell.cli.main import app
 from lorewell.client import LorewellClient
+from lorewell.client.problems import CLASSES
 from lorewell.errors import LorewellError
 from lorewell.formats.inspection import inspect_bytes
+from lorewell.http.problems import status_of
 from lorewell.model import Facts, Reason
 from lorewell.model.decision import Recalled
 
@@ -92,16 +94,31 @@ def test_every_fact_and_outcome_of_recall_is_documented() -> None:
     assert documented == [*Facts._fields[first:], *get_args(Recalled)]
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_every_reason_is_documented(name: str) -> None:
-    assert row_names(section(name, "Reasons", "理由")) == list(get_args(Reason))
+def test_every_reason_is_documented_in_both_languages() -> None:
+    found = rows(section("docs/reasons.md", "All reasons"))
+    assert [name.strip("`") for name, *_ in found] == list(get_args(Reason))
+    assert {is_in for _, is_in, *_ in found} == {"yes", "no"}
+    assert all(_is_in_both_languages(row) for row in found)
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_every_error_code_is_documented(name: str) -> None:
-    documented = row_names(section(name, "Errors", "错误"))
+def test_every_error_code_is_documented_in_both_languages() -> None:
+    found = rows(section("docs/errors.md", "All codes"))
+    documented = [code.strip("`") for code, *_ in found]
     assert len(documented) == len(set(documented))
     assert set(documented) == codes(LorewellError)
+    assert all(_is_in_both_languages(row) for row in found)
+
+
+def test_every_error_code_has_its_status() -> None:
+    found = rows(section("docs/errors.md", "All codes"))
+    documented = {code.strip("`"): int(status) for code, status, *_ in found}
+    assert documented == {code: status_of(CLASSES[code]) for code in documented}
+
+
+def _is_in_both_languages(row: list[str]) -> bool:
+    *_, english, chinese = row
+    han = re.compile("[\u4e00-\u9fff]")
+    return len(row) == 4 and bool(english and han.search(chinese)) and not han.search(english)
 
 
 def offered(command: Any) -> set[str]:

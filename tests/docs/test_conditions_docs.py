@@ -12,7 +12,7 @@ from lorewell.model.parse import parse_model
 
 NAME = "docs/conditions.md"
 CLI = "from lorewell.cli.main import main; main()"
-PROMPT = "$ lorewell "
+PROMPT = "$ python3 dev.py run "
 
 
 def test_examples_are_entries_that_can_be_read() -> None:
@@ -27,5 +27,7 @@ def test_sessions_print_what_the_manual_says(tmp_path: Path) -> None:
     assert sessions
     for session in sessions:
         command, _, output = session.partition("\n")
+        assert command.startswith(PROMPT)
         arguments = shlex.split(command.removeprefix(PROMPT))
-        assert run_python(["-c", CLI, *arguments], tmp_path) == output.strip()
+        code = 2 if "^ expected" in output else 0
+        assert run_python(["-c", CLI, *arguments], tmp_path, code) == output.strip()

@@ -1,4 +1,4 @@
-"""The `curl` lines of the READMEs, sent to the service that `dev.py run` starts."""
+"""The `curl` lines of READMEs and guides, sent to the service that `dev.py run` starts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from docs.manual import READMES, ROOT, code_blocks, section
+from chat_upstream import chat_upstream
+from docs.manual import GUIDES, READMES, ROOT, code_blocks, section
 from process import environment, free_port
 
 CLI = "from lorewell.cli.main import main; main()"
 ADDRESS = "http://127.0.0.1:8876"
+HTTP = ("Over HTTP", "通过 HTTP")
+GATEWAY = ("Through the gateway", "通过网关")
 SERVICE = ("The service in 60 seconds", "60 秒跑起服务")
 HOST = ("Prompts ready to send", "可以直接发送的提示词")
 MEANING = ("Recall by meaning", "语义召回")
@@ -33,7 +36,7 @@ SILLYTAVERN = ("SillyTavern's rules over HTTP", "通过 HTTP 使用 SillyTavern 
 READY_S = 60
 # Read by curl from the folder that CURL_HOME names.
 CURLRC = 'silent\nshow-error\nnoproxy = "*"\nwrite-out = "\\n%{http_code}"\n'
-_BLOCK = re.compile(r"^```(sh|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(sh|json|http)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Answer(NamedTuple):
@@ -46,8 +49,8 @@ class Answer(NamedTuple):
 Sender = Callable[[str, Path], Answer]
 
 
-def serve_arguments(database: str, port: int) -> list[str]:
-    """Return what `dev.py run` passes on, with another database and port."""
+def serve_arguments(database: str) -> list[str]:
+    """Return what `dev.py run` passes on, with another database."""
     spec = spec_from_file_location("dev", ROOT / "dev.py")
     assert spec
     assert spec.loader
@@ -57,18 +60,25 @@ def serve_arguments(database: str, port: int) -> list[str]:
     at = arguments.index("--database") + 1
     assert arguments[at].startswith("sqlite:///.sample/")
     arguments[at] = database
-    return [*arguments, "--port", str(port)]
+    return arguments
 
 
 @contextmanager
 def serving(folder: Path, **given: object) -> Iterator[str]:
     """Yield the address of the service, as `dev.py run` starts it, with these settings."""
+    arguments = serve_arguments(f"sqlite:///{folder / 'lorewell.db'}")
+    with running(arguments, folder, **given) as url:
+        yield url
+
+
+@contextmanager
+def running(arguments: list[str], folder: Path, **given: object) -> Iterator[str]:
+    """Yield the address of what a command serves at a free port."""
     port = free_port()
-    arguments = serve_arguments(f"sqlite:///{folder / 'lorewell.db'}", port)
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-c", CLI, *arguments],
+            [sys.executable, "-c", CLI, *arguments, "--port", str(port)],
             cwd=ROOT,
             env=environment(**given) | {"PYTHONUTF8": "1"},
             stdout=file,
@@ -159,18 +169,28 @@ def check_shown(shown: Any, found: Any) -> None:
         assert shown == found
 
 
-@pytest.mark.parametrize("name", READMES)
+@pytest.mark.parametrize("name", GUIDES)
 @pytest.mark.parametrize(
     ("headings", "counts"), [(SERVICE, (5, 2)), (SILLYTAVERN, (2, 1)), (HOST, (1, 1))]
 )
-def test_curl_lines_give_what_the_readme_says(
+def test_curl_lines_give_what_the_guide_says(
     name: str, headings: tuple[str, ...], counts: tuple[int, int], tmp_path: Path
 ) -> None:
     book = next(block.text for block in code_blocks(name) if block.language == "json")
     (tmp_path / "low-ferry.json").write_text(book, encoding="utf-8")
+    assert check_section(name, headings, tmp_path) == counts
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_curl_lines_give_what_the_readme_says(name: str, tmp_path: Path) -> None:
+    assert check_section(name, HTTP, tmp_path) == (2, 1)
+
+
+def check_section(name: str, headings: tuple[str, ...], folder: Path) -> tuple[int, int]:
+    """Send the lines of a section and compare answers; return how many were sent and shown."""
     send, last = curl(), Answer(0, None)
     sent = shown = 0
-    with serving(tmp_path) as url:
+    with serving(folder) as url:
         for language, text in _BLOCK.findall(section(name, *headings)):
             if language == "json":
                 check_shown(loads(text), last.body)
@@ -179,18 +199,43 @@ def test_curl_lines_give_what_the_readme_says(
             for line in text.splitlines():
                 assert ADDRESS in line
                 here = line.replace(ADDRESS, url)
-                last = send(here, tmp_path)
+                last = send(here, folder)
                 is_new = "Idempotency-Key" in line
                 assert last.status == (201 if is_new else 200), last.body
-                again = send_parsed(here, tmp_path)
+                again = send_parsed(here, folder)
                 assert again.status == 200, again.body
                 assert not is_new or again.body == {**last.body, "replayed": True}
                 sent += 1
-    assert (sent, shown) == counts
+    return sent, shown
 
 
 @pytest.mark.parametrize("name", READMES)
-def test_recall_by_meaning_gives_what_the_readme_says(name: str, tmp_path: Path) -> None:
+def test_gateway_lines_give_what_the_readme_says(name: str, tmp_path: Path) -> None:
+    (_, lines), (_, shown) = _BLOCK.findall(section(name, *GATEWAY))
+    start, ask = lines.splitlines()
+    with serving(tmp_path):
+        pass  # stores the sample books
+    words = shlex.split(start.removeprefix(PROGRAM))
+    assert words[-2:] == ["--database", "sqlite:///.sample/lorewell.db"]
+    with chat_upstream() as upstream:
+        upstream.reply("A crown.")
+        words[words.index("--url") + 1] = upstream.url
+        words[-1] = f"sqlite:///{tmp_path / 'lorewell.db'}"
+        with running(words, tmp_path) as url:
+            target, *_, body = shlex.split(ask.removeprefix("curl -i "))
+            headers = {"Content-Type": "application/json"}
+            answer = httpx.post(
+                target.replace(ADDRESS, url), content=body, headers=headers, trust_env=False
+            )
+    assert answer.status_code == 200
+    assert answer.json()["choices"][0]["message"]["content"] == "A crown."
+    for line in shown.splitlines():
+        header, _, value = line.partition(": ")
+        check_shown(value, answer.headers[header])
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_recall_by_meaning_gives_what_the_guide_says(name: str, tmp_path: Path) -> None:
     (_, setup), (_, ask), (_, shown), _ = _BLOCK.findall(section(name, *MEANING))
     start, index = setup.splitlines()
     assert start == f"LOREWELL_EMBEDDER=local {PROGRAM}".strip()

@@ -1,13 +1,27 @@
 """What the manuals show is what happens: programs and commands are run, outputs compared."""
 
 import itertools
+import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from docs.manual import MANUALS, READMES, ROOT, code_blocks, named_files, read, run_python
+from docs.manual import (
+    GUIDES,
+    MANUALS,
+    READMES,
+    ROOT,
+    RULES,
+    code_blocks,
+    named_files,
+    read,
+    run_python,
+    section,
+)
+from lorewell.model import Reason
 
 PROMPT = "$ python3 dev.py run "
 CLI = "from lorewell.cli.main import main; main()"
@@ -25,8 +39,8 @@ def test_python_programs_print_what_the_manual_says(name: str, tmp_path: Path) -
     assert not blocks or blocks[-1].language != "python", "a program without its output"
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_command_prints_what_the_readme_says(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", GUIDES)
+def test_command_prints_what_the_guide_says(name: str, tmp_path: Path) -> None:
     blocks = code_blocks(name)
     assert {"python", "json", "console"} <= {block.language for block in blocks}
     files = named_files(name)
@@ -41,15 +55,57 @@ def test_command_prints_what_the_readme_says(name: str, tmp_path: Path) -> None:
             assert run_python(["-c", CLI, *arguments], tmp_path) == output.strip()
 
 
-def test_readmes_have_the_same_shape() -> None:
-    shapes = [re.findall(r"^(#+ |- |```\w+|\| [`-])", read(name), re.MULTILINE) for name in READMES]
+@pytest.mark.parametrize("pair", [READMES, GUIDES])
+def test_both_languages_have_the_same_shape(pair: tuple[str, str]) -> None:
+    shapes = [re.findall(r"^(#+ |- |```\w+|\| [`-])", read(name), re.MULTILINE) for name in pair]
     assert shapes[0] == shapes[1]
 
 
-@pytest.mark.parametrize("name", MANUALS)
+@pytest.mark.parametrize("name", READMES)
+def test_readme_is_short_and_shows_a_program(name: str) -> None:
+    assert len(read(name).splitlines()) <= 120
+    assert {"python", "text", "json", "sh"} <= {block.language for block in code_blocks(name)}
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "word"),
+    [("README.md", "What sets it apart", "Proof: "), ("README.zh-CN.md", "与众不同之处", "证据：")],
+)
+def test_every_claim_of_the_readme_has_its_proof(name: str, heading: str, word: str) -> None:
+    claims = re.findall(r"^- (.*)$", section(name, heading), re.MULTILINE)
+    assert len(claims) == 5
+    for claim in claims:
+        proof = claim.partition(word)[2]
+        assert re.search(r"`(tests/[\w/.]+)`|\]\(conformance/", proof), claim
+        assert all((ROOT / path).exists() for path in re.findall(r"`(tests/[\w/.]+)`", proof))
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_figures_of_the_readme_are_those_of_the_repository(name: str) -> None:
+    recorded = _cases("conformance/sillytavern/cases")
+    scans = sum(len(case["steps"]) for case in recorded)
+    figures = (len(get_args(Reason)), len(_cases("tests/golden/native")), len(recorded), scans)
+    for figure in figures:
+        assert re.search(rf"(?<![\d,]){figure:,}(?![\d,])", read(name)), figure
+
+
+def _cases(folder: str) -> list[dict[str, Any]]:
+    paths = sorted((ROOT / folder).glob("*.json"))
+    return [case for path in paths for case in json.loads(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("name", [*MANUALS, *RULES])
 def test_links_lead_somewhere(name: str) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", read(name)):
-        assert ((ROOT / name).parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", read(name)):
+        path = ((ROOT / name).parent / target) if target else ROOT / name
+        assert path.exists(), target
+        assert not anchor or anchor in _anchors(path), (target, anchor)
+
+
+def _anchors(path: Path) -> set[str]:
+    """Return the anchors of the headings of a Markdown file, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 @pytest.mark.parametrize("name", MANUALS)
