@@ -47,7 +47,7 @@ CAMPAIGNS = {
     "oracle": ("20,000 random chats by SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
     "fuzz": (
         "requests made up from the OpenAPI document",
-        ["-n", "auto", "tests/http/documented_answers.py"],
+        ["-n", "auto", "-p", "schemathesis", "tests/http/documented_answers.py"],
     ),
     "kills": (
         "servers killed at random moments",
