@@ -38,6 +38,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
 APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no waiting
 
+# Neighbours share a server, so each worker has a run of them, and takes from another one at last.
+PARALLEL = ["-n", "auto", "--dist", "worksteal"]
+# Hundreds of processes import the package; what is compiled once is kept in any case.
+KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
     "properties": (
@@ -221,7 +226,7 @@ def test(args: list[str]) -> int:
     checked = check()
     install_browser()
     print("== pytest", flush=True)
-    return call(tool("pytest", "-n", "auto")) or checked
+    return call(tool("pytest", *PARALLEL), **KEEP_BYTECODE) or checked
 
 
 def deep(args: list[str]) -> int:

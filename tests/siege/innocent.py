@@ -57,7 +57,7 @@ def requests(site: Site, book_id: str) -> Mapping[str, bytes]:
 
 
 def measure(site: Site, book_id: str, seconds: float, rate: float = RATE) -> Mapping[str, Seen]:
-    """Return what became of each kind of request in so many seconds."""
+    """Return what became of each kind of request in so many seconds; it ends with the last one."""
     stop = threading.Event()
     seen = {kind: Seen() for kind in KINDS}
     caller = Caller(site=site, stop=stop, tally=Tally())
@@ -67,7 +67,9 @@ def measure(site: Site, book_id: str, seconds: float, rate: float = RATE) -> Map
     ]
     for thread in threads:
         thread.start()
-    stop.wait(seconds + _PATIENCE_S)
+    until = time.monotonic() + seconds + _PATIENCE_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
     stop.set()
     for thread in threads:
         thread.join()
