@@ -65,3 +65,10 @@ class Lorewell:
 
     def book(self, *entries: object, name: str = "Kiln Row") -> Path:
         return self.file(f"{name}.json", {"name": name, "entries": entries})
+
+
+@pytest.fixture(name="lorewell")
+def lorewell_fixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Lorewell:
+    return Lorewell(tmp_path, monkeypatch, capfd)

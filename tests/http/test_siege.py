@@ -57,7 +57,8 @@ def test_attack_stops_nobody(attack: Attack, place: Place) -> None:
     end = start(site, blows, tally, CALLERS)
     try:
         time.sleep(LEAD_S)
-        seen = measure(place.people.innocent(site.port), place.people.book_id, SECONDS)
+        innocent = place.people.innocent(site.port)
+        seen = measure(innocent, place.people.book_id, SECONDS, patience_s=MOST_MS / 1_000)
         while tally.got.total() < len(blows) and time.monotonic() < until:
             time.sleep(LEAD_S / 5)
     finally:
