@@ -42,6 +42,7 @@ APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no
 PARALLEL = ["-n", "auto", "--dist", "worksteal"]
 # Hundreds of processes import the package; what is compiled once is kept in any case.
 KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+FAST = ["tests/unit", "tests/property", "tests/golden"]
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
@@ -220,7 +221,14 @@ def check() -> int:
 
 
 def test(args: list[str]) -> int:
-    """Run the checks and all tests, or pytest alone with the arguments given."""
+    """Run the checks and all tests, or pytest alone with the arguments given.
+
+    `--fast` runs the tests of modules and cases in a minute: no services, no programs, and a
+    quarter of the examples of each property. More arguments go to pytest.
+    """
+    if args[:1] == ["--fast"]:
+        fast = tool("pytest", *PARALLEL, *args[1:], *FAST)
+        return call(fast, LOREWELL_HYPOTHESIS="fast", **KEEP_BYTECODE)
     if args:
         return call(tool("pytest", *args))
     checked = check()
@@ -260,7 +268,10 @@ def lock() -> int:
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "run": ("the service with two sample books, or `run ARGS` for `lorewell ARGS`", run),
-    "test": ("all checks and all tests, or `test ARGS` for `pytest ARGS`", test),
+    "test": (
+        "all checks and all tests; `test --fast` for a minute's, `test ARGS` for `pytest ARGS`",
+        test,
+    ),
     "check": ("lint, format, types, layers, dependencies, dead code, spelling", lambda _: check()),
     "install": ("make .venv and install all that developing needs", lambda _: install(force=True)),
     "bench": (
