@@ -15,7 +15,7 @@ from bench.growth import growing
 from bench.importing import importing
 from bench.inputs import FOLDER, ready
 from bench.memory import memory
-from bench.plan import FULL, QUICK, Plan
+from bench.plan import FULL, QUICK, TINY, Plan
 from bench.profiling import profiles
 from bench.quality import CORPUS, quality
 from bench.report import Section
@@ -80,10 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="The engine beside a naive keyword scan.",
         epilog=f"{FOLDER} names a folder with other books and chats, {CORPUS} one with real books.",
     )
-    parser.add_argument("--quick", action="store_true", help="a few seconds; rougher figures")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a few seconds; rougher figures")
+    size.add_argument("--tiny", action="store_true", help="small books; for the tests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args(argv)
-    plan = QUICK if options.quick else FULL
+    plan = TINY if options.tiny else QUICK if options.quick else FULL
     tables = sections(plan)
     print(show(plan, tables))
     if options.json:
