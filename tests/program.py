@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer.main
 
 from lorewell.cli import main as program
+
+# Typer makes all commands for each run, which takes longer than most commands.
+typer.main.get_command = cache(typer.main.get_command)
 
 _TERMINAL = ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS")
 
