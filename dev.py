@@ -38,6 +38,12 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"]
 APT_PAUSES_S = (0, 10, 30)  # before each attempt: apt-get update does not wait for its lock
 
+# Neighbours share a server, so each worker has a run of them, and takes from another one at last.
+PARALLEL = ["-n", "auto", "--dist", "worksteal"]
+# Hundreds of processes import the package; what is compiled once is kept in any case.
+KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+FAST = ["tests/unit", "tests/property", "tests/golden"]
+
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
     "properties": (
@@ -47,7 +53,7 @@ CAMPAIGNS = {
     "oracle": ("20,000 random chats under SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
     "fuzz": (
         "requests generated from the OpenAPI document",
-        ["-n", "auto", "tests/http/documented_answers.py"],
+        ["-n", "auto", "-p", "schemathesis", "tests/http/documented_answers.py"],
     ),
     "kills": (
         "servers killed at random moments",
@@ -218,13 +224,20 @@ def check() -> int:
 
 
 def test(args: list[str]) -> int:
-    """Run the checks and all tests, or only pytest with the given arguments."""
+    """Run the checks and all tests, or only pytest with the given arguments.
+
+    `--fast` runs only the tests of modules, properties and golden cases, with a quarter of the
+    examples of each property. It passes further arguments to pytest.
+    """
+    if args[:1] == ["--fast"]:
+        fast = tool("pytest", *PARALLEL, *args[1:], *FAST)
+        return call(fast, LOREWELL_HYPOTHESIS="fast", **KEEP_BYTECODE)
     if args:
         return call(tool("pytest", *args))
     checked = check()
     install_browser()
     print("== pytest", flush=True)
-    return call(tool("pytest", "-n", "auto")) or checked
+    return call(tool("pytest", *PARALLEL), **KEEP_BYTECODE) or checked
 
 
 def deep(args: list[str]) -> int:
@@ -258,7 +271,10 @@ def lock() -> int:
 
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "run": ("start the service with two sample books; `run ARGS` runs `lorewell ARGS`", run),
-    "test": ("run all checks and tests; `test ARGS` runs `pytest ARGS`", test),
+    "test": (
+        "run all checks and tests; `test --fast` takes a minute, `test ARGS` runs `pytest ARGS`",
+        test,
+    ),
     "check": (
         "check lint, format, types, layers, dependencies, dead code, spelling",
         lambda _: check(),

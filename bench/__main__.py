@@ -15,7 +15,7 @@ from bench.growth import growing
 from bench.importing import importing
 from bench.inputs import FOLDER, load_input
 from bench.memory import memory
-from bench.plan import FULL, QUICK, Plan
+from bench.plan import FULL, QUICK, TINY, Plan
 from bench.profiling import profiles
 from bench.quality import CORPUS, quality
 from bench.report import Section
@@ -80,12 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Compare the engine with a naive keyword scan.",
         epilog=f"{FOLDER}: folder with other books and chats. {CORPUS}: folder with real books.",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="take a few seconds; figures are rougher"
-    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="take a few seconds; rougher figures")
+    size.add_argument("--tiny", action="store_true", help="use small books, for the tests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     options = parser.parse_args(argv)
-    plan = QUICK if options.quick else FULL
+    plan = TINY if options.tiny else QUICK if options.quick else FULL
     tables = sections(plan)
     print(show(plan, tables))
     if options.json:

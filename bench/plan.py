@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +73,14 @@ QUICK = Plan(
     vector_entries=500,
     asks_corpus=False,
 )
+TINY = replace(
+    QUICK,
+    name="tiny",
+    sizes=(300, 1_500),
+    grown=1_800,
+    regex_keys=60,
+    profiled=5,
+    imported_bytes=100_000,
+    vector_entries=100,
+)
+"""For the tests: every figure is made, and few of them mean anything."""

@@ -1,8 +1,8 @@
 """Settings that all tests share.
 
 Hypothesis draws the same examples on every run, so that a red test is red for everyone. The
-variable LOREWELL_HYPOTHESIS=deep asks for many more, at random. No deadlines: a busy machine is
-no failure.
+variable LOREWELL_HYPOTHESIS=deep asks for many more, at random, and `fast` for fewer. No deadlines:
+a busy machine is no failure.
 """
 
 import logging
@@ -21,6 +21,7 @@ from databases import (  # noqa: F401  fixtures
 )
 
 settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=25)
 settings.register_profile(
     "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -23,7 +23,8 @@ from contract.harness import execute, opened
 from lorewell.store import open_store
 from lorewell.store.tables import metadata
 
-TRUNCATE = f"TRUNCATE {', '.join(metadata.tables)}"
+# To truncate tables takes ten times as long as to delete the few rows of a test.
+EMPTY = "; ".join(str(table.delete()) for table in reversed(metadata.sorted_tables))
 
 
 @pytest.fixture(scope="session")
@@ -97,5 +98,5 @@ def migrated_database(make_database: Callable[[], str]) -> str:
 @pytest.fixture
 def postgres_url(migrated_database: str) -> str:
     """Return the URL of a database whose tables are empty."""
-    execute(migrated_database, TRUNCATE)
+    execute(migrated_database, EMPTY)
     return migrated_database

@@ -13,6 +13,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any, Final
 
 from deep.fuzzing.documents import DOCUMENTS
@@ -96,6 +97,7 @@ def _entries(kind: FileKind, document: Document) -> list[dict[str, Any]]:
     return [raw for raw in (found.values() if isinstance(found, dict) else found) if raw]
 
 
+@cache
 def fields_of(kind: FileKind) -> list[str]:
     """Return the members of an entry that the reader of a kind asks for, and unknown ones."""
     document = _document(kind)
@@ -112,6 +114,7 @@ def fields_of(kind: FileKind) -> list[str]:
     return sorted(names | {"unknown"}) if names else []
 
 
+@cache
 def different_readers() -> list[FileKind]:
     """Return a kind for each way of reading entries: several kinds may share one."""
     found: dict[object, FileKind] = {}

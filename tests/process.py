@@ -8,11 +8,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+
+from forked import Forked, can_fork
 
 _READY_S = 60
 
@@ -32,6 +34,14 @@ def environment(**given: object) -> dict[str, str]:
 COMMAND = (sys.executable, "-m", "lorewell.http.server")
 
 
+def started(env: Mapping[str, str], log: Path) -> Forked | subprocess.Popen[bytes]:
+    """Start a server in a fork where that is as good, else as a new process."""
+    if can_fork(env):
+        return Forked(env, log)
+    with log.open("ab") as file:
+        return subprocess.Popen(COMMAND, env=env, stderr=file, stdout=file)
+
+
 class Server:
     """A running server, at a free port unless one is given."""
 
@@ -39,10 +49,7 @@ class Server:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log
-        with log.open("ab") as file:
-            self._process = subprocess.Popen(
-                COMMAND, env=environment(port=self.port, **given), stderr=file, stdout=file
-            )
+        self._process = started(environment(port=self.port, **given), log)
         self.client = httpx.Client(base_url=self.url, params={"tenant_id": "demo"}, timeout=60)
         self._wait()
 

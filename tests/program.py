@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer.main
 
 from lorewell.cli import main as program
+
+# Typer makes all commands for each run, which takes longer than most commands.
+typer.main.get_command = cache(typer.main.get_command)
 
 _TERMINAL = ("FORCE_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "GITHUB_ACTIONS")
 
@@ -65,3 +70,10 @@ class Lorewell:
 
     def book(self, *entries: object, name: str = "Kiln Row") -> Path:
         return self.file(f"{name}.json", {"name": name, "entries": entries})
+
+
+@pytest.fixture(name="lorewell")
+def lorewell_fixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Lorewell:
+    return Lorewell(tmp_path, monkeypatch, capfd)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
+from fastapi import FastAPI, routing
 
 from lorewell.app.access import create_key
 from lorewell.app.ports import Embedder, Store
@@ -28,6 +29,28 @@ WORLD_INFO = b'{"entries": {"0": {"uid": 0, "key": ["lamp"], "content": "A lamp.
 PATIENT = {"turn_seconds": 60, "import_seconds": 60, "queue_seconds": 60}
 _HOST = "http://localhost"
 
+
+def share_signatures() -> None:
+    """Let FastAPI read the parameters of an endpoint once: for each application, it takes longest.
+
+    Endpoints that an application makes for itself are left out, so that it is not kept by them.
+    """
+    read = routing._build_dependant_with_parameterless_dependencies
+
+    @cache
+    def read_once(path: str, call: Callable[..., Any], dependencies: tuple[Any, ...]) -> Any:
+        return read(path=path, call=call, dependencies=dependencies)
+
+    def shared(*, path: str, call: Callable[..., Any], dependencies: Sequence[Any]) -> Any:
+        if "<locals>" in getattr(call, "__qualname__", "<locals>"):
+            return read(path=path, call=call, dependencies=dependencies)
+        dependant, *rest = read_once(path, call, tuple(dependencies))
+        return replace(dependant), *rest
+
+    routing._build_dependant_with_parameterless_dependencies = shared
+
+
+share_signatures()
 
 _documents: dict[frozenset[str], Json] = {}
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -18,7 +17,6 @@ from typing import Any
 import pytest
 
 from lorewell import BookCreate, ImportedBook, compile_book, import_file
-from lorewell.cli import main as program
 from lorewell.errors import LorewellError
 from lorewell.formats import open_book
 from lorewell.formats.detect import FileKind
@@ -26,6 +24,7 @@ from lorewell.formats.export import EXPORTS, export_book
 from lorewell.formats.registry import READERS
 from lorewell.insight import lint
 from lorewell.model.parse import parse_json, parse_model
+from program import Lorewell
 from support import ask, chosen, reasons
 
 VARIABLE = "LOREWELL_CORPUS"
@@ -165,19 +164,17 @@ def assert_sound(book: BookCreate, words: str) -> None:
 def test_command_tells_of_a_broken_file_in_words(
     path: Path,
     _item: Item,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["lorewell", "import", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        program.main()
-    told = capfd.readouterr()
-    assert "Traceback" not in told.out + told.err
+    done = Lorewell(tmp_path, monkeypatch, capfd)("import", path)
+    assert "Traceback" not in done.out + done.err
     if isinstance(attempt(path), LorewellError):
-        assert (ended.value.code, told.out) == (2, "")
-        assert told.err.startswith(f"lorewell: {path.name} can't be imported")
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"lorewell: {path.name} can't be imported")
     else:
-        assert (ended.value.code, told.err) == (0, "")
+        assert (done.code, done.err) == (0, "")
 
 
 def test_broken_keys_are_named_and_never_match() -> None:

@@ -1,7 +1,7 @@
 """Requests made up from the OpenAPI document, good and bad ones, and what the answers must obey.
 
 No answer is a 5xx, none has a status, a kind, a header or a form that the document does not tell.
-LOREWELL_HYPOTHESIS=deep asks for many more of them.
+LOREWELL_HYPOTHESIS=deep asks for many more of them. To run this file: `-p schemathesis`.
 """
 
 from __future__ import annotations

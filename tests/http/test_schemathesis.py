@@ -14,7 +14,8 @@ CASES = Path(__file__).with_name("documented_answers.py")
 
 
 def test_answers_are_as_documented() -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    done = subprocess.run([*command, str(CASES)], capture_output=True, text=True, check=False)
+    plugins = ("-p", "schemathesis", "-p", "no:cacheprovider", "-p", "no:xdist")
+    command = [sys.executable, "-m", "pytest", *plugins, str(CASES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
     assert " passed" in done.stdout

@@ -21,8 +21,8 @@ from hostile_files import (
 from lorewell.formats.detect import FileKind
 from lorewell.formats.registry import READERS
 
-TEXT_CHARS = 1_000
-ITEMS = 30
+TEXT_CHARS = 600  # as in deep/test_import_scaling.py, but small
+ITEMS = 20
 ENTRIES = 30
 MEMBERS = 300
 FILE_BYTES = 20_000

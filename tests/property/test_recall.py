@@ -22,7 +22,7 @@ from lorewell import (
 from lorewell.retrieval.bm25 import EntryTexts
 from property.ranking_oracle import Candidate, Gates, holds, recall
 from property.strategies import BOOK_ID, LOGICS, OTHER_BOOK_ID
-from support import EntryTexts as Fields
+from support import Document as Fields
 
 TEXTS = st.sampled_from(
     ["灯塔", "灯塔 灯塔", "雾里的灯", "lamp oil", "oil oil lamp", "ปลา 🐟", "тень"]

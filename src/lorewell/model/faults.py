@@ -76,6 +76,7 @@ def check_items(
         most: most items; None for any number.
         value: the list; any other value goes to the handler.
         handler: pydantic's validator.
+        info: its context is a `Validation`, or None.
 
     Raises:
         PydanticKnownError: it holds more than `most` items.

@@ -322,7 +322,7 @@ def parse_model(
     lorewell.errors.ValidationFailedError: /entries/0/content: Input should be a valid string
     """
     try:
-        return model.model_validate(document, context=Validation(spend, watch or _go_on))
+        return model.model_validate(document, context=Validation(spend, watch or _ignore))
     except ValidationError as error:
         faults, more = faults_of(error)
         raise ValidationFailedError.at(*faults, more=more) from error

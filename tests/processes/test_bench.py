@@ -22,12 +22,12 @@ from lorewell import BookCreate, Entry, compile_book, import_file
 ROOT = Path(__file__).resolve().parents[2]
 NAIVE_SHA256 = "9bfbcf24519467323b18a5b2087e53cf790598ccf6b157c0631dc007554a14bb"
 MODES = {"full", "selected", "none"}
-SIZES = (1_000, 5_000)
+SIZES = (300, 1_500)
 GROWN = (
-    "1,000 entries in 1 book",
-    "1,000 entries in 4 books",
-    "5,000 entries in 1 book",
-    "6,000 entries in 4 books",
+    "300 entries in 1 book",
+    "300 entries in 4 books",
+    "1,500 entries in 1 book",
+    "1,800 entries in 4 books",
 )
 LOWEST_RATIO = 20  # a tenth of the target: a busy machine is no failure
 
@@ -46,11 +46,11 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.fixture(scope="module")
-def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """Return the report of a quick run, from another folder and without given inputs."""
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """Return the report of a tiny run, from another folder and without given inputs."""
     folder = tmp_path_factory.mktemp("bench")
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "bench", "--quick", "--json", "figures.json"],
+        [sys.executable, "-P", "-m", "bench", "--tiny", "--json", "figures.json"],
         cwd=folder,
         env={
             **os.environ,
@@ -75,8 +75,8 @@ def samples_in(figures: dict[str, Any]) -> set[str]:
     return set(found)
 
 
-def test_quick_run_finds_no_wrong_answer(quick_run: tuple[str, dict[str, Any]]) -> None:
-    _, figures = quick_run
+def test_tiny_run_finds_no_wrong_answer(tiny_run: tuple[str, dict[str, Any]]) -> None:
+    _, figures = tiny_run
     assert figures["wrong"] == []
     for size in SIZES:
         found = figures[f"select_{size}"]
@@ -84,14 +84,14 @@ def test_quick_run_finds_no_wrong_answer(quick_run: tuple[str, dict[str, Any]]) 
         assert found["expected"] == size // 100
         assert set(found["right"]) >= {*MODES, "fair"}
         assert all(found["right"].values())
-    assert figures["select_1000"]["right"]["sillytavern_shape"]
+    assert figures["select_300"]["right"]["sillytavern_shape"]
 
 
-def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> None:
-    _, figures = quick_run
+def test_tiny_run_has_every_figure(tiny_run: tuple[str, dict[str, Any]]) -> None:
+    _, figures = tiny_run
     assert samples_in(figures["compile"]) == {"read", "compile", "lexical_index"}
-    assert samples_in(figures["select_1000"]) == {*MODES, "fair", "sillytavern_shape"}
-    assert samples_in(figures["select_5000"]) == {*MODES, "fair"}
+    assert samples_in(figures["select_300"]) == {*MODES, "fair", "sillytavern_shape"}
+    assert samples_in(figures["select_1500"]) == {*MODES, "fair"}
     for size in SIZES:
         found = figures[f"select_{size}"]
         assert set(found["ratios"]) == set(found["json_bytes"]) == MODES
@@ -112,7 +112,7 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
     assert figures["vectors"]["recall_10"] == 1
     assert figures["vectors"]["farthest"] < 1e-5
     assert samples_in(figures["regex"]) == {"with", "without"}
-    assert figures["regex"]["keys"] == 300
+    assert figures["regex"]["keys"] == 60
     for size in SIZES:
         found = figures[f"sillytavern_{size}"]
         assert samples_in(found) == {*MODES, "fair", "compile"}
@@ -122,7 +122,7 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
     assert samples_in(figures["import"]) == {*shapes, *(f"{shape}_json" for shape in shapes)}
     assert set(figures["import"]["ratios"]) == set(shapes)
     assert min(figures["import"]["ratios"].values()) > 1
-    for size in ("5000", "6000"):
+    for size in ("1500", "1800"):
         assert set(figures["memory"][size]) == {
             "compiled_bytes",
             "selected_peak_bytes",
@@ -135,16 +135,16 @@ def test_quick_run_has_every_figure(quick_run: tuple[str, dict[str, Any]]) -> No
         assert len(figures[f"profile_{mode}"]) == 12
 
 
-def test_engine_is_far_ahead_of_the_naive_scan(quick_run: tuple[str, dict[str, Any]]) -> None:
-    _, figures = quick_run
-    assert figures["select_5000"]["ratios"]["selected"]["fair"] > LOWEST_RATIO
-    assert figures["sillytavern_5000"]["best_ratio"] > LOWEST_RATIO
+def test_engine_is_far_ahead_of_the_naive_scan(tiny_run: tuple[str, dict[str, Any]]) -> None:
+    _, figures = tiny_run
+    assert figures["select_1500"]["ratios"]["selected"]["fair"] > LOWEST_RATIO
+    assert figures["sillytavern_1500"]["best_ratio"] > LOWEST_RATIO
 
 
 def test_report_sets_each_target_beside_what_was_found(
-    quick_run: tuple[str, dict[str, Any]],
+    tiny_run: tuple[str, dict[str, Any]],
 ) -> None:
-    text, figures = quick_run
+    text, figures = tiny_run
     assert len(figures["targets"]) == 15
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
@@ -153,8 +153,8 @@ def test_report_sets_each_target_beside_what_was_found(
     assert "WRONG" not in text
 
 
-def test_quick_run_asks_the_books_that_are_here(quick_run: tuple[str, dict[str, Any]]) -> None:
-    text, figures = quick_run
+def test_tiny_run_asks_the_books_that_are_here(tiny_run: tuple[str, dict[str, Any]]) -> None:
+    text, figures = tiny_run
     found = figures["quality"]
     assert found["left_out"] > 300
     assert "books of the corpus were left out" in text
