@@ -23,6 +23,7 @@ import pytest
 from chat_upstream import chat_upstream
 from docs.manual import GUIDES, READMES, ROOT, code_blocks, section
 from process import environment, free_port
+from service import PATIENT
 
 CLI = "from lorewell.cli.main import main; main()"
 ADDRESS = "http://127.0.0.1:8876"
@@ -80,7 +81,7 @@ def running(arguments: list[str], folder: Path, **given: object) -> Iterator[str
         process = subprocess.Popen(
             [sys.executable, "-c", CLI, *arguments, "--port", str(port)],
             cwd=ROOT,
-            env=environment(**given) | {"PYTHONUTF8": "1"},
+            env=environment(**PATIENT | given) | {"PYTHONUTF8": "1"},
             stdout=file,
             stderr=file,
         )
