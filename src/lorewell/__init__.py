@@ -1,4 +1,4 @@
-"""Lorewell decides which entries of a lorebook belong in a prompt, and says why.
+"""Lorewell selects the entries of a lorebook that belong in a prompt, and explains each choice.
 
 >>> from lorewell import BookCreate, Entry, SelectRequest, compile_book, select
 >>> tower = Entry(id="tower", content="灯塔由哑女看守。", keys=["灯塔"])

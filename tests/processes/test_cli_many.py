@@ -76,7 +76,7 @@ def test_folder_is_told_in_one_table(lorewell: Lorewell, folder: Path, command: 
         "5 files: 2 failed, 2 ok, 1 no_book 3 2 1 2",
     ]
     assert rows[9].startswith("a.png: import_invalid: This PNG has no card data")
-    assert rows[10].startswith("notes.txt: unsupported_media_type: This is no picture")
+    assert rows[10].startswith("notes.txt: unsupported_media_type: This is not an image")
     assert len(rows) == 11
 
 

@@ -192,7 +192,7 @@ def test_no_interpreter_to_start_is_no_engine(
     monkeypatch.undo()
     monkeypatch.setattr(guard_module, "ENGINES", engines)
     assert ask(RegexGuard()) == UNSUPPORTED
-    engines._resting_until = 0.0
+    engines._no_start_before = 0.0
     assert ask(RegexGuard()) == HIT
 
 

@@ -78,7 +78,7 @@ def outcome(read: Callable[[], Any]) -> str:
     try:
         return json.dumps(read())
     except json.JSONDecodeError as fault:
-        return f"The text is no JSON: {fault.msg} in line {fault.lineno}, column {fault.colno}."
+        return f"Invalid JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}."
     except MalformedJsonError as fault:
         return str(fault)
 

@@ -83,7 +83,7 @@ def test_text_that_cannot_be_stored_is_mended(tmp_path: Path) -> None:
 
 def test_card_without_a_book_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path, "c.json", {"spec": "chara_card_v2", "data": {"name": "Mira"}})
-    with pytest.raises(ImportInvalidError, match="holds no lorebook"):
+    with pytest.raises(ImportInvalidError, match="without a lorebook"):
         load_world(path)
 
 

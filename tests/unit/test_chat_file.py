@@ -58,16 +58,16 @@ def test_mark_line_ends_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
 def test_last_line_that_was_cut_off_is_passed_over(tmp_path: Path, cut: bytes) -> None:
     found = chat(tmp_path, HEAD, SAID, cut)
     assert len(found.messages) == 1
-    assert found.warnings == ("line 3, the last one, is cut off and passed over",)
+    assert found.warnings == ("line 3, the last one, is truncated and was skipped",)
 
 
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ([HEAD, b"{", SAID], "line 2 can't be read"),
-        ([b"<html>"], "line 1 can't be read"),
-        ([b"[" * 200], "line 1 can't be read"),
-        ([{"entries": {}}], "neither a message"),
+        ([HEAD, b"{", SAID], "line 2 is invalid"),
+        ([b"<html>"], "line 1 is invalid"),
+        ([b"[" * 200], "line 1 is invalid"),
+        ([{"entries": {}}], "Expected a message"),
         ([b"", b" "], "is empty"),
     ],
 )
@@ -105,7 +105,7 @@ def test_messages_without_a_text_are_told(tmp_path: Path) -> None:
     found = chat(tmp_path, HEAD, *[{"mes": None, "name": 1}] * 150, {"mes": "", "name": 1})
     assert [(each.name, each.content) for each in found.messages] == [("", "")]
     assert len(found.warnings) == 100
-    assert found.warnings[0] == "line 2 has no text and is passed over"
+    assert found.warnings[0] == "line 2 has no text and was skipped"
 
 
 def test_sizes_are_limited_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

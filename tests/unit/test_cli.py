@@ -295,7 +295,10 @@ def test_of_many_faults_the_line_tells_the_number(lorewell: Lorewell) -> None:
 def test_every_fault_is_in_the_line(lorewell: Lorewell) -> None:
     book = lorewell.book({"content": "x", "keys": "k"}, {"content": 1, "colour\n": "red"})
     done = lorewell("select", "--book", book, "--query", "?")
-    places = ["Kiln Row.json is no valid book (at /entries/0/keys: ", "; at /entries/1/content: "]
+    places = [
+        "Kiln Row.json is not a valid book (at /entries/0/keys: ",
+        "; at /entries/1/content: ",
+    ]
     one_line(done, 2, *places, r"; at /entries/1/colour\n: ")
 
 
@@ -370,7 +373,7 @@ def test_tokenizer_may_be_named_or_a_file(lorewell: Lorewell) -> None:
 
 def test_tokenizer_that_is_none(lorewell: Lorewell) -> None:
     asked: list[str | Path] = ["select", "--book", HARBOUR, "--request", TURN, "--tokenizer"]
-    one_line(lorewell(*asked, "cl99k"), 2, "The tokenizer 'cl99k' can't be used", "cl100k_base")
+    one_line(lorewell(*asked, "cl99k"), 2, "the tokenizer 'cl99k' can't be used", "cl100k_base")
     one_line(lorewell(*asked, TURN), 2, "turn.json' can't be used")
 
 

@@ -110,7 +110,7 @@ def test_book_is_put_into_a_card(lorewell: Lorewell) -> None:
         ((), 2, "must be one of native, st_world, character_book, lorebook_v3, replica"),
         (("--to", "yaml"), 2, "--to: must be one of"),
         (("--to", "native", "--into", "oda.json"), 2, "--into writes the format character_book"),
-        (("--into", "harbour.json"), 2, "harbour.json can't take a book: This is no character"),
+        (("--into", "harbour.json"), 2, "harbour.json can't take a book: The file is not"),
         (("--into", "absent.json"), 4, "absent.json can't be read"),
     ],
 )
@@ -188,7 +188,7 @@ def test_folder_becomes_a_folder_of_books(lorewell: Lorewell, cards: Path) -> No
         r"below/a\x1b[2J.png card_png 1 0 written below/a\x1b[2J.json",
     ]
     assert rows[-2] == "7 files: 5 written, 1 no_book, 1 failed 5 0"
-    assert rows[-1].startswith("broken.png: import_invalid: The PNG is cut off")
+    assert rows[-1].startswith("broken.png: import_invalid: The PNG is truncated")
     assert set(lorewell.folder.iterdir()) == {cards, lorewell.folder / "new"}
 
 

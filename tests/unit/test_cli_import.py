@@ -156,9 +156,9 @@ def test_titles_of_blocked_entries_and_long_warnings(lorewell: Lorewell) -> None
 def test_card_without_a_book_is_reported_and_not_selected_from(lorewell: Lorewell) -> None:
     path = lorewell.file("oda.json", {"spec": "chara_card_v2", "data": {"name": "Oda"}})
     for command in ("show", "import"):
-        assert "no_book: the card holds no lorebook" in lorewell(command, path).words
+        assert "no_book: the card has no lorebook" in lorewell(command, path).words
     done = lorewell("select", "--book", path, "--query", "?")
-    assert done == (2, "", "lorewell: oda.json is a card that holds no lorebook.\n")
+    assert done == (2, "", "lorewell: oda.json is a card without a lorebook.\n")
 
 
 def test_select_takes_a_card_and_a_strategy(lorewell: Lorewell, card: Path) -> None:
@@ -189,9 +189,9 @@ def test_tables_keep_to_the_width(lorewell: Lorewell, card: Path, columns: int) 
     ("data", "says"),
     [
         (b"", "is empty"),
-        (b"<html>", "HTML page"),
-        (b"hello", "no JSON"),
-        (b'{"entries": {"0": ', "no JSON"),
+        (b"<html>", "web page (HTML)"),
+        (b"hello", "Invalid JSON"),
+        (b'{"entries": {"0": ', "Invalid JSON"),
         (b'{"name": "K", "entries": [{"content": 1}]}', "/entries/0/content"),
         (b'{"entries": {"0": {"key": ["\\u0000"], "content": "x"}}}', ""),
     ],

@@ -161,9 +161,9 @@ def _nested(depth: int) -> object:
     ("metadata", "fault"),
     [
         ({"a": float("inf")}, Fault("/metadata/a", "number must be finite")),
-        ({"a": {"b": b"x"}}, Fault("/metadata/a/b", "a bytes is no JSON value")),
+        ({"a": {"b": b"x"}}, Fault("/metadata/a/b", "must be a JSON value, is a Python bytes")),
         ({"a": {7: 1}}, Fault("/metadata/a", "member names must be text")),
-        ({"a": {"x\0": 1}}, Fault("/metadata/a", "text must not hold U+0000")),
+        ({"a": {"x\0": 1}}, Fault("/metadata/a", "text must not contain U+0000")),
         ({"a": "x" * 65536}, Fault("/metadata", "must be at most 64 KiB as JSON, is 65544 bytes")),
     ],
 )

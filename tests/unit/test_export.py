@@ -347,12 +347,12 @@ def test_picture_holds_the_book_in_all_its_cards(
 @pytest.mark.parametrize(
     ("card", "says"),
     [
-        (b"", "no card that a book can be put into; it must be JSON or a PNG: The file is empty."),
-        (b"\xff\xd8\xff", "This is no card that a book can be put into"),
-        (b"[]", "This is no character card"),
-        (dumped(WORLD), "This is no character card"),
-        (png(), "This PNG has no card data (no chara or ccv3 chunk)."),
-        (png(text(WORLD)), "This is no character card"),
+        (b"", "only be put into a card that is JSON or a PNG: The file is empty."),
+        (b"\xff\xd8\xff", "A book can only be put into a card"),
+        (b"[]", "The file is not a character card"),
+        (dumped(WORLD), "The file is not a character card"),
+        (png(), "This PNG has no card data (expected a chara or ccv3 chunk)."),
+        (png(text(WORLD)), "The file is not a character card"),
         (png(chunk(b"tEXt", b"chara\0????")), "not valid base64"),
         (dumped({"spec": "chara_card_v2", "data": 7}), "data is missing"),
     ],

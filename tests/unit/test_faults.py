@@ -164,7 +164,7 @@ def test_faults_that_move_are_as_many() -> None:
     )
     few = refused(BookCreate, {}).moved(lambda fault: fault._replace(pointer="/at"))
     assert few.faults == (Fault("/at", "must be given"),)
-    assert str(naming(error, "b.json is no valid book")).endswith("; and 190 more)")
+    assert str(naming(error, "b.json is not a valid book")).endswith("; and 190 more)")
 
 
 HOSTILE: Mapping[str, tuple[type[BaseModel], Callable[[int], object]]] = {

@@ -147,17 +147,17 @@ def test_as_many_values_as_may_be_are_read() -> None:
 
 
 def test_text_that_is_no_json_is_not_counted() -> None:
-    with pytest.raises(ImportInvalidError, match="no picture, zip archive"):
+    with pytest.raises(ImportInvalidError, match="not an image, zip archive"):
         import_file(b"a, " * MAX_ROW * 2, name="a.txt")
 
 
 def test_too_many_chunks_are_refused() -> None:
     many = png(chunk(b"prVt", b"") * 100_000, text(CARD))
-    with pytest.raises(ImportInvalidError, match="more than 100,000 chunks, the limit"):
+    with pytest.raises(ImportInvalidError, match=r"more than 100,000 chunks \(the limit\)"):
         import_file(many, name="a.png")
     early = png(text(CARD), chunk(b"prVt", b"") * 100_000)
     assert [each.code for each in import_file(early, name="a").report.warnings] == ["png_damaged"]
-    with pytest.raises(ImportInvalidError, match="more than 100,000 chunks, the limit"):
+    with pytest.raises(ImportInvalidError, match=r"more than 100,000 chunks \(the limit\)"):
         import_file(b"RIFF0000WEBP" + b"abcd\0\0\0\0" * 100_001, name="a.webp")
     assert inspect_bytes(many, name="a.png").part_count == 0
 
@@ -266,7 +266,7 @@ def test_long_texts_and_comments_are_passed_over_in_pieces(text: str) -> None:
 )
 def test_broken_json_is_refused_in_words(broken: str) -> None:
     for data in (broken, broken + " " * 70_000, "/* */" + broken):
-        with pytest.raises(ImportInvalidError, match="is no JSON"):
+        with pytest.raises(ImportInvalidError, match="Invalid JSON"):
             import_file(data.encode(), name="a")
 
 

@@ -69,14 +69,14 @@ def test_text_is_read_in_its_encoding(data: bytes, warned: list[str]) -> None:
         (b"\xef\xbb\xbf", "The file is empty."),
         (b"// nothing", "The file is empty."),
         (b"\xff\xfe", "The file is empty."),
-        (b"<!DOCTYPE html>", "This is an HTML page"),
-        (b" \r\n<html>\xff", "not UTF-8 (byte 9)"),
+        (b"<!DOCTYPE html>", "This is a web page (HTML)"),
+        (b" \r\n<html>\xff", "Invalid UTF-8 at byte 9"),
         (PLAIN.encode()[:-1], "line 1, column"),
-        (PLAIN.encode("latin-1", errors="replace")[:20] + b"\xe9", "not UTF-8 (byte 20)"),
-        (b"\xef\xbb\xbf{\xff}", "not UTF-8 (byte 4)"),
-        (b"\xff\xfe{\x00\x00\xd8", "not UTF-16-LE (byte 4)"),
-        (b'{"entries": NaN}', "NaN is no JSON number"),
-        (b'{"entries": -Infinity}', "-Infinity is no JSON number"),
+        (PLAIN.encode("latin-1", errors="replace")[:20] + b"\xe9", "Invalid UTF-8 at byte 20"),
+        (b"\xef\xbb\xbf{\xff}", "Invalid UTF-8 at byte 4"),
+        (b"\xff\xfe{\x00\x00\xd8", "Invalid UTF-16-LE at byte 4"),
+        (b'{"entries": NaN}', "NaN is not a JSON number"),
+        (b'{"entries": -Infinity}', "-Infinity is not a JSON number"),
         (b'{"entries": ' + b"9" * 5000 + b"}", "a number of 5,000 digits is too large"),
         (b'{"entries": {}} {}', "Extra data"),
         (b'{"a": "\\x"}', "Invalid \\escape"),
@@ -90,7 +90,7 @@ def test_text_is_read_in_its_encoding(data: bytes, warned: list[str]) -> None:
         (b'"entries"', "the top level is a text"),
         (b"[]", "the top level is a list"),
         (b'[1, {"hello": 2}]', "the top level is a list"),
-        (b'{"hello": "world"}', "looked for spec"),
+        (b'{"hello": "world"}', "expected spec"),
     ],
 )
 def test_broken_text_is_refused(data: bytes, says: str) -> None:
@@ -116,7 +116,7 @@ def test_text_that_does_not_begin_like_json_is_of_no_known_kind(data: bytes) -> 
         (b"\xff\xd8\xff\xe0", "a", "JPEG"),
         (b"RIFF\0\0\0\0WEBP", "a", "WEBP"),
         (b"PK\x03\x04", "a", "zip"),
-        (b"PK\x05\x06", "a", "empty zip"),
+        (b"PK\x05\x06", "a", "zip archive is empty"),
         (b"o\0\xff\xff\xff\xff", "a", "RisuAI module"),
         (b'{"type": "risuModule"}', "a", "risu_module"),
     ],
@@ -179,7 +179,7 @@ def test_notice_names_the_place() -> None:
     _, notices = mended('{"entries": {"a/b": [{"x": "\\u0000"}, 1e400]}}')
     assert notices == [
         "unfit_text /entries/a~1b/0/x: 1 of U+0000 or half a surrogate pair replaced by U+FFFD",
-        "number_out_of_range /entries/a~1b/1: the number 1e400 is too large; taken as null",
+        "number_out_of_range /entries/a~1b/1: the number 1e400 is too large; read as null",
     ]
     _, notices = mended('{"entries": {"0": {"a": 1, "a": 2}}}')
     assert notices == [

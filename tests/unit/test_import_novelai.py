@@ -78,7 +78,7 @@ def test_what_has_no_place_is_named_and_kept() -> None:
     messages = [warning.message for warning in found.report.warnings]
     assert messages[1] == (
         "/entries/0/searchRange: searchRange, contextConfig/prefix:"
-        " has no place here; kept in source.raw alone."
+        " not supported; kept in source.raw only."
     )
     assert messages[2].startswith("/entries/0/loreBiasGroups: ")
 

@@ -33,7 +33,7 @@ def test_character_holds_no_book(document: Document) -> None:
 def test_character_is_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "oda.json"
     path.write_text('{"char_name": "Oda"}')
-    with pytest.raises(ImportInvalidError, match=r"oda\.json is a card that holds no lorebook"):
+    with pytest.raises(ImportInvalidError, match=r"oda\.json is a card without a lorebook"):
         load_book(path)
 
 

@@ -63,21 +63,21 @@ def test_sample_book_has_no_oddities() -> None:
         (b"\xef\xbb\xbf \r\n", "is empty"),
         (b"\n<!DOCTYPE html><html></html>", "web page"),
         (b'\xef\xbb\xbf<?xml version="1.0"?>', "web page"),
-        (json.dumps(BOOK).encode()[:-2], "no JSON"),
-        (json.dumps(BOOK).encode()[:20], "no JSON"),
+        (json.dumps(BOOK).encode()[:-2], "Invalid JSON"),
+        (json.dumps(BOOK).encode()[:20], "Invalid JSON"),
         (b'{"name": NaN}', "NaN"),
         (b'{"name": -Infinity}', "Infinity"),
         (b'{"name": 1e999}', "too large"),
-        (b'{"name": ' + b"9" * 5000 + b"}", "no JSON"),
+        (b'{"name": ' + b"9" * 5000 + b"}", "Invalid JSON"),
         (b"[" * 101 + b"]" * 101, "nests deeper than 100"),
         (b"[" * 200_000, "nests deeper than 100"),
-        ("书".encode("gbk"), "not UTF-8"),
-        (b"\xef\xbb\xbf{\xff}", "not UTF-8 (byte 4)"),
-        ('{"name": "书"}'.encode("utf-16"), "not UTF-8"),
-        (b"name: Kiln Row", "no JSON"),
-        (b"[]", "holds no book"),
-        (b"null", "holds no book"),
-        (b'"book"', "holds no book"),
+        ("书".encode("gbk"), "Invalid UTF-8"),
+        (b"\xef\xbb\xbf{\xff}", "Invalid UTF-8 at byte 4"),
+        ('{"name": "书"}'.encode("utf-16"), "Invalid UTF-8"),
+        (b"name: Kiln Row", "Invalid JSON"),
+        (b"[]", "No book found"),
+        (b"null", "No book found"),
+        (b'"book"', "No book found"),
     ],
 )
 def test_broken_file_is_named(tmp_path: Path, data: bytes, says: str) -> None:
@@ -116,7 +116,7 @@ def test_fault_is_named_by_its_place(tmp_path: Path, document: object, pointer: 
     with pytest.raises(ValidationFailedError) as caught:
         load_book(write(tmp_path, document))
     assert [fault.pointer for fault in caught.value.faults] == [pointer]
-    assert str(caught.value).startswith(f"book.json is no valid book (at {pointer}: ")
+    assert str(caught.value).startswith(f"book.json is not a valid book (at {pointer}: ")
     assert caught.value.details == {"file": "book.json"}
 
 

@@ -72,11 +72,11 @@ def test_nesting_is_bounded_in_long_texts_too() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[%s1] 2", "Extra data in line 1, column"),
-        ("[%s]", "Expecting value in line 1, column"),
-        ("[%s1", "Expecting ',' delimiter in line 1, column"),
-        ("[%s,1]", "Expecting value in line 1, column"),
-        ("[%sNaN]", "NaN is no JSON number"),
+        ("[%s1] 2", "Extra data at line 1, column"),
+        ("[%s]", "Expecting value at line 1, column"),
+        ("[%s1", "Expecting ',' delimiter at line 1, column"),
+        ("[%s,1]", "Expecting value at line 1, column"),
+        ("[%sNaN]", "NaN is not a JSON number"),
         ('{"a": [%s1], 7: 1}', "Expecting property name enclosed in double quotes"),
         ('{"a": [%s1], "b" 1}', "Expecting ':' delimiter"),
     ],

@@ -109,7 +109,9 @@ class _HuggingFaceCounter:
 
 
 def _no_tokenizer(name: str, why: str) -> ValidationFailedError:
-    return ValidationFailedError.at(Fault("/tokenizer", f"{name!r} can't be used: {why}"))
+    return ValidationFailedError.at(
+        Fault("/tokenizer", f"the tokenizer {name!r} can't be used: {why}")
+    )
 
 
 @cache

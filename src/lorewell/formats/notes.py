@@ -107,7 +107,7 @@ class ImportNotes:
             if left > 0 and kind == "warnings":
                 more.append(ImportNotice(code=code, message=f"and {left} more"))
             elif left > 0:
-                message = f"{kind}: and {left} more of the kind {code}"
+                message = f"{kind}: {left} more of the kind {code}"
                 more.append(ImportNotice(code=f"more_{kind}", message=message))
         return (*self._notices, *more)
 

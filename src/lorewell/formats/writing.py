@@ -22,8 +22,8 @@ _NEW: Final = (
 )
 # Windows can't open folders; there each folder is checked before it is used.
 _OPENS_FOLDERS: Final = hasattr(os, "O_DIRECTORY")
-_LINK: Final = "symbolic links are not followed"
-_NOT_A_FILE: Final = "not a regular file"
+_LINK: Final = "it is a symbolic link, which is not followed"
+_NOT_A_FILE: Final = "it is not a regular file"
 _PERMISSIONS: Final = 0o777
 
 
@@ -205,7 +205,8 @@ def _open(folder: _Folder, name: str) -> _Folder:
         return _Folder(path=path, fd=os.open(folder.at(name), flags, dir_fd=folder.fd))
     except OSError:
         if path.is_symlink():
-            raise _error(errno.ELOOP, path, f"{path} is a symbolic link: {_LINK}") from None
+            message = f"{path} is a symbolic link, which is not followed"
+            raise _error(errno.ELOOP, path, message) from None
         raise
 
 

@@ -1,6 +1,6 @@
-"""JavaScript regular expressions as keys, in V8, with their cost bounded.
+"""JavaScript regular expressions as keys, run in V8 with bounded cost.
 
-V8 runs in a process of its own. The first search that needs it starts that process, not an import.
+V8 runs in a separate process, which the first search with a regex key starts.
 """
 
 from __future__ import annotations

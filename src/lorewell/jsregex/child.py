@@ -1,4 +1,4 @@
-"""The process that V8 runs in: takes jobs from its parent and answers them until that is gone."""
+"""The process that runs V8: it answers jobs of its parent until the parent ends."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from lorewell.jsregex import frames
 from lorewell.jsregex.engine import V8Engine
 from lorewell.jsregex.walk import Walk
 
-# V8's own limit is for its heap; this is for all else, where the platform heeds it. V8 reserves 500
-# MB and uses a tenth of that; the largest job needs 320 MB.
+# V8's own limit covers its heap; this one covers the rest, if the platform enforces it. V8 reserves
+# 500 MB and uses a tenth of that; the largest job needs 320 MB.
 _MAX_DATA_BYTES: Final = 2**30
 # Where all cores are busy, whoever asked for no regex goes first.
 _NICENESS: Final = 5
 
 
 def main() -> None:
-    """Serve the parent, and end the process.
+    """Serve the parent until its pipe is closed, then end the process.
 
-    It ends with the pipe that it reads: a signal from the keyboard is for the parent to act on.
-    Nothing that V8 prints gets between the answers.
+    Keyboard signals are ignored: the parent handles them. Output of V8 is discarded, so that it
+    can't mix with the answers.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -42,17 +42,17 @@ def main() -> None:
 
 
 def serve(jobs: int, answers: int) -> None:
-    """Answer jobs until no more come.
+    """Answer jobs until the pipe is closed.
 
     Args:
-        jobs: file descriptor; frames of the CPU time in ms that is left, and a job.
-        answers: file descriptor; one empty frame when V8 is ready, then for each job a frame of
-            the CPU time in ms that it took, and the answer.
+        jobs: file descriptor to read from; frames with the CPU time left, in ms, and a job.
+        answers: file descriptor to write to; an empty frame when V8 is ready, then for each job a
+            frame with the CPU time it took, in ms, and the answer.
 
     Raises:
-        EOFError: no more come.
+        EOFError: the pipe is closed.
         ImportError: V8 does not run on this platform.
-        MemoryError: V8 does not go on. The process has to end.
+        MemoryError: V8 can't continue. The process must end.
     """
     engine = V8Engine()
     frames.send(answers, 0, b"")

@@ -1,7 +1,7 @@
-"""Which JavaScript patterns may take very long, told from their text alone.
+"""Guesses from the text of a JavaScript pattern whether it may take very long.
 
-A guess for people, made without running anything; what is searched has its limits in any case
-(`RegexGuard`). It errs towards naming a pattern that is harmless.
+The guess is a hint for people and runs nothing; `RegexGuard` bounds searches in any case. It
+prefers a false alarm to a missed pattern.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-# No alternative looks further than its token, up to a fixed number of characters, or takes it all:
-# so a pattern is read in one pass. A set that is not closed reaches to the end.
+# Each alternative looks ahead a fixed number of characters at most, or consumes what it looks at:
+# so a pattern is read in one pass. An unclosed set extends to the end.
 _TOKEN: Final = re.compile(
     r"""
     (?P<open>\((?:\?(?:[:=!]|<[=!]|<[^>]{0,200}>))?)
@@ -25,22 +25,22 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_MANY: Final = 10  # so many repetitions count as without end
+_MANY: Final = 10  # this many repetitions count as endless
 _COSTLY_COUNT: Final = 1_000
 _MAX_DEPTH: Final = 100
 _MAX_CHARS: Final = 5_000  # ten times the longest key of `native`
-_COSTLY_SPREAD: Final = 3  # so many endless repetitions in a row take cubic time
+_COSTLY_SPREAD: Final = 3  # this many endless repetitions in a row take cubic time
 
 
 @dataclass(slots=True)
 class _Atom:
-    """One thing of a sequence, with the repetition that it stands under.
+    """An item of a sequence with its repetition.
 
     Attributes:
-        text: as written, "" for a group.
-        is_set: whether it stands for one of several characters.
+        text: as written; "" for a group.
+        is_set: whether it matches one of several characters.
         most: the greatest number of repetitions.
-        branches: of a group, its alternatives.
+        branches: the alternatives of a group.
     """
 
     text: str = ""
@@ -54,9 +54,9 @@ class _Atom:
 
 
 def costly(pattern: str) -> str | None:
-    r"""Return why a pattern may take very long, in a few words; None if nothing speaks for it.
+    r"""Return in a few words why a pattern may take very long; None if it looks harmless.
 
-    A pattern of more than 5,000 characters is named for its length and not read.
+    A pattern of more than 5,000 characters counts as costly without being read.
 
     >>> costly(r"(a+)+$"), costly(r"(?:lamp|light)s?")
     ('a repetition inside a repetition', None)
@@ -67,7 +67,7 @@ def costly(pattern: str) -> str | None:
 
 
 def _parse(pattern: str) -> list[list[_Atom]]:
-    """Return the alternatives of a pattern; odd ones are read as far as they make sense."""
+    """Return the alternatives of a pattern; invalid syntax is read leniently."""
     stack: list[list[list[_Atom]]] = [[[]]]
     for token in _TOKEN.finditer(pattern):
         sequence = stack[-1][-1]

@@ -1,4 +1,4 @@
-"""One V8 isolate with the program loaded. Importing this module loads the library of V8."""
+"""A V8 isolate with the program loaded. Importing this module loads the V8 library."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from py_mini_racer import (
 
 from lorewell.jsregex.program import PROGRAM
 
-# The two features are younger than Node 20, whose answers ours are compared with. Without tier-up
-# every run is native code: the first one would be interpreted, seven times as slow.
+# Results are compared with Node 20, which lacks the two features. Without tier-up every run is
+# native code; otherwise the first run is interpreted and takes seven times as long.
 FLAGS: Final = (
     "--single-threaded",
     "--allow-natives-syntax",
@@ -31,14 +31,14 @@ _STRAY_TRIES: Final = 5
 
 
 class V8Engine:
-    """One isolate. For one caller at a time.
+    """An isolate, for one caller at a time.
 
     Attributes:
-        isolate: as the library has it.
+        isolate: the library's object.
     """
 
     def __init__(self) -> None:
-        """Start it.
+        """Start the isolate.
 
         Raises:
             ImportError: V8 can't be started on this platform.
@@ -49,16 +49,16 @@ class V8Engine:
             self.isolate.set_hard_memory_limit(MEMORY_LIMIT_BYTES)
             self._run: JSFunction = cast("JSFunction", self.isolate.eval(PROGRAM))
         except (JSEvalException, LibNotFoundError, OSError) as error:
-            message = "V8 can't be used."
+            message = "V8 can't be started on this platform."
             raise ImportError(message) from error
 
     def call(self, command: str, argument: str = "", *, wall_ms: float | None = None) -> str:
         """Return the program's answer to a command.
 
         Raises:
-            TimeoutError: it took longer than `wall_ms`. V8 stops soon after; the next call waits
-                for that.
-            MemoryError: the isolate's memory was used up, or it does not answer any more.
+            TimeoutError: the call took longer than `wall_ms`. V8 stops soon after; the next call
+                waits for that.
+            MemoryError: the isolate is out of memory or no longer answers.
         """
         timeout_sec = None if wall_ms is None else wall_ms / 1000
         for _ in range(_STRAY_TRIES):
@@ -69,7 +69,7 @@ class V8Engine:
             except JSOOMException:
                 raise MemoryError from None
             except JSEvalException:
-                # The interruption of one call, when it comes late, ends the next one instead.
-                # All commands can be repeated.
+                # A late interruption of one call ends the next one instead. All commands can be
+                # repeated.
                 continue
         raise MemoryError

@@ -1,4 +1,4 @@
-"""What an engine's process and ours say to each other: frames of a number and some bytes."""
+"""The protocol between the engine's process and ours: frames of a number and some bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def send(pipe: int, number: float, body: bytes) -> None:
     """Write a frame to a file descriptor.
 
     Raises:
-        OSError: nobody reads at the other end.
+        OSError: the other end is closed.
     """
     rest = memoryview(_HEAD.pack(len(body), number) + body)
     while rest:

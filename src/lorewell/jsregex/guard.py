@@ -1,4 +1,4 @@
-"""Searches texts for the regex keys of one request, and bounds what they may cost.
+"""Searches texts for the regex keys of one request, with bounded cost.
 
 Source: docs/rules/native.md §8.4, cost guard.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from lorewell.jsregex.job import Job
-from lorewell.jsregex.looks import Look, LookResult, Pattern, Verdict, answer_alike
+from lorewell.jsregex.looks import Look, LookResult, Pattern, Verdict, uniform_result
 from lorewell.jsregex.pool import ENGINES
 from lorewell.jsregex.process import NoEngineError
 from lorewell.jsregex.spans import Ruler
@@ -19,19 +19,19 @@ MAX_SPENT_MS: Final = 500.0
 
 
 class RegexGuard:
-    """Searches on behalf of one request; not shared between threads.
+    """Searches for one request; not shared between threads.
 
-    A pattern that timed out is not tried again. After 100 time-outs, or 500 ms spent inside
-    regexes, the guard is closed: whatever is not decided by then is `timeout`, untried. Once an
-    engine failed, everything is `unsupported`: one request costs one engine at most.
+    A pattern that timed out is not tried again. After 100 timeouts, or 500 ms inside regexes, the
+    guard is closed: all further outcomes are `timeout` without a try. After an engine has failed,
+    all outcomes are `unsupported`, so that one request costs at most one engine.
     """
 
     def __init__(self, *, watch: Callable[[], None] | None = None) -> None:
-        """Begin with nothing spent and nothing quarantined; starts no engine.
+        """Start with an unused budget; this starts no engine.
 
         Args:
-            watch: called every few milliseconds while a search waits. It raises to end the wait;
-                the engine is then stopped, and the error passes through.
+            watch: called every few milliseconds while a search waits. It may raise to end the
+                wait; the engine is then stopped, and the error passes through.
         """
         self._watch = watch
         self._timed_out: set[Pattern] = set()
@@ -41,7 +41,7 @@ class RegexGuard:
 
     @property
     def timeouts(self) -> int:
-        """Return how many patterns have timed out."""
+        """Return the number of patterns that timed out."""
         return len(self._timed_out)
 
     @property
@@ -51,15 +51,15 @@ class RegexGuard:
 
     @property
     def closed(self) -> bool:
-        """Return whether no further pattern will be tried."""
+        """Return whether the budget is used up, so that no further pattern is tried."""
         return self.timeouts >= MAX_TIMEOUTS or self._spent_ms >= MAX_SPENT_MS
 
     def search(self, text: str, looks: Sequence[Look]) -> list[LookResult]:
-        """Return what each look sees in its parts of the text, in the order of the looks.
+        """Return the result of each look, in order.
 
-        An empty text is not searched: there every outcome is `miss`. The same pattern and parts
-        are tried once, however many looks ask for them. Without anything to try no engine is
-        started. A search over a limit of `job` is not made: everything in it is `timeout`.
+        In an empty text every outcome is `miss`. Equal patterns on equal parts are tried once.
+        Without anything to try, no engine is started. A search beyond a limit of `job` is not
+        run: all its outcomes are `timeout`.
         """
         verdict: Verdict
         if all(look.is_idle for look in looks):
@@ -74,7 +74,7 @@ class RegexGuard:
             except NoEngineError:
                 self._failed = True
                 verdict = "unsupported"
-        return [answer_alike(look, verdict) for look in looks]
+        return [uniform_result(look, verdict) for look in looks]
 
     def _search(self, job: Job) -> list[LookResult]:
         self._ruler = Ruler(job.text, self._ruler)
@@ -90,6 +90,6 @@ class RegexGuard:
             )
             engine.loaded = job.text
         self._spent_ms += spent_ms
-        seen, timed_out = job.read(answer)
+        results, timed_out = job.read(answer)
         self._timed_out |= timed_out
-        return seen
+        return results

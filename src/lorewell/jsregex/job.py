@@ -1,4 +1,4 @@
-"""One search as the program takes it and answers it: JSON in, JSON out."""
+"""A search in the JSON form of the JavaScript program: job and answer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Final, Literal, TypedDict
 from lorewell.jsregex.looks import Look, LookResult, Parts, Pattern, PatternOutcome
 from lorewell.jsregex.spans import Ruler
 
-# Limits of one search. What is over a limit is `timeout`, untried, and alike on every machine.
+# Limits of one search. A pattern or search over a limit is a `timeout` without a try, on every
+# machine alike.
 MAX_TEXT_CHARS: Final = 4_000_000  # more than twice the longest history of `native`
-MAX_PATTERN_CHARS: Final = 10_000  # V8 compiles them in half a second, not to be interrupted
+MAX_PATTERN_CHARS: Final = 10_000  # V8 compiles it in half a second and can't be interrupted
 MAX_PATTERNS_CHARS: Final = 20_000_000  # of all patterns: more than the largest book has
 MAX_TRIES: Final = 100_000  # patterns listed by all looks
 
@@ -21,16 +22,16 @@ _MISS: Final = PatternOutcome("miss")
 _FLAGS: Final = frozenset("gimsuy")
 
 # A miss is 0, a hit its span in UTF-16 code units.
-_Told = Literal["invalid", "timeout", 0] | tuple[int, int]
+_Outcome = Literal["invalid", "timeout", 0] | tuple[int, int]
 
 
-class _Results(TypedDict):
-    seen: list[tuple[list[_Told], list[_Told]]]
+class _Answer(TypedDict):
+    seen: list[tuple[list[_Outcome], list[_Outcome]]]
     bad: list[int]
 
 
 def _spec(pattern: Pattern) -> tuple[str, str] | None:
-    """Return what V8 compiles; None for bad flags, where V8 would crash, and for a long pattern.
+    """Return source and flags for V8; None for bad flags, which crash V8, and for long patterns.
 
     Only the first match counts, so `g` is left out.
     """
@@ -45,15 +46,15 @@ def _is_long(pattern: Pattern) -> bool:
 
 
 class Job:
-    """The looks of one search, with patterns and the texts that they see numbered.
+    """The looks of one search, with numbered patterns and views.
 
     Attributes:
-        text: what the parts of all looks lie in.
-        is_too_large: whether it is over a limit and must not be handed over.
+        text: the text that all looks see parts of.
+        is_too_large: whether the job is over a limit and must not be sent.
     """
 
     def __init__(self, text: str, looks: Sequence[Look]) -> None:
-        """Number the patterns in the order in which they are first asked for."""
+        """Number the patterns in the order of their first use."""
         self.text = text
         self._looks = looks
         self._numbers: dict[Pattern, int] = {}
@@ -75,10 +76,10 @@ class Job:
         """Return the job as JSON.
 
         Args:
-            timed_out: patterns that are not to be tried.
-            timeouts_left: how many time-outs close the guard.
-            ruler: of the text.
-            loaded: the text that the engine has; only what it lacks is handed over.
+            timed_out: patterns that must not be tried.
+            timeouts_left: number of timeouts that close the guard.
+            ruler: the ruler of the text.
+            loaded: the text that the engine has; a common beginning is not sent again.
         """
         self._measured = {parts: _View(ruler, parts) for parts in self._views}
         number = self._numbers.__getitem__
@@ -104,21 +105,21 @@ class Job:
         return json.dumps(job, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
     def read(self, answer: bytes) -> tuple[list[LookResult], set[Pattern]]:
-        """Return what the looks saw, and all patterns of the job that have timed out."""
-        results: _Results = json.loads(answer)
+        """Return the results of the looks, and all patterns of the job that timed out."""
+        parsed: _Answer = json.loads(answer)
         patterns = list(self._numbers)
-        seen = []
-        for look, (primary, secondary) in zip(self._looks, results["seen"], strict=True):
+        results = []
+        for look, (primary, secondary) in zip(self._looks, parsed["seen"], strict=True):
             outcome = self._measured[look.parts].outcome
-            seen.append(LookResult(tuple(map(outcome, primary)), tuple(map(outcome, secondary))))
-        return seen, {patterns[number] for number in results["bad"]}
+            results.append(LookResult(tuple(map(outcome, primary)), tuple(map(outcome, secondary))))
+        return results, {patterns[number] for number in parsed["bad"]}
 
 
 class _View:
     """The joined parts of a text, in code points and in code units.
 
     Attributes:
-        ranges: of the parts, in code units of the text: start, end, start, end, …
+        ranges: start and end of each part, in code units of the text: start, end, start, end, …
     """
 
     def __init__(self, ruler: Ruler, parts: Parts) -> None:
@@ -129,19 +130,19 @@ class _View:
         self._units = [*accumulate(lengths, initial=0)]
         self._points = [*accumulate((end - start for start, end in parts), initial=0)]
 
-    def outcome(self, told: _Told) -> PatternOutcome:
-        match told:
+    def outcome(self, outcome: _Outcome) -> PatternOutcome:
+        match outcome:
             case 0:
                 return _MISS
             case "invalid" | "timeout":
-                return PatternOutcome(told)
+                return PatternOutcome(outcome)
             case start, end:
                 return PatternOutcome(
                     "hit", (self._point(start, up=False), self._point(end, up=True))
                 )
 
     def _point(self, unit: int, *, up: bool) -> int:
-        """Return a place in the joined parts; one inside a surrogate pair takes in all of it."""
+        """Return a place in the joined parts; a place inside a surrogate pair moves to its edge."""
         part = min(bisect_right(self._units, unit), len(self._parts)) - 1
         in_text = self.ranges[2 * part] + unit - self._units[part]
         return self._points[part] + self._ruler.point(in_text, up=up) - self._parts[part][0]

@@ -1,4 +1,4 @@
-"""What is asked of a text, and what was seen there: the words of this package."""
+"""Looks, the units of a regex search, and their results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Pattern(NamedTuple):
 
 
 class PatternOutcome(NamedTuple):
-    """What became of one pattern in the parts of a text.
+    """The outcome of one pattern on the parts of a text.
 
     Attributes:
-        verdict: `hit`; `miss`; `invalid` (does not compile); `timeout` (took too long, is
-            quarantined, is over a limit, or the guard was closed); `unsupported` (there is no
-            engine, or it failed).
+        verdict: `hit`; `miss`; `invalid` (does not compile); `timeout` (took too long, now or
+            before in the request, is over a limit, or the guard was closed); `unsupported` (there
+            is no engine, or it failed).
         span: the first match, half-open, in code points of the joined parts; None unless a hit.
     """
 
@@ -39,14 +39,14 @@ class PatternOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one entry asks of the parts of a text that it sees.
+    """The search for one entry's patterns in the parts of a text that it scans.
 
     Attributes:
-        parts: joined, they are what is searched, as if there were nothing around them.
-        primary: tried in order; the first hit ends it.
-        fallback: a literal key that stands behind `primary` has hit, so that `secondary` is
-            looked at even when no primary pattern hits.
-        secondary: all tried, but only after a primary hit, or with `fallback`.
+        parts: the parts, which are joined and searched as a separate text.
+        primary: patterns tried in order up to the first hit.
+        fallback: whether a plain key of the entry matched, so that `secondary` is tried even if no
+            primary pattern hits.
+        secondary: patterns that are all tried, but only after a primary hit or with `fallback`.
     """
 
     parts: Parts
@@ -56,28 +56,28 @@ class Look:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has to be searched to answer it."""
-        nothing_asked = not self.primary and not self.secondary
-        return nothing_asked or all(start >= end for start, end in self.parts)
+        """Whether there is nothing to search."""
+        has_no_patterns = not self.primary and not self.secondary
+        return has_no_patterns or all(start >= end for start, end in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class LookResult:
-    """The answer to a look.
+    """The result of a look.
 
     Attributes:
-        primary: one outcome for each pattern that was tried; ends with the hit if there is one.
-        secondary: one outcome for each pattern, or () when they were not looked at.
+        primary: one outcome for each pattern that was tried; the hit, if any, is the last one.
+        secondary: one outcome for each pattern; () if they were not tried.
     """
 
     primary: tuple[PatternOutcome, ...]
     secondary: tuple[PatternOutcome, ...]
 
 
-def answer_alike(look: Look, verdict: Verdict) -> LookResult:
-    """Return what is seen when every pattern has one and the same verdict, and that is no hit.
+def uniform_result(look: Look, verdict: Verdict) -> LookResult:
+    """Return the result of a look whose patterns all have the same verdict, which is not `hit`.
 
-    An empty text is never searched, so there it is `miss`, whatever the verdict elsewhere.
+    In an empty text, which is never searched, the outcome is `miss` instead.
 
     Source: docs/rules/native.md §8.11.
     """

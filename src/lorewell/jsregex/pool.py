@@ -1,6 +1,6 @@
-"""The engines of this process: none at first, at most one for each core.
+"""The pool of engine processes: none at first, at most one for each core.
 
-A fork starts without engines of its own: those of its parent go on serving the parent.
+A fork starts without engines: those of its parent keep serving the parent.
 """
 
 from __future__ import annotations
@@ -19,58 +19,58 @@ _SWITCH: Final = "LOREWELL_REGEX_ENGINE"
 _MOST_ENGINES: Final = 4
 _MAX_WAIT_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.02
-_REST_SECONDS: Final = 10.0  # after an engine did not start, until the next attempt
+_RETRY_SECONDS: Final = 10.0  # from a failed start of an engine to the next attempt
 
 
 class Pool:
-    """Engines to borrow; the one used last goes out first, for it has texts and patterns ready."""
+    """Engines to borrow; the last one used is lent first, as it has texts and patterns cached."""
 
     def __init__(self, size: int) -> None:
-        """Make room for `size` engines; none is started."""
+        """Create a pool for at most `size` engines; none is started."""
         self._size = size
         self._on: bool | None = None
         self._fill()
 
     def _fill(self) -> None:
-        self._resting_until = 0.0
+        self._no_start_before = 0.0
         self._running: set[EngineProcess] = set()
         self._slots: LifoQueue[EngineProcess | None] = LifoQueue()
         for _ in range(self._size):
             self._slots.put(None)
 
     def switch(self, *, on: bool | None) -> None:
-        """Allow or forbid the engine; None: what the environment says, as at the start."""
+        """Allow or forbid engines; None lets the environment decide, as at the start."""
         self._on = on
 
     def _check(self) -> None:
         if self._on is None:
             self._on = os.environ.get(_SWITCH, "").strip().lower() != "off"
-        if not self._on or monotonic() < self._resting_until:
+        if not self._on or monotonic() < self._no_start_before:
             raise NoEngineError
 
     @contextmanager
     def borrow(self, watch: Callable[[], None] | None = None) -> Iterator[EngineProcess]:
-        """Lend an engine; waits while all are lent. One whose use ends in an error is stopped.
+        """Lend an engine; wait while all are lent. An engine is stopped if its use fails.
 
         Args:
-            watch: called while waiting; what it raises passes through.
+            watch: called while waiting; its exceptions pass through.
 
         Raises:
-            NoEngineError: there is none, or none comes back in time.
+            NoEngineError: engines are switched off or don't start, or none is returned in time.
         """
         self._check()
         engine = self._take(watch)
-        sound = False
+        is_usable = False
         try:
             if engine is None or not engine.is_alive:
                 self._stop(engine)
                 engine = self._start(watch)
             yield engine
-            sound = True
+            is_usable = True
         finally:
-            if not sound:
+            if not is_usable:
                 self._stop(engine)
-            self._slots.put(engine if sound else None)
+            self._slots.put(engine if is_usable else None)
 
     def _take(self, watch: Callable[[], None] | None) -> EngineProcess | None:
         deadline = monotonic() + _MAX_WAIT_SECONDS
@@ -87,7 +87,7 @@ class Pool:
         try:
             engine = EngineProcess(watch)
         except NoEngineError:
-            self._resting_until = monotonic() + _REST_SECONDS
+            self._no_start_before = monotonic() + _RETRY_SECONDS
             raise
         self._running.add(engine)
         return engine
@@ -98,12 +98,12 @@ class Pool:
             engine.close()
 
     def close(self) -> None:
-        """Stop all engines; searches under way fail."""
+        """Stop all engines; running searches fail."""
         for engine in tuple(self._running):
             engine.close()
 
-    def begin_anew(self) -> None:
-        """Give up the engines of the process that this one is a fork of."""
+    def reset_after_fork(self) -> None:
+        """Leave the engines to the parent process."""
         for engine in tuple(self._running):
             engine.forget()
         self._fill()
@@ -113,12 +113,12 @@ ENGINES: Final = Pool(min(_MOST_ENGINES, os.cpu_count() or 1))
 
 atexit.register(ENGINES.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=ENGINES.begin_anew)
+    os.register_at_fork(after_in_child=ENGINES.reset_after_fork)
 
 
 def switch_engine(*, on: bool | None) -> None:
-    """Switch the engine of this process on or off; None: `LOREWELL_REGEX_ENGINE` decides.
+    """Switch the regex engines of this process on or off; None lets `LOREWELL_REGEX_ENGINE` decide.
 
-    Switched off, every pattern on a text that is not empty is `unsupported`.
+    While they are off, every pattern on a text that is not empty is `unsupported`.
     """
     ENGINES.switch(on=on)

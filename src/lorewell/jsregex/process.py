@@ -1,11 +1,10 @@
-"""A child process with V8 in it, as its parent sees it.
+"""The parent's side of a child process that runs V8.
 
-V8 ends its process where it can't go on: at a string that is too long, or when memory runs out.
-So it gets a process of its own, and a crash there is the end of one search. Its CPU clock is of
-use as well: nothing but V8 runs in that process, so it tells what a pattern takes.
+V8 ends its process if a string is too long or memory runs out. In a separate process such a crash
+only ends one search. That process also has its own CPU clock, which measures V8 alone.
 
-A thread of ours talks to the child, so that the caller can stop waiting: a pipe can't be read with
-a time limit on every platform.
+A thread of ours talks to the child, so that the caller can stop waiting: not every platform can
+read a pipe with a time limit.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from typing import IO, Final, cast
 
 from lorewell.jsregex import frames
 
-# A search takes half a second of CPU at most, so this is for machines with no time for it at all.
+# A search takes at most half a second of CPU time, so only an overloaded machine needs this long.
 _MAX_WAIT_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.02
 _KILL_SECONDS: Final = 1.0
 
-# Our package without its `__init__`, which would load the models and take five times as long.
-# Isolated (`-I -S`), the interpreter finds packages where this process does and nowhere else.
+# The package without its `__init__`, which would load the models and take five times as long.
+# The isolated interpreter (`-I -S`) finds packages where this process does and nowhere else.
 _BOOT: Final = """
 import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
@@ -45,17 +44,17 @@ class NoEngineError(Exception):
 
 
 class EngineProcess:
-    """One child process. For one caller at a time.
+    """A child process, for one caller at a time.
 
     Attributes:
-        loaded: the text that it holds since the last search.
+        loaded: the text of the last search, which the process still holds.
     """
 
     def __init__(self, watch: Callable[[], None] | None = None) -> None:
-        """Start it and wait until it is ready.
+        """Start the process and wait until it is ready.
 
         Raises:
-            NoEngineError: it does not start here.
+            NoEngineError: it does not start.
         """
         self.loaded = ""
         if not sys.executable or getattr(sys, "frozen", False):  # not an interpreter
@@ -76,11 +75,11 @@ class EngineProcess:
         self._pipes: tuple[IO[bytes], IO[bytes]] = cast(
             "tuple[IO[bytes], IO[bytes]]", (self._process.stdin, self._process.stdout)
         )
-        self._questions: SimpleQueue[tuple[float, bytes] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[float, bytes] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[float, bytes] | None] = SimpleQueue()
-        self._talker = Thread(target=self._talk, name="lorewell-jsregex", daemon=True)
+        self._thread = Thread(target=self._exchange, name="lorewell-jsregex", daemon=True)
         try:
-            self._talker.start()
+            self._thread.start()
             self._wait(watch)
         except RuntimeError as error:  # no thread can be started
             self.close()
@@ -100,15 +99,15 @@ class EngineProcess:
         """Return the answer to a job, and the CPU time in ms that it took.
 
         Args:
-            job: what `Job.dump` gives.
+            job: the JSON of `Job.dump`.
             left_ms: the CPU time after which no further pattern is tried.
-            watch: called while waiting; what it raises passes through. The process must then be
+            watch: called while waiting; its exceptions pass through, and the process must then be
                 closed.
 
         Raises:
             NoEngineError: the process ended, or did not answer in time.
         """
-        self._questions.put((left_ms, job))
+        self._jobs.put((left_ms, job))
         spent_ms, answer = self._wait(watch)
         return answer, spent_ms
 
@@ -128,13 +127,13 @@ class EngineProcess:
             return answer
         raise NoEngineError
 
-    def _talk(self) -> None:
-        """Pass questions and answers on, until the process is closed or ends."""
-        questions, answers = (pipe.fileno() for pipe in self._pipes)
+    def _exchange(self) -> None:
+        """Send jobs and receive answers until the process is closed or ends."""
+        jobs, answers = (pipe.fileno() for pipe in self._pipes)
         try:
             self._answers.put(frames.receive(answers))
-            while (question := self._questions.get()) is not None:
-                frames.send(questions, *question)
+            while (job := self._jobs.get()) is not None:
+                frames.send(jobs, *job)
                 self._answers.put(frames.receive(answers))
         except (OSError, EOFError):
             self._answers.put(None)
@@ -147,14 +146,14 @@ class EngineProcess:
 
     def close(self) -> None:
         """End the process."""
-        self._questions.put(None)
-        if not self._talker.ident:
+        self._jobs.put(None)
+        if not self._thread.ident:
             self._close_pipes()
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_KILL_SECONDS)
 
     def forget(self) -> None:
-        """Leave the process to the one that started it: this one is a fork of that."""
+        """Leave the process to the parent that started it; for use after a fork."""
         self._close_pipes()
         self._process.returncode = 0

@@ -1,48 +1,48 @@
-r"""The JavaScript that runs inside V8: it walks through the looks of a scan.
+r"""The JavaScript program that runs inside V8 and walks through the looks of a scan.
 
-Patterns and texts come in as one JSON string and are never part of the program. Each pattern is
-compiled twice. `plain` is the pattern itself. `probe` finds out whether there is a match at all:
+Patterns and texts are passed as one JSON string and are never part of the program. Each pattern is
+compiled twice. `plain` is the pattern itself. `probe` finds out whether it matches at all:
 
     [^]*?(?:P)|()       sticky, at index 0
 
-The lazy loop is the one that V8 puts before every search anyway, so the probe does the same work
-as the search. V8's `exec` gives null both on a miss and at the backtrack limit; the probe tells
-them apart, for on a miss its last alternative matches: null then means the limit, and a last group
-that took part means a miss. The count of backtracks does not depend on the machine or its load.
+V8 puts the same lazy loop before every search, so the probe does the same work as the search. V8's
+`exec` returns null both on a miss and at the backtrack limit; the probe distinguishes them. On a
+miss its last alternative matches: so null means the limit, and a last group that took part means a
+miss. The number of backtracks does not depend on the machine or its load.
 
-The added group stands last and so moves no number, but without `u` it can turn an octal escape
-such as `\2` into a back-reference. Patterns that may hold one are asked again through `plain` when
-the probe finds no more than the empty string.
+The added group is the last one, so that it renumbers no other group. But without `u` it can turn an
+octal escape such as `\2` into a back-reference. Patterns that may hold one are run again through
+`plain` if the probe only matches the empty string.
 
-Work that is not counted in backtracks (a greedy loop over one character class) is watched by the
-clock; the walk halts at a suspect and the caller decides, see walk.py. A run that was interrupted
-leaves the job as it was: the look under way begins anew and takes what is known from `job.known`.
+The clock bounds work that backtracks don't count (a greedy loop over one character class); the walk
+halts at a suspect and the caller decides, see walk.py. An interrupted run leaves the job unchanged:
+the current look starts again and takes known outcomes from `job.known`.
 
 Commands, each with a string as argument and a string as answer:
 
-    load JSON   take a job: a text, without what it begins with as the last job's does (`kept`);
-                views of it, each so many ranges that are searched as one text; patterns; looks;
-                indexes of patterns timed out before (`bad`), and how many time-outs are left
-    go          walk on; answers "pause" after a while, "halt" at a suspect, or the results
-    limit       the milliseconds that the pattern under way may take, "0" if none is
+    load JSON   load a job: a text without the beginning it shares with the last one (`kept`);
+                views, each a list of ranges that are searched as one text; patterns; looks;
+                indexes of patterns that timed out before (`bad`), and the number of timeouts left
+    go          continue; answers "pause" after a while, "halt" at a suspect, or the results
+    limit       the milliseconds that the current pattern may take; "0" without one
     confirm     run the suspect again
-    keep, drop  take that second run for its outcome; make it a time-out
+    keep, drop  use the outcome of that second run; make it a timeout
     close       try no further pattern in this job
 
-All commands may be repeated, so an interrupted one can be sent again.
+All commands can be repeated, so an interrupted one can be sent again.
 
-A text is kept once, whatever the number of views. A view of one range is a slice of it and takes no
-memory in V8; one of several is put together when a look comes to it. Inside a slice, `^`, `$` and
-what looks behind see its ends and nothing beyond.
+The text is stored once, whatever the number of views. A view of one range is a slice, which takes
+no memory in V8; a view of several is joined when a look needs it. In a view, `^`, `$` and
+lookbehinds see its ends and nothing beyond.
 """
 
-# At a quarter of a million backtracks per millisecond (measured on x86-64) the limit takes 3 to 4
-# ms on texts up to 16,384 characters; that is 48 a character, where harmless patterns need up to
-# 30. It doubles with each fourfold length: a whole history of 1.6 million characters gets 16 times
-# as many, eight a character, so that a runaway there costs 50 ms and not half a second.
+# At 250,000 backtracks per millisecond (measured on x86-64) the limit takes 3 to 4 ms on texts up
+# to 16,384 characters; that is 48 per character, and harmless patterns need up to 30. It doubles
+# with each fourfold length: a whole history of 1.6 million characters gets 16 times as many, eight
+# per character, so that a runaway pattern costs 50 ms there and not half a second.
 #
-# The clock's 5 ms are for a message of the greatest length; a longer text gets as much for each
-# such length: looking for /[^\n]*dragon/ in 1.6 million characters takes 300 ms in all honesty.
+# The clock allows 5 ms for a message of the greatest length, and as much for each such length of a
+# longer text: searching 1.6 million characters for /[^\n]*dragon/ really takes 300 ms.
 PROGRAM = r"""
 (() => {
   "use strict";

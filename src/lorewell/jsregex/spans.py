@@ -1,4 +1,4 @@
-"""Between code points and UTF-16 code units, in which JavaScript counts."""
+"""Converts between code points and UTF-16 code units, in which JavaScript counts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ def _units(text: str) -> int:
 
 
 class Ruler:
-    """Measures places in one text.
+    """Converts offsets of one text.
 
-    It knows how many code units precede each block of 256 characters, and counts inside a block
-    when asked: a list of all characters of two units takes 40 bytes for each of them.
+    It stores the number of code units before each block of 256 characters and counts within the
+    block: a list of all characters of two units would take 40 bytes each.
 
     Attributes:
         text: the text.
-        starts: the code units before each block, and before the end; empty if all is ASCII.
+        starts: number of code units before each block and before the end; empty for ASCII.
     """
 
     def __init__(self, text: str, known: Ruler | None = None) -> None:
-        """Count the code units of each block; a text of ASCII needs no counting.
+        """Count the code units of each block; ASCII needs no counting.
 
-        What `known` has counted is not counted again where the text goes on from that one's.
+        Args:
+            text: the text.
+            known: the ruler of a text that may be a beginning of this one; its counts are reused.
         """
         self.text = text
         self.starts: list[int] = []
@@ -40,7 +42,7 @@ class Ruler:
             self.starts = [*starts[:-1], *accumulate(sizes, initial=starts[-1])]
 
     def unit(self, point: int) -> int:
-        """Return how many code units precede a code point."""
+        """Return the number of code units before a code point."""
         if not self.starts:
             return point
         block, rest = divmod(point, _BLOCK_CHARS)

@@ -1,1 +1,1 @@
-"""Pure ranking: tokens of running text, BM25, rank fusion (docs/rules/native.md §9)."""
+"""Ranking without I/O: words of a text, BM25, rank fusion (docs/rules/native.md §9)."""

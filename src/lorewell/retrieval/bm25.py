@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lorewell.retrieval.order import best_first, locate
 from lorewell.retrieval.text import tokens
 
-if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
+if TYPE_CHECKING:  # keeps `import lorewell` fast: numpy is imported when a book is first ranked
     from numpy import float64, int64
     from numpy.typing import NDArray
 
@@ -20,16 +20,16 @@ K1 = 1.5
 B = 0.75
 TITLE_WEIGHT = 3
 KEY_WEIGHT = 2
-# Sums of floats in different orders differ by far less; what is nearer is compared exactly.
+# Sums of floats in different orders differ by far less; closer scores are computed exactly.
 _NEAR = 1e-9
-_FEW = 8  # entries near each other that are scored one by one
-# So much is computed in one go: figures of entries near each other, and postings.
+_FEW = 8  # up to this many close entries are scored one by one
+# How much is computed at once: figures of close entries, and postings.
 _MOST_FIGURES, _MOST_POSTINGS = 200_000, 200_000
 _WORDS_PER_STEP, _FIGURES_PER_STEP, _POSTINGS_PER_STEP = 3, 10, 20
 
 
 class EntryTexts(NamedTuple):
-    """The texts of one entry that are ranked, as stored."""
+    """The ranked texts of an entry, as stored."""
 
     title: str
     keys: Sequence[str]
@@ -38,12 +38,12 @@ class EntryTexts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LexicalIndex:
-    """The words of a book's entries.
+    """The inverted index of a book's entries.
 
     Attributes:
         words: word -> begin and end of its postings.
-        places: of each posting, the place of an entry that has the word; ascending for a word.
-        counts: of each posting, how often the entry has it, weighted; whole numbers.
+        places: for each posting, the index of an entry with the word; ascending for each word.
+        counts: for each posting, the weighted number of occurrences; whole numbers.
         lengths: weighted number of words of each entry.
     """
 
@@ -79,10 +79,10 @@ def build_index(documents: Iterable[EntryTexts]) -> LexicalIndex:
 
 
 class Ranking:
-    """The entries of one or several books for a query.
+    """The ranking of the entries of one or several books for a query.
 
-    Entry counts, document frequencies and the mean length are those of all indexes together. An
-    entry is named by the number of its index and its place there.
+    Entry counts, document frequencies and the mean length are taken over all indexes. An entry is
+    given by the number of its index and its place in it.
     """
 
     def __init__(
@@ -92,9 +92,12 @@ class Ranking:
         *,
         count: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Take one index a book, and running text of which each word counts once.
+        """Rank for a query, in which each word counts once.
 
-        `count` is told of work before it is done, in steps of about a microsecond.
+        Args:
+            indexes: one index for each book.
+            query: a text.
+            count: called before each piece of work with its steps of about a microsecond.
         """
         self._indexes = indexes
         self._count = count
@@ -127,7 +130,7 @@ class Ranking:
             yield from found
 
     def score(self, number: int, place: int) -> float:
-        """Return the score of an entry: equal parts give equal scores, whatever their order."""
+        """Return the score of an entry; the order of its parts does not change it."""
         self._count(1 + 2 * len(self._weights))
         index = self._indexes[number]
         norm = K1 * (1 - B + B * int(index.lengths[place]) / self._mean) if self._mean else 0.0
@@ -141,7 +144,7 @@ class Ranking:
         return math.fsum(parts)
 
     def _exactly(self, near: Sequence[tuple[int, int]]) -> Mapping[tuple[int, int], float]:
-        """Return the scores; of many, those that have the same words as often are scored once."""
+        """Return exact scores; if there are many, entries with equal figures are scored once."""
         if len(near) <= _FEW:
             return {at: self.score(*at) for at in near}
         scores: dict[tuple[int, int], float] = {}
@@ -155,7 +158,7 @@ class Ranking:
         return scores
 
     def _figures(self, index: LexicalIndex, places: Sequence[int]) -> Iterator[bytes]:
-        """Yield all that the score of each entry depends on: its length, and count by count."""
+        """Yield the figures that each entry's score depends on: its length and its counts."""
         rows = max(1, _MOST_FIGURES // (1 + len(self._weights)))
         for begin in range(0, len(places), rows):
             yield from self._some_figures(index, places[begin : begin + rows])
@@ -175,7 +178,7 @@ class Ranking:
         return [row.tobytes() for row in table]
 
     def _roughly(self, index: LexicalIndex) -> NDArray[float64]:
-        """Return the score of every entry of an index, but for the last digits."""
+        """Return the score of every entry of an index, exact to all but the last digits."""
         import numpy as np  # noqa: PLC0415  see above
 
         spans = [(index.words.get(word), idf) for word, idf in self._weights.items()]
@@ -191,14 +194,14 @@ class Ranking:
     def _part(
         self, index: LexicalIndex, found: Sequence[tuple[int, int, float]]
     ) -> NDArray[float64]:
-        """Return what some words, by their postings and weight, add to the score of every entry."""
+        """Return what some words, given by postings and weight, add to the score of every entry."""
         import numpy as np  # noqa: PLC0415  see above
 
         self._count(sum(end - start for start, end, _ in found) // _POSTINGS_PER_STEP)
         places = np.concatenate([index.places[start:end] for start, end, _ in found])
         counts = np.concatenate([index.counts[start:end] for start, end, _ in found])
         weights = [weight for _, _, weight in found]
-        # In place from here on: for long queries these arrays are what ranking costs.
+        # In place from here on: for long queries these arrays dominate the cost.
         parts = np.repeat(weights, [end - start for start, end, _ in found])
         parts *= counts
         counts += (K1 * (1 - B + B * index.lengths / self._mean))[places]

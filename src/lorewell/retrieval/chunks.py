@@ -1,4 +1,4 @@
-"""Pieces of a long content, each small enough to be embedded (docs/rules/native.md §10)."""
+"""Splits long contents into chunks that can be embedded (docs/rules/native.md §10)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 STEP = 1_000
 LENGTH = 1_200
-# Part of every embedding version: another way to cut makes other vectors.
+# Part of every embedding version: other chunks give other vectors.
 CHUNKER = f"chunks-{STEP}-{LENGTH}"
 
 
 def chunks_of(title: str, content: str) -> Iterator[tuple[int, str]]:
-    r"""Yield where each chunk starts, in code points, and the text that is embedded for it.
+    r"""Yield each chunk's start, in code points, and the text to embed for it.
 
-    A blank content has none.
+    A blank content has no chunks.
 
     >>> [(start, len(text)) for start, text in chunks_of("灯塔", "雾" * 2100)]
     [(0, 1203), (1000, 1103), (2000, 103)]

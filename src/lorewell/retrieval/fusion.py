@@ -10,11 +10,11 @@ DAMPING = 60
 
 
 def fuse(rankings: Sequence[Sequence[str]], *, keep: int = KEPT) -> dict[str, float]:
-    """Return the fused score of the best ids, best first, ties by id.
+    """Return the fused scores of the best ids, best first, ties by id.
 
     Args:
-        rankings: lists of ids, best first; of each the best 100 count.
-        keep: how many ids; a selection keeps 30.
+        rankings: lists of ids, best first; the best 100 of each count.
+        keep: number of ids to return; a selection keeps 30.
 
     >>> fuse([["a", "b"], ["b"]])
     {'b': 0.03252247488101534, 'a': 0.01639344262295082}

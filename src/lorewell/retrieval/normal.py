@@ -1,7 +1,7 @@
-"""Unicode normal forms in time that is proportional to the text.
+"""Unicode normal forms in time proportional to the text.
 
-`unicodedata` puts the combining marks of one character in order by insertion: a run of 16,000
-marks takes a third of a second, one of 200,000 a minute. Long runs are put in order before.
+`unicodedata` sorts the combining marks of one character by insertion: a run of 16,000 marks takes
+a third of a second, one of 200,000 a minute. So long runs are sorted beforehand.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final, Literal
 
 Form = Literal["NFC", "NFKC"]
 
-_LONG_RUN: Final = 32  # marks; texts that are read have fewer on one character
+_LONG_RUN: Final = 32  # marks; real texts have fewer on one character
 _DECOMPOSED: Final[dict[Form, Literal["NFD", "NFKD"]]] = {"NFC": "NFD", "NFKC": "NFKD"}
-# Where marks may stand: everything else of Unicode has none (a test walks all of it).
+# Ranges that contain marks: the rest of Unicode has none (a test checks all of it).
 _MARK_AREAS: Final = ((0x300, 0x3100), (0xA600, 0xAC00), (0xFB00, 0x10000), (0x10000, 0x1F000))
 
 
@@ -53,7 +53,7 @@ def _long_runs() -> re.Pattern[str]:
 
 @cache
 def marks() -> frozenset[str]:
-    """Return the characters that are put in order, or are decomposed into such."""
+    """Return the characters that are combining marks, or decompose into them."""
     return frozenset(
         character
         for first, last in _MARK_AREAS
@@ -63,7 +63,7 @@ def marks() -> frozenset[str]:
 
 
 def is_mark(character: str) -> bool:
-    """Return whether a character is, or is decomposed into, marks that are put in order."""
+    """Return whether a character is a combining mark, or decomposes into such marks."""
     if unicodedata.combining(character):
         return True
     parts = unicodedata.decomposition(character).split()

@@ -1,4 +1,4 @@
-"""Walking scores from the best, no further than somebody asks (docs/rules/native.md §9)."""
+"""Lazy sorting of scores, best first (docs/rules/native.md §9)."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # `import lorewell` stays cheap: numpy is loaded where a book is first ranked
+if TYPE_CHECKING:  # keeps `import lorewell` fast: numpy is imported when a book is first ranked
     from numpy import float64, int64
     from numpy.typing import NDArray
 
-_FIRST = 256  # a list of 100 is mostly filled from so many
+_FIRST = 256  # usually enough to fill a list of 100
 _MORE = 4
 
 
 def best_first(
     scores: NDArray[float64], places: NDArray[int64], *, near: float = 0.0
 ) -> Iterator[list[int]]:
-    """Yield places of scores, best first; those together that the scores do not tell apart.
+    """Yield groups of places with equal scores, best first.
 
-    Only as much is sorted as is asked for: a list needs the best hundred of thousands.
+    Only the consumed part is sorted: a list needs the best hundred of thousands.
 
     Args:
-        scores: one for each place; NaN at none of `places`.
-        places: those that are walked.
-        near: what share of the better one two neighbours must differ by to be told apart.
+        scores: one for each place; not NaN at any of `places`.
+        places: the places to sort.
+        near: neighbours count as equal if they differ by at most this share of the better score.
 
     >>> import numpy
     >>> list(best_first(numpy.array([0.5, 0.9, 0.5, 0.1]), numpy.array([0, 1, 2])))
@@ -46,16 +46,16 @@ def best_first(
         if not len(left):
             yield order[start:]
             return
-        left = np.concatenate([taken[start:], left])  # one of the rest may be near the last ones
+        left = np.concatenate([taken[start:], left])  # the rest may have scores near the last ones
         wanted *= _MORE
 
 
 def locate(place: int, firsts: Sequence[int]) -> tuple[int, int]:
-    """Return the number of a book and the place in it of what stands at a place of all books.
+    """Return the number of the book and the place in it for a place counted through all books.
 
     Args:
-        place: counted through all books.
-        firsts: where each book begins, ascending; may end with the number of all places.
+        place: the place, counted through all books.
+        firsts: first place of each book, ascending; may end with the number of all places.
 
     >>> locate(3, [0, 2, 2, 5])
     (2, 1)
@@ -70,8 +70,8 @@ def nearest_first(
     """Yield the entries of one or several books that have a vector, nearest first, ties by name.
 
     Args:
-        similarities: of each book one number an entry, NaN where an entry has no vector.
-        name_of: names an entry by the number of its book and its place there.
+        similarities: for each book one number per entry; NaN if the entry has no vector.
+        name_of: returns the name of an entry, given the number of its book and its place in it.
 
     >>> import numpy
     >>> books = [numpy.array([0.2, numpy.nan]), numpy.array([0.9, 0.2])]
@@ -92,7 +92,7 @@ def nearest_first(
 def _split(
     scores: NDArray[float64], places: NDArray[int64], wanted: int
 ) -> tuple[NDArray[int64], NDArray[int64]]:
-    """Return so many of the best places, with all that equal the last of them, and the rest."""
+    """Return the `wanted` best places, with all ties of the last one, and the rest."""
     import numpy as np  # noqa: PLC0415  see above
 
     if len(places) <= wanted:

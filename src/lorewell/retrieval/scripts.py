@@ -1,4 +1,4 @@
-"""Scripts that are written without spaces between words, as ranges of code points.
+"""Scripts without spaces between words, as ranges of code points.
 
 Source: the Script property of Unicode 17, neighbouring ranges joined.
 """

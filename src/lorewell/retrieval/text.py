@@ -1,4 +1,4 @@
-"""What words running text is made of, for ranking (docs/rules/native.md §9.1, §8.11)."""
+"""Splits texts into words for ranking (docs/rules/native.md §9.1, §8.11)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _IDEOGRAPHIC = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in EAST_ASIA
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text, in order, repeated ones too.
+    """Return the words of a text in order, with repetitions.
 
-    Compatibility forms and case are levelled. A run of Han, Kana or Hangul gives every single
+    Compatibility forms and case are normalised. A run of Han, Kana or Hangul gives every single
     character and every adjacent pair; a run of other letters and digits is one word.
 
     >>> tokens("The 灯塔大门!")
@@ -29,16 +29,16 @@ def tokens(text: str) -> list[str]:
         if run.isascii():
             found.append(run)
         else:
-            for ideographic, units in _stretches(run):
+            for ideographic, units in _parts(run):
                 found += _grams(units) if ideographic else ["".join(units)]
     return found
 
 
 def first_match(text: str, words: Container[str]) -> int | None:
-    """Return where the first of these words begins in the text, None if it holds none.
+    """Return where the first of these words begins in the text; None if the text has none.
 
-    The place is exact in texts that keep their length when compatibility forms and case are
-    levelled, and close to it in others.
+    The place is exact if normalising compatibility forms and case keeps the length of the text,
+    and approximate otherwise.
     """
     level = normalise("NFKC", text).casefold()
     at = 0
@@ -49,7 +49,7 @@ def first_match(text: str, words: Container[str]) -> int | None:
                 return min(at, len(text))
         else:
             start = at
-            for ideographic, units in _stretches(run):
+            for ideographic, units in _parts(run):
                 found = _place_in(units, words, ideographic=ideographic)
                 if found is not None:
                     return min(start + found, len(text))
@@ -68,14 +68,14 @@ def _place_in(units: list[str], words: Container[str], *, ideographic: bool) -> 
 
 
 def _runs(text: str) -> Iterator[str]:
-    """Yield stretches of letters and digits, with the combining marks on them."""
+    """Yield runs of letters and digits, with their combining marks."""
     if text.isascii():
         yield from _ALPHANUMERIC.findall(text)
         return
     start = end = -1
     for match in _ALPHANUMERIC.finditer(text):
         if end >= 0:
-            # Mostly what follows is a blank: no mark, and the end of the stretch.
+            # Usually a blank follows: not a mark, so the run ends.
             if not _is_mark(text[end]):
                 yield text[start:end]
             elif _only_marks(text, end, match.start()):
@@ -102,10 +102,10 @@ def _after_marks(text: str, end: int) -> int:
     return end
 
 
-def _stretches(run: str) -> Iterator[tuple[bool, list[str]]]:
-    """Yield (whether ideographic, characters with their marks) of each stretch of one kind.
+def _parts(run: str) -> Iterator[tuple[bool, list[str]]]:
+    """Yield the parts of one kind of a run: whether ideographic, and characters with their marks.
 
-    The run is not empty.
+    The run must not be empty.
     """
     kind = False
     units: list[str] = []
