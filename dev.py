@@ -42,7 +42,11 @@ APT_PAUSES_S = (0, 10, 30)  # before each attempt: the list of packages knows no
 PARALLEL = ["-n", "auto", "--dist", "worksteal"]
 # Hundreds of processes import the package; what is compiled once is kept in any case.
 KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
-FAST = ["tests/unit", "tests/property", "tests/golden"]
+FAST = [
+    *("tests/unit", "tests/property", "tests/golden"),
+    *("--ignore=tests/property/test_import_scaling.py", "--ignore=tests/unit/test_compile_cost.py"),
+    *(f"--ignore=tests/golden/test_{name}.py" for name in ("conformance", "limits", "sealed")),
+]
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
@@ -223,8 +227,8 @@ def check() -> int:
 def test(args: list[str]) -> int:
     """Run the checks and all tests, or pytest alone with the arguments given.
 
-    `--fast` runs the tests of modules and cases in a minute: no services, no programs, and a
-    quarter of the examples of each property. More arguments go to pytest.
+    `--fast` runs the tests of modules and cases in a minute: no services, no programs, no measures
+    of time, and a quarter of the examples of each property. More arguments go to pytest.
     """
     if args[:1] == ["--fast"]:
         fast = tool("pytest", *PARALLEL, *args[1:], *FAST)
