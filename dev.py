@@ -42,7 +42,11 @@ APT_PAUSES_S = (0, 10, 30)  # before each attempt: apt-get update does not wait 
 PARALLEL = ["-n", "auto", "--dist", "worksteal"]
 # Hundreds of processes import the package; what is compiled once is kept in any case.
 KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
-FAST = ["tests/unit", "tests/property", "tests/golden"]
+FAST = [
+    *("tests/unit", "tests/property", "tests/golden"),
+    *("--ignore=tests/property/test_import_scaling.py", "--ignore=tests/unit/test_compile_cost.py"),
+    *(f"--ignore=tests/golden/test_{name}.py" for name in ("conformance", "limits", "sealed")),
+]
 
 ORACLE = "tests/property/test_sillytavern_oracle.py"
 CAMPAIGNS = {
@@ -226,8 +230,8 @@ def check() -> int:
 def test(args: list[str]) -> int:
     """Run the checks and all tests, or only pytest with the given arguments.
 
-    `--fast` runs only the tests of modules, properties and golden cases, with a quarter of the
-    examples of each property. It passes further arguments to pytest.
+    `--fast` runs only the tests of modules, properties and golden cases, without measures of time
+    and with a quarter of the examples of each property. It passes further arguments to pytest.
     """
     if args[:1] == ["--fast"]:
         fast = tool("pytest", *PARALLEL, *args[1:], *FAST)

@@ -30,6 +30,11 @@ settings.load_profile(os.environ.get("LOREWELL_HYPOTHESIS", "ci"))
 _LOGGERS = ("", "alembic", "httpcore", "httpx", "lorewell", "lorewell.sockets", "uvicorn.access")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let long tests begin first: else other workers are idle while one of them ends."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(autouse=True)
 def _own_log_levels() -> Iterator[None]:
     """Undo what a test set up for a whole process: the next one looks at logs too."""

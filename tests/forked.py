@@ -16,6 +16,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 _SERVICE = "lorewell.http.server"
+_LATER = ("lorewell.store.sqlite", "lorewell.store.postgres", "uvicorn.loops.auto", "uvloop")
 _IGNORED = ("LOREWELL_", "PROMETHEUS_", "PYTEST_")
 
 
@@ -76,7 +77,7 @@ def _at_first() -> dict[str, str]:
 @cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([_SERVICE])
+    context.set_forkserver_preload([_SERVICE, *_LATER])
     return context
 
 

@@ -88,19 +88,20 @@ def running(arguments: list[str], folder: Path, **given: object) -> Iterator[str
     try:
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + READY_S
-        while not _is_ready(url):
-            assert process.poll() is None, log.read_text(encoding="utf-8")
-            assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
-            time.sleep(0.05)
+        with httpx.Client(base_url=url, trust_env=False) as client:
+            while not _is_ready(client):
+                assert process.poll() is None, log.read_text(encoding="utf-8")
+                assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
+                time.sleep(0.05)
         yield url
     finally:
         process.terminate()
         process.wait()
 
 
-def _is_ready(url: str) -> bool:
+def _is_ready(client: httpx.Client) -> bool:
     with suppress(httpx.TransportError):
-        return httpx.get(f"{url}/readyz", trust_env=False).status_code == 200
+        return client.get("/readyz").status_code == 200
     return False
 
 

@@ -10,9 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CASES = Path(__file__).with_name("documented_answers.py")
 
 
+@pytest.mark.long
 def test_answers_are_as_documented() -> None:
     plugins = ("-p", "schemathesis", "-p", "no:cacheprovider", "-p", "no:xdist")
     command = [sys.executable, "-m", "pytest", *plugins, str(CASES)]

@@ -206,13 +206,13 @@ def test_what_is_no_http_is_refused(server: Server) -> None:
     assert server.client.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize(("database", "rounds"), [("url", 20), ("postgres_url", 5)])
+@pytest.mark.parametrize(("database", "rounds"), [("url", 6), ("postgres_url", 3)])
 def test_an_acknowledged_book_survives_a_kill(
     database: str, rounds: int, log: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue(database)
     made: list[str] = []
-    for number in range(rounds * (10 if IS_DEEP else 1)):
+    for number in range(rounds * (33 if IS_DEEP else 1)):
         server = Server(log, database_url=url, log_level="warning")
         page = {"limit": "200"}
         stored = server.client.get("/v1/books", params=page).json()["books"]

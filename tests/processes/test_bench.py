@@ -75,6 +75,7 @@ def samples_in(figures: dict[str, Any]) -> set[str]:
     return set(found)
 
 
+@pytest.mark.long
 def test_tiny_run_finds_no_wrong_answer(tiny_run: tuple[str, dict[str, Any]]) -> None:
     _, figures = tiny_run
     assert figures["wrong"] == []
@@ -87,6 +88,7 @@ def test_tiny_run_finds_no_wrong_answer(tiny_run: tuple[str, dict[str, Any]]) ->
     assert figures["select_300"]["right"]["sillytavern_shape"]
 
 
+@pytest.mark.long
 def test_tiny_run_has_every_figure(tiny_run: tuple[str, dict[str, Any]]) -> None:
     _, figures = tiny_run
     assert samples_in(figures["compile"]) == {"read", "compile", "lexical_index"}
@@ -135,12 +137,14 @@ def test_tiny_run_has_every_figure(tiny_run: tuple[str, dict[str, Any]]) -> None
         assert len(figures[f"profile_{mode}"]) == 12
 
 
+@pytest.mark.long
 def test_engine_is_far_ahead_of_the_naive_scan(tiny_run: tuple[str, dict[str, Any]]) -> None:
     _, figures = tiny_run
     assert figures["select_1500"]["ratios"]["selected"]["fair"] > LOWEST_RATIO
     assert figures["sillytavern_1500"]["best_ratio"] > LOWEST_RATIO
 
 
+@pytest.mark.long
 def test_report_sets_each_target_beside_what_was_found(
     tiny_run: tuple[str, dict[str, Any]],
 ) -> None:
@@ -153,6 +157,7 @@ def test_report_sets_each_target_beside_what_was_found(
     assert "WRONG" not in text
 
 
+@pytest.mark.long
 def test_tiny_run_asks_the_books_that_are_here(tiny_run: tuple[str, dict[str, Any]]) -> None:
     text, figures = tiny_run
     found = figures["quality"]
