@@ -240,11 +240,9 @@ class _Compiler:
             folded = fold_key(trim(key), case_sensitive=case)
             if not folded:
                 continue
-            pattern = table.add(folded)
-            if wakes is not None:
-                table.wake(pattern, wakes)
+            pattern = table.add(folded, wakes=wakes)
             if whole:
-                table.track_words(pattern)
+                table.track_word(pattern)
             parsed.append(LiteralKey(key, pattern, whole))
         return tuple(parsed)
 
