@@ -167,9 +167,9 @@ class _Compiler:
         if not isinstance(raw, Mapping):
             self._warn("entry_broken", f"Entry {place} is not an object; it is left out.", None)
             return
-        spec, odd = normalise(raw, uid=derived_uid(self._book_id, place))
+        spec, oddities = normalise(raw, uid=derived_uid(self._book_id, place))
         self._specs.append(spec)
-        for each in odd:
+        for each in oddities:
             self._warnings.append(ReplicaWarning(*each, self._book_id, spec.uid))
 
     def world(self, name: str, flaw: str | None) -> ReplicaWorld:
