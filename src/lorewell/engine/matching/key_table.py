@@ -22,24 +22,30 @@ class KeyTable:
         self._anywhere: list[dict[int, None]] = []
         self._as_word: dict[int, dict[int, None]] = {}
 
-    def add(self, folded: str) -> int:
-        """Return the pattern number of a folded key; equal keys share one number."""
+    def add(self, folded: str, *, wakes: int | None = None) -> int:
+        """Return the pattern number of a folded key; equal keys share one number.
+
+        Args:
+            folded: the key.
+            wakes: the entry that it wakes wherever it occurs; None for none.
+        """
         pattern = self._patterns.setdefault(folded, len(self._patterns))
         if pattern == len(self._anywhere):
             self._anywhere.append({})
+        if wakes is not None:
+            self._anywhere[pattern][wakes] = None
         return pattern
 
-    def wake(self, pattern: int, entry: int) -> None:
-        """Let the pattern wake an entry wherever it occurs."""
-        self._anywhere[pattern][entry] = None
+    def track_word(self, pattern: int, *, wakes: int | None = None) -> None:
+        """Track where the pattern stands alone as a word.
 
-    def track_words(self, pattern: int) -> None:
-        """Track where the pattern stands alone as a word."""
-        self._as_word.setdefault(pattern, {})
-
-    def wake_as_word(self, pattern: int, entry: int) -> None:
-        """Let a tracked pattern wake an entry only where it stands alone."""
-        self._as_word[pattern][entry] = None
+        Args:
+            pattern: number of the pattern.
+            wakes: the entry that it wakes only where it stands alone; None for none.
+        """
+        woken = self._as_word.setdefault(pattern, {})
+        if wakes is not None:
+            woken[wakes] = None
 
     def index(self) -> LiteralIndex:
         """Build the automaton of all keys, with the entries that each wakes wherever it occurs."""

@@ -308,8 +308,8 @@ class _KeyParser:
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
         table = self.exact if spec.case_sensitive else self.folded
-        pattern = table.add(fold_key(trim(key), case_sensitive=spec.case_sensitive))
-        table.wake(pattern, index)
+        folded = fold_key(trim(key), case_sensitive=spec.case_sensitive)
+        pattern = table.add(folded, wakes=index)
         return LiteralKey(key, pattern, spec.match_whole_words)
 
     def _report(self, spec: Entry, code: str, message: str) -> None:

@@ -142,10 +142,10 @@ class _Turn:
         for book in self.collected:
             world = book.world
             search = KeywordSearch(world, texts)
-            near = rank(world, self.request, scores, self.steps)
-            if None in near.values():
+            rag_matches = rank(world, self.request, scores, self.steps)
+            if None in rag_matches.values():
                 self._warn_of_vectors(scores)
-            checks = TriggerChecks(table, search, near)
+            checks = TriggerChecks(table, search, rag_matches)
             indexes = sorted(search.woken.union(world.always))
             keys = (world.entries[index].key_count for index in indexes)
             self.steps.spend("scan", _STEPS_PER_ENTRY * len(indexes))

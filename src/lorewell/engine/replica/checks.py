@@ -27,12 +27,12 @@ class TriggerChecks:
     """The triggers of the entries of one book in one turn."""
 
     def __init__(
-        self, table: Table, search: KeywordSearch, near: Mapping[int, RagMatch | None]
+        self, table: Table, search: KeywordSearch, rag_matches: Mapping[int, RagMatch | None]
     ) -> None:
         """Take the table, the results of the key search, and the similarities."""
         self._table = table
         self._search = search
-        self._near = near
+        self._rag_matches = rag_matches
 
     def check(self, entry: ReplicaEntry) -> TriggerResult:
         """Check the enabled triggers in their order until one fires."""
@@ -77,13 +77,13 @@ class TriggerChecks:
         return TriggerResult("condition")
 
     def _rag(self, index: int) -> TriggerResult:
-        near = self._near.get(index)
-        if near is None:
+        match = self._rag_matches.get(index)
+        if match is None:
             return TriggerResult(None, detail="rag: there is no similarity")
         return (
-            TriggerResult("rag", near.facts)
-            if near.fires
-            else TriggerResult(None, near.facts, near.detail)
+            TriggerResult("rag", match.facts)
+            if match.fires
+            else TriggerResult(None, match.facts, match.detail)
         )
 
     def _logic(self, logic: LogicTrigger) -> TriggerResult:

@@ -90,12 +90,12 @@ def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[En
 
     Source: docs/rules/replica.md §2.
     """
-    odd: list[EntryOddity] = []
+    oddities: list[EntryOddity] = []
     return NormalEntry(
         uid=as_uid(raw.get("uid")) or uid,
         content=as_content(raw.get("content")),
         comment=as_content(raw.get("comment")),
-        position=_position(raw, odd),
+        position=_position(raw, oddities),
         order=as_integer(raw.get("order")) or 0,
         disable=as_flag(raw.get("disable")),
         probability=_clamped(as_number(raw.get("probability"))),
@@ -104,8 +104,8 @@ def normalise(raw: Mapping[str, Raw], *, uid: str) -> tuple[NormalEntry, list[En
         group=as_labels(raw.get("group")),
         group_weight=_weight(raw.get("groupWeight")),
         requires=_uids(raw.get("requires")),
-        config=_config(raw, odd),
-    ), odd
+        config=_config(raw, oddities),
+    ), oddities
 
 
 def from_sillytavern(raw: Mapping[str, Raw], *, uid: str) -> Mapping[str, Raw]:
@@ -141,7 +141,7 @@ def derived_uid(book_id: str, place: int) -> str:
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
 
-def _position(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> int:
+def _position(raw: Mapping[str, Raw], oddities: list[EntryOddity]) -> int:
     if "position" not in raw:
         return 0
     value = raw["position"]
@@ -149,7 +149,9 @@ def _position(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> int:
     number = as_integer(value) if number is None else number
     if number in range(len(POSITIONS)) and number is not None:
         return number
-    odd.append(EntryOddity("position_changed", "The position is not one of 0 to 7; 0 is used."))
+    oddities.append(
+        EntryOddity("position_changed", "The position is not one of 0 to 7; 0 is used.")
+    )
     return 0
 
 
@@ -179,11 +181,13 @@ def _uids(value: Raw) -> tuple[str, ...]:
     return tuple(dict.fromkeys(uid for uid in named if uid is not None))
 
 
-def _config(raw: Mapping[str, Raw], odd: list[EntryOddity]) -> Mapping[str, Raw]:
+def _config(raw: Mapping[str, Raw], oddities: list[EntryOddity]) -> Mapping[str, Raw]:
     config = raw.get("trigger_config")
     if config is None:
         return derive_config(raw)
     if isinstance(config, Mapping):
         return config
-    odd.append(EntryOddity("trigger_broken", "trigger_config is not an object; triggers are off."))
+    oddities.append(
+        EntryOddity("trigger_broken", "trigger_config is not an object; triggers are off.")
+    )
     return {"triggers": {}}

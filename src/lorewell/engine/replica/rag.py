@@ -53,7 +53,7 @@ class _Queries:
         self._steps = steps
         self._filled: dict[str, str] = {}
 
-    def of(self, trigger: RagTrigger) -> str:
+    def text_for(self, trigger: RagTrigger) -> str:
         template = trigger.query_template
         if template is None:
             return self._mes
@@ -81,18 +81,18 @@ def rag_queries(
     Raises:
         TooExpensiveError: the queries would be too long.
     """
-    filled = _Queries(request.mes, steps or Steps())
+    queries = _Queries(request.mes, steps or Steps())
     by_book = {
         world.book_id: tuple(
             dict.fromkeys(
-                filled.of(entry.triggers.rag)
+                queries.text_for(entry.triggers.rag)
                 for entry in world.rag
                 if entry.triggers.rag is not None
             )
         )
         for world in worlds
     }
-    return {book_id: queries for book_id, queries in by_book.items() if queries}
+    return {book_id: texts for book_id, texts in by_book.items() if texts}
 
 
 def rank(
@@ -102,28 +102,30 @@ def rank(
 
     Ties are ranked by uid.
     """
-    filled = _Queries(request.mes, steps)
+    queries = _Queries(request.mes, steps)
     steps.spend("recall", _STEPS_PER_ENTRY * len(world.rag))
-    near: dict[int, tuple[float, RagTrigger]] = {}
-    found: dict[int, RagMatch | None] = {}
+    candidates: dict[int, tuple[float, RagTrigger]] = {}
+    matches: dict[int, RagMatch | None] = {}
     for entry in world.rag:
         trigger = entry.triggers.rag
         if trigger is None:
             continue
-        found[entry.index] = None
-        known = scores.similarities.get((world.book_id, filled.of(trigger)), ())
+        matches[entry.index] = None
+        known = scores.similarities.get((world.book_id, queries.text_for(trigger)), ())
         if entry.index < len(known):
             similarity = float(known[entry.index])
             if not math.isnan(similarity):
-                near[entry.index] = similarity, trigger
-    ranked = sorted(near, key=lambda index: (-near[index][0], world.entries[index].spec.uid))
+                candidates[entry.index] = similarity, trigger
+    ranked = sorted(
+        candidates, key=lambda index: (-candidates[index][0], world.entries[index].spec.uid)
+    )
     for place, index in enumerate(ranked, 1):
-        similarity, trigger = near[index]
-        found[index] = _judge(trigger, similarity, place)
-    return found
+        similarity, trigger = candidates[index]
+        matches[index] = _match(trigger, similarity, place)
+    return matches
 
 
-def _judge(trigger: RagTrigger, similarity: float, place: int) -> RagMatch:
+def _match(trigger: RagTrigger, similarity: float, place: int) -> RagMatch:
     facts = ReplicaFacts(
         similarity=round(similarity, 6),
         threshold=trigger.threshold,

@@ -167,9 +167,9 @@ class _Compiler:
         if not isinstance(raw, Mapping):
             self._warn("entry_broken", f"Entry {place} is not an object; it is left out.", None)
             return
-        spec, odd = normalise(raw, uid=derived_uid(self._book_id, place))
+        spec, oddities = normalise(raw, uid=derived_uid(self._book_id, place))
         self._specs.append(spec)
-        for each in odd:
+        for each in oddities:
             self._warnings.append(ReplicaWarning(*each, self._book_id, spec.uid))
 
     def world(self, name: str, flaw: str | None) -> ReplicaWorld:
@@ -240,11 +240,9 @@ class _Compiler:
             folded = fold_key(trim(key), case_sensitive=case)
             if not folded:
                 continue
-            pattern = table.add(folded)
-            if wakes is not None:
-                table.wake(pattern, wakes)
+            pattern = table.add(folded, wakes=wakes)
             if whole:
-                table.track_words(pattern)
+                table.track_word(pattern)
             parsed.append(LiteralKey(key, pattern, whole))
         return tuple(parsed)
 

@@ -154,12 +154,12 @@ def _index_keys(
         for number, key in enumerate((*entry.keys, *entry.secondary)):
             if key.plain is None:
                 continue
-            pattern = table.add(key.plain.exact if counts else key.plain.folded)
-            as_word = words and key.plain.single
-            if as_word:
-                table.track_words(pattern)
-            if number < len(entry.keys):
-                (table.wake_as_word if as_word else table.wake)(pattern, index)
+            wanted = key.plain.exact if counts else key.plain.folded
+            wakes = index if number < len(entry.keys) else None
+            if words and key.plain.single:
+                table.track_word(table.add(wanted), wakes=wakes)
+            else:
+                table.add(wanted, wakes=wakes)
     return _plain_keys(folded), _plain_keys(exact)
 
 
