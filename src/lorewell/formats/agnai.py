@@ -74,4 +74,4 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: FileKind
         "priority": members.read(LEVEL, 0, "priority"),
         "position": members.read(_SIDE, _SIDES[0], "position"),
     }
-    return members.made(entry_id, kind, fields)
+    return members.build_entry(entry_id, kind, fields)

@@ -28,4 +28,4 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
         "content": members.content("entry", "value"),
         "keys": keys,
     }
-    return members.made(entry_id, FileKind.AIDUNGEON_WI, fields)
+    return members.build_entry(entry_id, FileKind.AIDUNGEON_WI, fields)

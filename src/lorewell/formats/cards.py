@@ -38,11 +38,11 @@ def read_v3(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
 
 
 def _read(document: Mapping[str, Any], kind: FileKind, notes: ImportNotes) -> Lorebook:
-    """Return the book in `data`, else the one beside it.
+    """Return the book in `data`, else the one at the top level.
 
     Raises:
-        ImportInvalidError: there is neither `data` nor a book beside it, or the book is not an
-            object.
+        ImportInvalidError: there is neither `data` nor a book at the top level, or the book is not
+            an object.
     """
     data = document.get("data")
     at: tuple[str, ...] = ("data", _BOOK)

@@ -63,7 +63,7 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     if _holds_script(raw.get("activationScript")):
         needs["script"] = "activationScript"
     members.know("activationScript")
-    return members.made(entry_id, FileKind.JANITOR, fields, needs)
+    return members.build_entry(entry_id, FileKind.JANITOR, fields, needs)
 
 
 def _holds_script(script: object) -> bool:

@@ -59,7 +59,7 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     elif excluded:
         fields |= {"secondary_keys": excluded, "selective": True, "logic": "not_any"}
     members.note_lost(_USUAL)
-    return members.made(entry_id, FileKind.KOBOLD, fields)
+    return members.build_entry(entry_id, FileKind.KOBOLD, fields)
 
 
 def _percent(value: object, notes: v.RepairNotes) -> object:

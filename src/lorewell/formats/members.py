@@ -159,7 +159,7 @@ class Members:
             message = f"{', '.join(lost)}: not supported; kept in source.raw only."
             self.note("not_kept", message, lost[0])
 
-    def made(
+    def build_entry(
         self,
         entry_id: str,
         source_format: str,

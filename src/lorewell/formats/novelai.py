@@ -115,7 +115,7 @@ def _read(
     if _has_bias(raw.get("loreBiasGroups")):
         message = "Phrase biases are not supported."
         members.note("not_kept", message, "loreBiasGroups")
-    return members.made(entry_id, kind, fields)
+    return members.build_entry(entry_id, kind, fields)
 
 
 def _has_bias(groups: object) -> bool:

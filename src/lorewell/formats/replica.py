@@ -147,7 +147,7 @@ def read_entry(raw: Mapping[str, Any], entry_id: str, steps: Steps | None = None
         message = "The native policy ignores group weights."
         members.note("group_weight_ignored", message, "groupWeight")
     members.know(*KEPT, *_COPIES, *normalised, "depth", "role")
-    return members.made(entry_id, FileKind.REPLICA, fields)
+    return members.build_entry(entry_id, FileKind.REPLICA, fields)
 
 
 def block_of(raw: Mapping[str, Any]) -> dict[str, Any]:

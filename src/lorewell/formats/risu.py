@@ -77,7 +77,7 @@ def _read(
         }
     members.note_lost({"mode": _MODES})
     members.know("key")
-    return members.made(entry_id, FileKind.RISU, fields)
+    return members.build_entry(entry_id, FileKind.RISU, fields)
 
 
 def _one_key(value: object, notes: v.RepairNotes) -> tuple[str, ...]:

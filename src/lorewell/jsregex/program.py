@@ -75,22 +75,22 @@ PROGRAM = r"""
     const sticky = flags.includes("y");
     const probe = %NewRegExpWithBacktrackLimit(
       (sticky ? "" : "[^]*?") + "(?:" + source + ")|()", sticky ? flags : flags + "y", limit);
-    return { plain, probe, tells: flags.includes("u") || !/\\[1-9]/.test(source) };
+    return { plain, probe, isReliable: flags.includes("u") || !/\\[1-9]/.test(source) };
   }
 
   function compiled(source, flags, limit) {
     const key = limit + flags + "/" + source;
-    let made = cache.get(key);
-    if (made === undefined) {
-      made = build(source, flags, limit);
+    let regexes = cache.get(key);
+    if (regexes === undefined) {
+      regexes = build(source, flags, limit);
       if (cache.size >= MOST_CACHED || cachedChars > MOST_CACHED_CHARS) {
         cache.clear();
         cachedChars = 0;
       }
-      cache.set(key, made);
+      cache.set(key, regexes);
       cachedChars += source.length;
     }
-    return made;
+    return regexes;
   }
 
   function lengthOf(v) {
@@ -116,11 +116,11 @@ PROGRAM = r"""
     const [source, flags] = job.patterns[p];
     const view = show(v);
     try {
-      const { plain, probe, tells } = compiled(source, flags, backtracks(view.length));
+      const { plain, probe, isReliable } = compiled(source, flags, backtracks(view.length));
       probe.lastIndex = plain.lastIndex = 0;
       const found = probe.exec(view);
       if (found === null) return TIMEOUT;
-      if (tells && found[found.length - 1] !== undefined) return MISS;
+      if (isReliable && found[found.length - 1] !== undefined) return MISS;
       const match = plain.exec(view);
       return match === null ? MISS : [match.index, match.index + match[0].length];
     } catch (error) {  // a SyntaxError may come late: code is generated at the first run

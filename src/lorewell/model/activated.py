@@ -210,7 +210,7 @@ class Verdict:
 
 
 class ExampleEntry(NamedTuple):
-    """A text beside the example messages.
+    """A text before or after the example messages.
 
     Attributes:
         position: 0 before the example messages, 1 after them.
@@ -310,7 +310,7 @@ class SillyTavernResponse:
         activated: the active entries, in the order of activation.
         world_info_before: the text before the character material.
         world_info_after: the text after the character material.
-        examples: texts beside the example messages.
+        examples: texts before and after the example messages.
         depth_groups: texts to insert into the chat, by depth and role.
         authors_note_top: texts before the author's note.
         authors_note_bottom: texts after the author's note.

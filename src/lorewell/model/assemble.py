@@ -160,7 +160,7 @@ class ActiveEntry(_FromResponse):
 
 
 class ActiveExample(_FromResponse):
-    """A text of a SillyTavernResponse beside the example messages.
+    """A text of a SillyTavernResponse before or after the example messages.
 
     Attributes:
         position: 0 before the example messages, 1 after them.
@@ -198,7 +198,7 @@ class Activation(_FromResponse):
         activated: the active entries, in the order of activation.
         world_info_before: the text before the character material.
         world_info_after: the text after the character material.
-        examples: texts beside the example messages.
+        examples: texts before and after the example messages.
         depth_groups: texts to insert into the chat, by depth and role.
         authors_note_top: texts before the author's note.
         authors_note_bottom: texts after the author's note.

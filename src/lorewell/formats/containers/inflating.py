@@ -24,7 +24,7 @@ class Inflater(Protocol):
 def inflate(inflater: Inflater, packed: bytes, *, limit_bytes: int, steps: Steps) -> bytes:
     """Return the decompressed bytes, at most one more than the limit.
 
-    `inflater.eof` tells whether they are complete.
+    After the call, `inflater.eof` is true if they are complete.
 
     Args:
         inflater: a new decompressor.
