@@ -106,8 +106,7 @@ class Settings(BaseSettings):
     max_body_bytes: Size = Field(48 * _MIB, description="Maximum size of a request body in bytes.")
     max_bodies_bytes: Size = Field(
         256 * _MIB,
-        description="Maximum bytes of request bodies that a process holds at once; one tenant may "
-        "use half.",
+        description="Maximum bytes of request bodies held per process; one tenant may use half.",
     )
     max_unread_bytes: Size = Field(
         128 * _MIB,
@@ -131,8 +130,7 @@ class Settings(BaseSettings):
         1,
         ge=1,
         le=64,
-        description="Compute threads per process. Python runs one at a time; to use more cores, "
-        "add workers.",
+        description="Compute threads per process. To use more cores, add workers instead.",
     )
     compute_requests: int = Field(
         64,
@@ -175,8 +173,7 @@ class Settings(BaseSettings):
         MAX_IMPORT_STEPS,
         ge=1_000,
         le=10**12,
-        description="Maximum steps to read one foreign file; an ordinary file of 16 MiB takes "
-        "3,000,000.",
+        description="Maximum steps to read one foreign file; 16 MiB usually take 3,000,000.",
     )
     max_made_chars: int = Field(
         MAX_CHARS,
@@ -200,15 +197,13 @@ class Settings(BaseSettings):
         ge=0,
         le=31_536_000,
         validation_alias=AliasChoices(_LEDGER_KEEP, "ledger_keep_s"),
-        description="Seconds for which the ledger of a selection can be opened later; 0 turns "
-        "this off.",
+        description="Seconds for which a selection's ledger can be opened; 0 turns this off.",
     )
     max_conversation_states: int = Field(
         200,
         ge=1,
         le=1_000,
-        description="Maximum number of timed states kept per conversation; the oldest are dropped "
-        "first.",
+        description="Maximum timed states per conversation; the oldest are dropped first.",
     )
     live: bool = Field(
         default=False,
@@ -256,8 +251,7 @@ class Settings(BaseSettings):
     embedding_url: str = Field(
         "",
         repr=False,
-        description="Base URL of the embedding server, without /embeddings, such as "
-        "http://127.0.0.1:8080/v1.",
+        description="Base URL of the embedding server, such as http://127.0.0.1:8080/v1.",
     )
     embedding_api_key: str = Field(
         "",
@@ -273,8 +267,7 @@ class Settings(BaseSettings):
     )
     embedding_send_dimensions: bool = Field(
         default=False,
-        description="Send the number of dimensions to the embedding server; many servers reject "
-        "it.",
+        description="Send the number of dimensions to the server; many servers reject it.",
     )
     embedding_query_prefix: str = Field(
         "",
@@ -293,16 +286,14 @@ class Settings(BaseSettings):
         4,
         ge=1,
         le=64,
-        description="Maximum number of parallel embedding calls for texts per process, and as "
-        "many for queries.",
+        description="Maximum parallel embedding calls per process; for texts and queries each.",
     )
     embedding_timeout_s: Seconds = Field(
         60.0, description="Seconds to wait for the vectors of texts, per attempt."
     )
     embedding_query_timeout_s: Seconds = Field(
         2.0,
-        description="Seconds to wait for the vector of a query, all attempts together; after "
-        "that, selection uses words alone.",
+        description="Seconds to wait for a query vector in all; then words alone decide.",
     )
     embedding_retries: int = Field(
         4, ge=0, le=20, description="Number of retries after embedding texts failed."
@@ -326,33 +317,28 @@ class Settings(BaseSettings):
     gateway_upstream_model: str = Field(
         "",
         max_length=200,
-        description="Model that the gateway requests, whatever model the client names; empty "
-        "keeps the client's.",
+        description="Model to request, whatever the client names; empty keeps the client's.",
     )
     gateway_tenant: str = Field(
         "default",
         pattern=r"^([A-Za-z0-9._:-]{1,100})?$",
-        description="Tenant of gateway requests without API keys, or with a key for several "
-        "tenants.",
+        description="Tenant of the gateway without API keys, or for keys with several tenants.",
     )
     gateway_pass_authorization: bool = Field(
         default=False,
-        description="Pass the client's Authorization header to the model server when API keys are "
-        "off.",
+        description="Without API keys, pass the client's Authorization to the model server.",
     )
     gateway_context_window: int = Field(
         0,
         ge=0,
         le=1_000_000_000,
-        description="Context window of the model in tokens, the limit for gateway prompts; 0 "
-        "turns the check off.",
+        description="Context window in tokens that no gateway prompt may exceed; 0 is no limit.",
     )
     gateway_reserved_output: int = Field(
         0,
         ge=0,
         le=1_000_000_000,
-        description="Tokens of the context window kept free for an answer that the client does "
-        "not limit.",
+        description="Tokens of that window kept free for answers that the client does not limit.",
     )
     gateway_token_budget: int = Field(
         2_400,
@@ -362,8 +348,7 @@ class Settings(BaseSettings):
     )
     gateway_strategy: Literal["rules", "hybrid"] = Field(
         "hybrid",
-        description="How the gateway selects under the policy native: by rules alone, or by rules "
-        "and ranking (hybrid).",
+        description="Selection under the policy native: by rules alone, or hybrid with ranking.",
     )
     gateway_timeout_s: Seconds = Field(
         300.0,
@@ -371,13 +356,11 @@ class Settings(BaseSettings):
     )
     gateway_stable_prefix: bool = Field(
         default=False,
-        description="Put long-lasting lore first, for model servers that cache the beginning of a "
-        "prompt.",
+        description="Put long-lasting lore first, for model servers that cache prompt prefixes.",
     )
     gateway_merge_adjacent: bool = Field(
         default=False,
-        description="Merge adjacent messages of one role, for models that accept only one system "
-        "message.",
+        description="Merge adjacent messages of one role, for models with one system message.",
     )
     log_format: Literal["console", "json"] = Field(
         "console", description="Log lines for people (console), or one JSON object per line (json)."
@@ -403,13 +386,11 @@ class Settings(BaseSettings):
         100,
         ge=0,
         le=100_000,
-        description="Number of prepared statements per connection; use 0 behind a transaction "
-        "pooler.",
+        description="Prepared statements per connection; use 0 behind a transaction pooler.",
     )
     otel: bool = Field(
         default=False,
-        description="Trace requests with OpenTelemetry, configured by the OTEL_… variables; needs "
-        "the extra otel.",
+        description="Trace requests with OpenTelemetry, set up by OTEL_…; needs the extra otel.",
     )
     regex_engine: Literal["on", "off"] = Field(
         "on",
