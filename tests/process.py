@@ -71,7 +71,7 @@ class Server:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def kill(self) -> None:
-        """End it as a power cut would, as far as a process goes."""
+        """Kill the process, as a power cut would."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
         self.client.close()
@@ -80,7 +80,7 @@ class Server:
         self._process.send_signal(number)
 
     def stop(self) -> int:
-        """Ask it to end, and return its exit code."""
+        """Send SIGTERM, wait for the end, and return the exit code."""
         self._process.terminate()
         status = self._process.wait(timeout=60)
         self.client.close()

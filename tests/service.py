@@ -63,7 +63,7 @@ def document_of(app: FastAPI) -> Json:
 
 
 class Api:
-    """Asks an application; every problem must be one that its OpenAPI document tells of."""
+    """Sends requests to an application; its OpenAPI document must list every answer."""
 
     def __init__(self, app: FastAPI, runner: asyncio.Runner) -> None:
         self.app, self._runner = app, runner
@@ -136,7 +136,7 @@ def serving(
     store: Store | None = None, with_embedder: Embedder | None = None, **given: Any
 ) -> Iterator[Api]:
     """Yield an application with these settings, and with this store or embedder if given."""
-    # Every route can be asked; whoever wants an upstream that answers names one.
+    # The gateway routes need an upstream; tests that need one that answers pass its URL.
     usual = {"gateway_upstream_url": "http://127.0.0.1:9/v1", **PATIENT}
     settings = load_settings(**{**usual, **given})
     services = build_services(settings)
@@ -176,7 +176,7 @@ def code(answer: httpx.Response) -> str:
 
 
 def places(answer: httpx.Response) -> list[str]:
-    """Return the places that a problem names."""
+    """Return the pointers and parameters that a problem names."""
     problem = answer.json()
     if "error" in problem:
         return [problem["error"]["param"]]

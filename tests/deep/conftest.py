@@ -16,7 +16,7 @@ _FIGURES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Return a function that keeps a measured figure for the end of the run."""
     lines = request.config.stash.setdefault(_FIGURES, [])
 

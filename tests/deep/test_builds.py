@@ -12,10 +12,10 @@ KILLS = 25
 
 
 def test_builds_that_are_killed_leave_nothing_half_and_nothing_behind(
-    empty_url: str, tmp_path: Path, tell: Callable[[str], None]
+    empty_url: str, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     log = tmp_path / "log"
     told = kill_builds(empty_url, log, kills=KILLS, seed=SEED)
-    tell(str(told))
+    report(str(told))
     assert told.midst >= KILLS // 2
     assert "Traceback" not in log.read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ SIZE = int(os.environ.get("LOREWELL_FUZZ_SIZE", "3000"))
 MAX_BYTES = 1024**3
 
 
-def test_no_field_costs_more_than_its_size(tmp_path: Path, tell: Callable[[str], None]) -> None:
+def test_no_field_costs_more_than_its_size(tmp_path: Path, report: Callable[[str], None]) -> None:
     sent = 0
 
     def keep(name: str) -> bool:
@@ -34,8 +34,8 @@ def test_no_field_costs_more_than_its_size(tmp_path: Path, tell: Callable[[str],
         target = hostile.in_process(api)
         wrong = [*hostile.campaign(target, size=SIZE, clock=time.process_time, keep=keep)]
     peak = measured.memory_bytes("VmHWM")
-    tell(f"{sent:,} probes, {len(wrong)} at fault, {peak / 1e6:.0f} MB at most")
+    report(f"{sent:,} probes, {len(wrong)} at fault, {peak / 1e6:.0f} MB at most")
     for each in wrong:
-        tell(each)
+        report(each)
     assert not wrong
     assert peak < MAX_BYTES

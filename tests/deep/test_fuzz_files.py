@@ -85,12 +85,12 @@ def runs(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Run]]]:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_any_file_is_refused_in_words_or_gives_a_whole_book(
-    name: str, runs: dict[str, Future[Run]], tell: Callable[[str], None]
+    name: str, runs: dict[str, Future[Run]], report: Callable[[str], None]
 ) -> None:
     run = runs[name].result()
-    tell(run.figures())
+    report(run.figures())
     for path in run.crashes:
-        tell(f"broken by {path}")
+        report(f"broken by {path}")
     assert run.crashes == []
     assert run.exit_code == 0, run.log[-2000:]
     assert _DONE.search(run.log)

@@ -29,7 +29,7 @@ ENTRIES = 5_000
 ROUNDS = 300
 MOST_ADDED_MS = 15
 STREAMS = 200
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 NODE = """
 import OpenAI from "openai";
@@ -128,7 +128,7 @@ def test_it_adds_little_to_a_plain_proxy(
     upstream: ChatUpstream,
     monkeypatch: pytest.MonkeyPatch,
     policy: str,
-    tell: Tell,
+    report: Report,
 ) -> None:
     messages = bind(server, monkeypatch)
     upstream.reply("Yes.")
@@ -148,7 +148,7 @@ def test_it_adds_little_to_a_plain_proxy(
     assert entries
     plain, through = (median(times[20:]) for times in took.values())
     worst = [quantiles(times[20:], n=100)[94] for times in took.values()]
-    tell(
+    report(
         f"plain {plain:.1f} ms, gateway {through:.1f} ms, added {through - plain:.1f} ms at the "
         f"median; p95 {worst[0]:.1f} and {worst[1]:.1f} ms; {ENTRIES:,} entries, {entries} put in"
     )
@@ -156,7 +156,7 @@ def test_it_adds_little_to_a_plain_proxy(
 
 
 def test_many_streams_at_once_lose_nothing(
-    server: Server, upstream: ChatUpstream, monkeypatch: pytest.MonkeyPatch, tell: Tell
+    server: Server, upstream: ChatUpstream, monkeypatch: pytest.MonkeyPatch, report: Report
 ) -> None:
     messages = bind(server, monkeypatch)
     upstream.do(Turn(content=" ".join(f"字{n}" for n in range(100)), pause_s=0.02))
@@ -177,7 +177,7 @@ def test_many_streams_at_once_lose_nothing(
 
     begin = perf_counter()
     lasted = asyncio.run(ask_all())
-    tell(
+    report(
         f"{STREAMS} streams of 103 events whole; each {median(lasted):.1f} s at the median, all "
         f"{perf_counter() - begin:.1f} s"
     )

@@ -17,15 +17,15 @@ WRITES = 500
 
 
 def test_kills_lose_nothing_that_was_acknowledged(
-    empty_url: str, tmp_path: Path, tell: Callable[[str], None], request: pytest.FixtureRequest
+    empty_url: str, tmp_path: Path, report: Callable[[str], None], request: pytest.FixtureRequest
 ) -> None:
     log = tmp_path / "log"
     campaign = run_campaign(empty_url, log, seed=SEED, writes=WRITES)
-    tell(str(campaign))
+    report(str(campaign))
     assert campaign.kills >= 5
     with running(log, database_url=empty_url, log_level="warning") as server:
         stored = check_campaign(server, campaign.attempts)
-    tell(f"{stored} revisions read back, all whole and as they were sent")
+    report(f"{stored} revisions read back, all whole and as they were sent")
     if request.node.callspec.params["empty_url"] == "sqlite":
         with closing(sqlite3.connect(empty_url.removeprefix("sqlite:///"))) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

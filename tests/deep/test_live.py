@@ -123,7 +123,7 @@ def shown(name: str, told: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("prompts", [SPREAD, 10])
 def test_nothing_is_lost_and_selections_are_not_slower(
-    prompts: int, tmp_path: Path, tell: Callable[[str], None]
+    prompts: int, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     given = {"database_url": f"sqlite:///{tmp_path}/lorewell.db", "live": "true"}
     with running(tmp_path / "log", log_level="warning", **given) as server:
@@ -147,14 +147,14 @@ def test_nothing_is_lost_and_selections_are_not_slower(
         log = (tmp_path / "log").read_text(encoding="utf-8")
     sent = Counter(number % prompts for number in range(len(watched["took_ms"])))
     got = sum(one["selections"] for one in seen)
-    tell(
+    report(
         f"{SUBSCRIBERS} subscribers of {prompts} prompts, {RATE} selections a second, "
         f"{SECONDS:.0f} s, one worker on SQLite, {os.cpu_count()} CPUs"
     )
-    tell(shown("without subscribers, before", alone[0]))
-    tell(shown("with", watched))
-    tell(shown("without, after", alone[1]))
-    tell(
+    report(shown("without subscribers, before", alone[0]))
+    report(shown("with", watched))
+    report(shown("without, after", alone[1]))
+    report(
         f"{got} frames received, {got / watched['seconds']:.0f} a second; "
         f"memory {resting / MIB:.0f} MiB before, {most / MIB:.0f} MiB at most"
     )

@@ -13,13 +13,13 @@ SECONDS = 60
 
 
 def test_replicas_are_one_service(
-    empty_url: str, tmp_path: Path, tell: Callable[[str], None]
+    empty_url: str, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     with replicas(3, tmp_path, database_url=empty_url, log_level="warning") as servers:
         load = run_load(servers, seed=SEED, seconds=SECONDS)
-        tell(f"{len(servers)} servers, the load and the database share {os.cpu_count()} CPUs")
+        report(f"{len(servers)} servers, the load and the database share {os.cpu_count()} CPUs")
         for line in load.lines():
-            tell(line)
+            report(line)
         assert load.conflicts
         for server in servers:
             server.stop()

@@ -95,7 +95,7 @@ def hostile(site: Site, attack: Attack) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def tell(process: subprocess.Popen[str], word: str) -> None:
+def send_word(process: subprocess.Popen[str], word: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{word}\n")
     process.stdin.flush()
@@ -104,8 +104,8 @@ def tell(process: subprocess.Popen[str], word: str) -> None:
 def watch_innocent(people: People, server: Server) -> Mapping[str, Seen]:
     arguments = command("innocent", server.port, people.innocent_key, people.book_id, SECONDS)
     done = subprocess.run(arguments, env=environment(), stdout=subprocess.PIPE, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return {kind: Seen(each["took_ms"], Counter(each["wrong"])) for kind, each in told.items()}
+    results: dict[str, Any] = json.loads(done.stdout)
+    return {kind: Seen(each["took_ms"], Counter(each["wrong"])) for kind, each in results.items()}
 
 
 @contextmanager
@@ -121,12 +121,12 @@ def hogs(count: int) -> Iterator[None]:
 def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) -> Row:
     before = service.workers(watched.pid)
     with hostile(people.hostile(server.port), attack) as process:
-        tell(process, "go")
+        send_word(process, "go")
         time.sleep(_LEAD_S)
         seen = watch_innocent(people, server)
         is_alive = server.is_running and service.workers(watched.pid) == before
         log = server.log()
-        tell(process, "the service ends")
+        send_word(process, "the service ends")
         ended_s = service.stop(watched, GRACE_S + MARGIN_S + _PATIENCE_S)
         out, _ = process.communicate("")
     told = json.loads(out)
@@ -156,7 +156,7 @@ def test_the_innocent_client_alone_and_beside_a_hog(
     empty_url: str,
     tmp_path: Path,
     around: Neighbours,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     people = settle(empty_url)
     given = {**around.settings, "database_url": empty_url, "workers": workers}
@@ -167,12 +167,12 @@ def test_the_innocent_client_alone_and_beside_a_hog(
                 seen = watch_innocent(people, server)
             rows.append((name, seen))
         ended_s = service.stop(watched, GRACE_S)
-    tell(HEAD)
+    report(HEAD)
     for name, seen in rows:
         row = Row(
             name=name, seen=seen, most_bytes=watched.most_bytes, got={}, ended_s=ended_s, faults=()
         )
-        tell(str(row))
+        report(str(row))
         assert not any(each.wrong for each in seen.values())
     assert ended_s < GRACE_S
 
@@ -185,7 +185,7 @@ def test_an_innocent_client_is_served(
     empty_url: str,
     tmp_path: Path,
     around: Neighbours,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     attack = find(name)
     around.be_for(attack)
@@ -193,5 +193,5 @@ def test_an_innocent_client_is_served(
     given = {**around.settings, "database_url": empty_url, "workers": workers}
     with besieged(tmp_path / "log", **given) as (server, watched):
         row = lay_siege(attack, people, server, watched)
-    tell(str(row))
+    report(str(row))
     assert not row.faults

@@ -125,7 +125,7 @@ def test_selecting_costs_no_more_than_reading_the_request(
     wrk: str,
     server: Server,
     tmp_path: Path,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turn = tmp_path / "turn.json"
@@ -134,12 +134,12 @@ def test_selecting_costs_no_more_than_reading_the_request(
     for number in range(ROUNDS):  # by turns, so that a busy moment hits both
         for path in sorted(rounds, reverse=number % 2 == 1):
             rounds[path].append(measure(wrk, server, path, turn))
-    tell(f"{ROUNDS} rounds of {SECONDS} s each, {CONNECTIONS} connections, {os.cpu_count()} CPUs")
+    report(f"{ROUNDS} rounds of {SECONDS} s each, {CONNECTIONS} connections, {os.cpu_count()} CPUs")
     for path, measured in rounds.items():
-        tell(summary(path, measured))
+        report(summary(path, measured))
     pairs = list(zip(rounds[SELECT], rounds[EMPTY], strict=True))
     ratios = [chosen.per_second / empty.per_second for chosen, empty in pairs]
     by_cpu = median(empty.cpu_ms / chosen.cpu_ms for chosen, empty in pairs)
     shown = ", ".join(f"{each:.2f}" for each in ratios)
-    tell(f"{SELECT} / {EMPTY}: {median(ratios):.3f} by rate ({shown}), {by_cpu:.3f} by CPU")
+    report(f"{SELECT} / {EMPTY}: {median(ratios):.3f} by rate ({shown}), {by_cpu:.3f} by CPU")
     assert median(ratios) >= LEAST_RATIO

@@ -17,6 +17,7 @@ from embedding_server import EmbeddingServer, Misdeed, embedding_server as start
 from process import Server, running
 
 QUERY_TIMEOUT_S = 0.5
+SLACK_S = 5  # for a busy machine; the server hangs for 30
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -220,12 +221,12 @@ def test_a_hanging_embedding_server_holds_up_no_turn(log: Path, embedder: Embedd
                 rules = [_seconds(server, book_id, "rules", n)[0] for n in range(30)]
                 for took, degraded in (call.result() for call in calls):
                     assert degraded == ["embedding_unavailable"]
-                    assert took < QUERY_TIMEOUT_S + 0.5
+                    assert took < QUERY_TIMEOUT_S + SLACK_S
                 print(f"rules: {idle * 1e3:.1f} ms, beside them {median(rules) * 1e3:.1f} ms")
                 assert median(rules) < max(10 * idle, 0.1)
                 for n in range(3):  # one after the other, while nobody asks
                     took, _ = _seconds(server, book_id, "hybrid", 1_000 + n)
-                    assert took < QUERY_TIMEOUT_S + 0.5
+                    assert took < QUERY_TIMEOUT_S + SLACK_S
                 if not round_:
                     time.sleep(5.1)  # then it is asked again
 

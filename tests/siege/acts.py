@@ -16,7 +16,7 @@ _LOOK_S = 0.1  # how often a caller that waits looks whether it shall end
 _PIECE = 1 << 18
 _KEPT_BYTES = 65_536
 _LAST_CHUNK = b"0\r\n\r\n"
-_UNTOLD = -1
+_UNKNOWN = -1
 _LITTLE_BYTES = 4_096
 _LATE_S = 1.5
 _CODE = re.compile(rb'"code":\s*"([a-z_]+)"')
@@ -101,29 +101,29 @@ def answer(caller: Caller, line: socket.socket) -> tuple[str, int, bool]:
     """Return what the next answer is, how long, and whether the connection stays open."""
     kept, tail, size = bytearray(), b"", 0
     needed: int | None = None
-    while needed is None or needed == _UNTOLD or size < needed:
+    while needed is None or needed == _UNKNOWN or size < needed:
         data = receive(caller, line)
         if not data:
-            return (_named(bytes(kept)) if needed == _UNTOLD else "closed", size, False)
+            return (_named(bytes(kept)) if needed == _UNKNOWN else "closed", size, False)
         size += len(data)
         kept += data[: _KEPT_BYTES - len(kept)]
         tail = (tail + data)[-len(_LAST_CHUNK) :]
         if needed is None:
             needed = _needed(bytes(kept))
-        if needed == _UNTOLD and tail == _LAST_CHUNK:
+        if needed == _UNKNOWN and tail == _LAST_CHUNK:
             break
     return _named(bytes(kept)), size, b"connection: close" not in bytes(kept[:2_000]).lower()
 
 
 def _needed(got: bytes) -> int | None:
-    """Return how many bytes an answer has, `_UNTOLD` if it does not say; None before its head."""
+    """Return how many bytes an answer has, `_UNKNOWN` if it does not say; None before its head."""
     head, blank, _ = got.partition(b"\r\n\r\n")
     if not blank:
         return None
-    _, told, rest = head.lower().partition(b"content-length:")
-    if not told:
+    _, has_length, rest = head.lower().partition(b"content-length:")
+    if not has_length:
         no_body = head.split(b" ", 2)[1] in (b"204", b"304")
-        return len(head) + 4 if no_body else _UNTOLD
+        return len(head) + 4 if no_body else _UNKNOWN
     return len(head) + 4 + int(rest.split(b"\r\n")[0])
 
 
@@ -266,7 +266,7 @@ def flood(caller: Caller, data: bytes) -> None:
 
 
 def hold_socket(caller: Caller, data: bytes) -> None:
-    """Open sockets and wait until the service closes them; tell whether that took a second."""
+    """Open sockets and wait until the service closes them; count those that it closes late."""
     begun: dict[int, tuple[socket.socket, float]] = {}
     poll = select.poll()
     with connections(caller, caller.site.size(50, 3)) as opened:

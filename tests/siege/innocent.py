@@ -137,8 +137,8 @@ def main(argv: Sequence[str]) -> None:
     port, key, book_id, seconds = argv
     site = Site(port=int(port), key=key, tenant=TENANT)
     seen = measure(site, book_id, float(seconds))
-    told = {kind: {"took_ms": each.took_ms, "wrong": each.wrong} for kind, each in seen.items()}
-    print(json.dumps(told))
+    results = {kind: {"took_ms": each.took_ms, "wrong": each.wrong} for kind, each in seen.items()}
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

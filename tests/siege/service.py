@@ -183,8 +183,8 @@ def wait_idle(pid: int, patience_s: float = 30.0) -> None:
 
 def cpu_s(pid: int) -> float:
     with suppress(OSError, IndexError):
-        told = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 
@@ -193,9 +193,9 @@ def workers(pid: int) -> list[int]:
     found = []
     for each in family(pid)[1:]:
         with suppress(OSError):
-            told = Path(f"/proc/{each}/cmdline").read_bytes()
+            command = Path(f"/proc/{each}/cmdline").read_bytes()
             parent = int(Path(f"/proc/{each}/stat").read_text().rpartition(") ")[2].split()[1])
-            if parent == pid and b"spawn_main" in told:
+            if parent == pid and b"spawn_main" in command:
                 found.append(each)
     return sorted(found)
 

@@ -19,23 +19,23 @@ def late(seen: Mapping[str, Seen], most_ms: float = MOST_P99_MS) -> Sequence[str
 
 
 def faults_of(
-    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, int]], log: str
+    seen: Mapping[str, Seen], tallies: Mapping[str, Mapping[str, int]], log: str
 ) -> Iterator[str]:
-    """Yield what was answered or logged amiss.
+    """Yield the faults of answers and logs.
 
     Args:
         seen: what became of innocent requests.
-        told: what hostile callers got, as `Tally.members` has it.
+        tallies: what hostile callers got, as `Tally.members` has it.
         log: of the service.
     """
     wrong = sum((each.wrong for each in seen.values()), Counter[str]())
     if wrong:
         yield shown(wrong)
-    for what, size in told["largest"].items():
+    for what, size in tallies["largest"].items():
         if what[0] in "45" and size > MOST_REFUSAL_BYTES:
             yield f"a refusal of {size} bytes: {what}"
     for when in ("got", "after"):
-        failed = [what for what in told[when] if what.startswith(_FAILURES)]
+        failed = [what for what in tallies[when] if what.startswith(_FAILURES)]
         if failed:
             yield f"{when}: {', '.join(failed)}"
     if "Traceback" in log:
