@@ -14,6 +14,7 @@ import pytest
 
 from lorewell.app.computing.places import PlaceLimits
 from lorewell.app.computing.pool import ComputeLimits, ComputeTurn, Computing, caller_leaves
+from lorewell.engine.steps import Steps
 from lorewell.errors import OverloadedError, TooExpensiveError
 
 LIMITS = ComputeLimits(queue_seconds=30, turn_seconds=30, import_seconds=30)
@@ -163,6 +164,24 @@ def test_work_that_never_pauses_keeps_no_other_from_beginning() -> None:
     computing(use, replace(LIMITS, threads=1))
 
 
+def test_work_that_never_pauses_holds_up_its_own_tenant_until_it_is_told_to_end() -> None:
+    may_end = threading.Event()
+
+    async def use(pool: Computing) -> None:
+        stuck = asyncio.create_task(pool.run("a", lambda: may_end.wait(60)))
+        await asyncio.sleep(0)
+        behind = asyncio.create_task(pool.run("a", lambda: "short"))
+        for _ in range(3):
+            assert await pool.run("b", lambda: "short") == "short"
+        assert not behind.done()
+        with pytest.raises(OverloadedError):
+            await stuck
+        assert await behind == "short"
+        may_end.set()
+
+    computing(use, replace(LIMITS, threads=1, import_seconds=1.0))
+
+
 def test_one_tenant_takes_so_many_places_and_no_more() -> None:
     async def use(pool: Computing) -> None:
         busy = [Busy() for _ in range(3)]
@@ -265,7 +284,7 @@ def test_work_of_a_caller_who_leaves_is_given_up(how: str) -> None:
 def test_shared_work_goes_on_when_the_turn_that_began_it_ends() -> None:
     may_end, ran = threading.Event(), []
 
-    def make() -> str:
+    def make(_steps: Steps) -> str:
         may_end.wait(60)
         ran.append(1)
         return "made"

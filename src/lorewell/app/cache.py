@@ -16,6 +16,7 @@ from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.replica import ReplicaWorld
 from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.sillytavern.world import SillyTavernWorld
+from lorewell.engine.steps import Steps
 
 Held = TypeVar("Held", CompiledBook, SillyTavernWorld, Library, ReplicaWorld)
 
@@ -81,7 +82,7 @@ class BookCache:
             return cast("Held", held[0])
 
     async def get(
-        self, key: CacheKey[Held], turn: ComputeTurn, compiled: Callable[[], Held]
+        self, key: CacheKey[Held], turn: ComputeTurn, compiled: Callable[[Steps], Held]
     ) -> Held:
         """Return the book, compiled once however many ask for it at the same time.
 
@@ -97,9 +98,9 @@ class BookCache:
         task = self._pending.get(key)
         if task is None:
 
-            def measured() -> tuple[Held, int, float]:
+            def measured(steps: Steps) -> tuple[Held, int, float]:
                 begin = perf_counter()
-                book = compiled()
+                book = compiled(steps)
                 return book, size_of(book), perf_counter() - begin
 
             task = self._pending[key] = turn.begin(measured)

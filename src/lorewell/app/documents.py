@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from lorewell.app.rows import RevisionRow
 from lorewell.engine.native.compile import check_requires
 from lorewell.model import BookCreate, ImportReport, NativeReport, content_hash
 from lorewell.model.binding import written_for
+from lorewell.model.parse import parse_json, parse_model
 from lorewell.model.text import canonical_json
 
 Report = ImportReport | NativeReport
@@ -91,9 +92,17 @@ def load_document(content: bytes) -> Mapping[str, Any]:
     return document
 
 
-def load_model(content: bytes) -> BookCreate:
-    """Return the book of a revision."""
-    return BookCreate.model_validate(json.loads(content))
+def load_model(content: bytes, *, watch: Callable[[], None] | None = None) -> BookCreate:
+    """Return the book of a revision.
+
+    Args:
+        content: as it is stored.
+        watch: called every few milliseconds; what it raises passes through.
+    """
+    if watch is None:
+        return BookCreate.model_validate(json.loads(content))
+    document = parse_json(content, max_values=len(content), watch=watch)
+    return parse_model(BookCreate, document, watch=watch)
 
 
 def _parse_report(report: bytes) -> Report:

@@ -92,11 +92,12 @@ async def compiled(services: Services, turn: ComputeTurn, loaded: LoadedRevision
     return await services.cache.get(
         key_of(row),
         turn,
-        lambda: compile_book(
-            load_model(content),
+        lambda steps: compile_book(
+            load_model(content, watch=steps.watch),
             book_id=row.book_id,
             revision=row.revision,
             counter=services.counter,
+            steps=steps,
         ),
     )
 

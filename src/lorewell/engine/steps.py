@@ -9,6 +9,7 @@ from typing import Final
 from lorewell.errors import TooExpensiveError
 
 MAX_STEPS: Final = 2_000_000  # one to two seconds of work
+NO_LIMIT: Final = 2**63 - 1  # for work that only pauses
 MAX_CHARS: Final = 10_000_000  # as many as the entries of one turn may hold
 _CHARS_PER_STEP: Final = 200  # of a text that is gone through, or compared
 _WATCH_EVERY: Final = 2_000  # steps between two calls of `watch`: a few milliseconds

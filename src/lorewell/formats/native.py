@@ -12,6 +12,7 @@ from lorewell.formats.detect import FileKind, find_kind
 from lorewell.formats.faults import naming
 from lorewell.model import BookCreate, Entry
 from lorewell.model.parse import parse_model
+from lorewell.model.text import spend_nothing
 
 FORMAT: Final = "native"
 
@@ -101,7 +102,7 @@ def read_native(document: object, *, file_name: str, steps: Steps | None = None)
         ValidationFailedError: the book breaks its schema; `faults` name the places.
     """
     try:
-        spend = None if steps is None else partial(steps.spend, "values")
+        spend = spend_nothing if steps is None else partial(steps.spend, "values")
         return parse_model(BookCreate, document, spend=spend)
     except ValidationFailedError as error:
         raise naming(error, f"{file_name} is no valid book", file=file_name) from error

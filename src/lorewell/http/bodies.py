@@ -118,7 +118,7 @@ async def read_model(
             with naming_the_limit(settings):
                 most = settings.max_json_values
                 document = parse_json(body.read(), max_values=most, watch=watch)
-            return parse_model(model, document)
+            return parse_model(model, document, watch=watch)
 
         if size < _SMALL_BYTES:
             return parse()

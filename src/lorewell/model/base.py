@@ -27,7 +27,7 @@ def _bounded(schema: Any) -> Any:  # noqa: ANN401  a schema of pydantic
         made["choices"] = [_bounded_choice(choice) for choice in schema["choices"]]
     if kind == "list" or "variadic_item_index" in made:
         check = partial(check_items, made.get("max_length"))
-        return core_schema.no_info_wrap_validator_function(check, {**made, "fail_fast": True})
+        return core_schema.with_info_wrap_validator_function(check, {**made, "fail_fast": True})
     if kind == "dict" and made["values_schema"]["type"] != "any":
         check = partial(check_members, made.get("max_length"))
         return core_schema.no_info_wrap_validator_function(check, made)

@@ -6,6 +6,7 @@ Source: docs/rules/native.md §3.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator
@@ -96,14 +97,17 @@ def _hashed_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def content_hash(book: BookCreate) -> str:
+def content_hash(book: BookCreate, *, watch: Callable[[], None] | None = None) -> str:
     """Return the lowercase hex SHA-256 of the book's canonical JSON (docs/rules/native.md §3.5).
 
     It is written entry by entry: to write a large book at once keeps all other threads waiting.
+    `watch` is called before each; what it raises passes through.
     """
     description, metadata, name = map(canonical_json, (book.description, book.metadata, book.name))
     digest = hashlib.sha256(b'{"description":' + description + b',"entries":[')
     for index, entry in enumerate(book.entries):
+        if watch is not None:
+            watch()
         digest.update(b"," if index else b"")
         digest.update(canonical_json(_hashed_entry(entry)))
     digest.update(b'],"metadata":' + metadata + b',"name":' + name + b"}")

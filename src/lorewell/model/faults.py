@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError, ValidatorFunctionWrapHandler
+from pydantic import ValidationError, ValidationInfo, ValidatorFunctionWrapHandler
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from lorewell.errors import MAX_COUNTED, MAX_FAULTS, Fault
@@ -48,7 +48,21 @@ def faults_of(error: ValidationError) -> Faults:
     return _joined(_read(item, item["loc"]) for item in _items(error))
 
 
-def check_items(most: int | None, value: object, handler: ValidatorFunctionWrapHandler) -> object:
+class Validation(NamedTuple):
+    """What is called while a document is validated: the context of pydantic's validators.
+
+    Attributes:
+        spend: takes the number of values of free-form JSON that are looked at; it may raise.
+        watch: called before each list; it may raise.
+    """
+
+    spend: Callable[[int], object]
+    watch: Callable[[], None]
+
+
+def check_items(
+    most: int | None, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+) -> object:
     """Validate a list with a validator that ends at the first item at fault.
 
     Pydantic keeps every fault of a list, and counts its items last: a list of ten million empty
@@ -63,6 +77,8 @@ def check_items(most: int | None, value: object, handler: ValidatorFunctionWrapH
         return handler(value)
     if most is not None and len(value) > most:
         raise _too_long("Tuple", len(value), most)
+    if info.context is not None:
+        info.context.watch()
     try:
         return handler(value)
     except ValidationError as error:

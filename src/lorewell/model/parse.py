@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
-from lorewell.model.faults import faults_of
+from lorewell.model.faults import Validation, faults_of
 from lorewell.model.structure import MAX_VALUES, SLICE_CHARS, Structure, measure
-from lorewell.model.text import MAX_NESTING, Spend
+from lorewell.model.text import MAX_NESTING, Spend, spend_nothing
 
 Model = TypeVar("Model", bound=BaseModel)
 Given = TypeVar("Given")
@@ -286,13 +286,20 @@ def _past_blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def parse_model(model: type[Model], document: object, *, spend: Spend | None = None) -> Model:
+def parse_model(
+    model: type[Model],
+    document: object,
+    *,
+    spend: Spend = spend_nothing,
+    watch: Callable[[], None] | None = None,
+) -> Model:
     """Return the document as a model.
 
     Args:
         model: its class.
         document: JSON.
         spend: called with the number of values of free-form JSON that are looked at; it may raise.
+        watch: called before each list is validated; what it raises passes through.
 
     Raises:
         ValidationFailedError: with the first 100 faults, each with its JSON pointer and the bound
@@ -304,7 +311,7 @@ def parse_model(model: type[Model], document: object, *, spend: Spend | None = N
     lorewell.errors.ValidationFailedError: /entries/0/content: Input should be a valid string
     """
     try:
-        return model.model_validate(document, context=spend)
+        return model.model_validate(document, context=Validation(spend, watch or _go_on))
     except ValidationError as error:
         faults, more = faults_of(error)
         raise ValidationFailedError.at(*faults, more=more) from error

@@ -116,11 +116,11 @@ def short_pointer(*steps: str | int) -> str:
 Spend = Callable[[int], object]
 
 
-def _spend_nothing(_count: int) -> None:
+def spend_nothing(_count: int) -> None:
     """Count nothing."""
 
 
-def check_json(value: object, at: str = "", *, spend: Spend = _spend_nothing) -> None:
+def check_json(value: object, at: str = "", *, spend: Spend = spend_nothing) -> None:
     """Raise a fault at the first place in a free-form value that is no storable JSON.
 
     Args:
@@ -250,7 +250,7 @@ def _is_written_alike(value: object) -> bool:
 
 
 def check_object(
-    value: dict[str, Any], *, kib: int, uncounted: str | None = None, spend: Spend = _spend_nothing
+    value: dict[str, Any], *, kib: int, uncounted: str | None = None, spend: Spend = spend_nothing
 ) -> dict[str, Any]:
     """Return a free-form object that is storable JSON of at most `kib` KiB.
 
@@ -269,7 +269,7 @@ def check_object(
 
 def _up_to(kib: int, uncounted: str | None = None) -> AfterValidator:
     def check(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        spend: Spend = info.context or _spend_nothing
+        spend = spend_nothing if info.context is None else info.context.spend
         return check_object(value, kib=kib, uncounted=uncounted, spend=spend)
 
     return AfterValidator(check)

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from lorewell.app.computing.places import PlaceLimits, PlaceQueue, stopping
 from lorewell.app.computing.slices import Slices, Spent, TimeLimit, Work, waited_too_long
-from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, Steps
+from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, NO_LIMIT, Steps
 from lorewell.errors import OverloadedError, TooExpensiveError
 from lorewell.formats.notes import MAX_IMPORT_STEPS
 
@@ -109,16 +109,18 @@ class ComputeTurn:
                 raise
             raise _naming(error, _STEPS if "max_steps" in error.details else _CHARS) from error
 
-    def begin(self, function: Callable[[], Result]) -> asyncio.Task[Result]:
+    def begin(self, function: Callable[[Steps], Result]) -> asyncio.Task[Result]:
         """Begin work whose result others may wait for too.
 
-        It has no time limit and goes on if this turn ends, whose place is taken until then.
+        It has no limit of time or steps, but pauses; and it goes on if this turn ends, whose place
+        is taken until then.
         """
         shared = ComputeTurn(self._pool, self.tenant_id)
         context = copy_context()
         context.run(caller_leaves.set, None)
         self.hold()
-        task = asyncio.get_running_loop().create_task(shared.run(function), context=context)
+        work = shared.run(partial(function, shared.new_steps(NO_LIMIT)))
+        task = asyncio.get_running_loop().create_task(work, context=context)
         task.add_done_callback(lambda _: self.release())
         return task
 

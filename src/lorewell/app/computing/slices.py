@@ -125,7 +125,8 @@ class Slices:
     """Threads for the work of many tenants, of which only a few compute at a time.
 
     The next slice goes to the tenant whose work has used the least time. Within a tenant work takes
-    turns; work that has not begun alternates with work that has. Safe to use from all threads.
+    turns; work that has not begun alternates with work that has. Work that does not pause holds up
+    its own tenant alone. Safe to use from all threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -133,6 +134,7 @@ class Slices:
         self._threads = threads
         self._lock = threading.Lock()
         self._computing: set[Work] = set()
+        self._stuck: set[Work] = set()
         self._lines: dict[str, _Line] = {}
         self._waiting = 0
         self._todo: SimpleQueue[Work | None] = SimpleQueue()
@@ -196,13 +198,14 @@ class Slices:
             ]
 
     def lend(self) -> None:
-        """Let work begin beside work that does not pause."""
+        """Let work of other tenants begin beside work that does not pause."""
         if not self._waiting:
             return
         now = monotonic()
         with self._lock:
-            stuck = [work for work in self._computing if now - work.since > LEND_SECONDS]
-            self._computing.difference_update(stuck)
+            stuck = {work for work in self._computing if now - work.since > LEND_SECONDS}
+            self._computing -= stuck
+            self._stuck |= stuck
             self._dispatch()
 
     def close(self) -> None:
@@ -214,9 +217,15 @@ class Slices:
             self._idle = 0
 
     def _dispatch(self) -> None:
-        while self._waiting and len(self._computing) < self._threads:
-            line = min((each for each in self._lines.values() if each), key=lambda each: each.used)
-            work = line.take()
+        # Work that was told to end, and still does not pause, is in a call that may never return.
+        held_up = {work.tenant_id for work in self._stuck if work.ends_with is None}
+        while len(self._computing) < self._threads:
+            lines = [
+                line for tenant_id, line in self._lines.items() if line and tenant_id not in held_up
+            ]
+            if not lines:
+                break
+            work = min(lines, key=lambda line: line.used).take()
             self._stop_waiting(work, monotonic())
             self._computing.add(work)
             if work.has_begun:
@@ -258,6 +267,7 @@ class Slices:
         work.spent.computing += passed
         self._lines[work.tenant_id].used += passed
         self._computing.discard(work)
+        self._stuck.discard(work)
 
     def _forget(self, work: Work) -> None:
         line = self._lines[work.tenant_id]

@@ -30,7 +30,7 @@ from lorewell.app.vectors.similarities import embed_query, not_ready, scores_of,
 from lorewell.engine.native import NO_VECTORS, VectorScores, select
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
-from lorewell.engine.steps import Steps
+from lorewell.engine.steps import NO_LIMIT, Steps
 from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
 from lorewell.errors import Fault, NotFoundError, ValidationFailedError
 from lorewell.model import (
@@ -224,7 +224,7 @@ async def preview_context(
         vectors: VectorScores,
     ) -> SelectResponse:
         books = [
-            stored.get(index) or _preview_book(services, item, each, index)
+            stored.get(index) or _preview_book(services, turn, item, each, index)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
         ]
         fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
@@ -261,20 +261,33 @@ def _load_item(
 
 def _preview_book(
     services: Services,
+    turn: ComputeTurn,
     item: BookRef | InlineBook | ChangedBook,
     loaded: LoadedRevision | None,
     index: int,
 ) -> CompiledBook:
     """Compile a book that is stored nowhere as it is."""
+    steps = turn.new_steps(NO_LIMIT)
     if isinstance(item, InlineBook):
         return compile_book(
-            item.book, book_id=item.book_id, revision=item.revision, counter=services.counter
+            item.book,
+            book_id=item.book_id,
+            revision=item.revision,
+            counter=services.counter,
+            steps=steps,
         )
     # What is not given whole was loaded, and what is only named was compiled.
     assert loaded is not None and isinstance(item, ChangedBook)  # noqa: S101, PT018
     row = loaded.row
-    book = changed(load_model(loaded.content or b""), item, "books", index)
-    return compile_book(book, book_id=row.book_id, revision=row.revision, counter=services.counter)
+    stored = load_model(loaded.content or b"", watch=steps.watch)
+    book = changed(stored, item, "books", index)
+    return compile_book(
+        book,
+        book_id=row.book_id,
+        revision=row.revision,
+        counter=services.counter,
+        steps=steps,
+    )
 
 
 def changed(book: BookCreate, item: ChangedBook, *at: str | int) -> BookCreate:

@@ -18,6 +18,7 @@ from lorewell.app.ports import Transaction
 from lorewell.app.rows import RevisionRow
 from lorewell.app.services import Services
 from lorewell.engine.replica import ReplicaWorld, compile_world
+from lorewell.engine.steps import NO_LIMIT, Steps
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.export.replica import replica_document
 from lorewell.model import BookRef, ChangedBook
@@ -185,7 +186,7 @@ async def _compiled(
     if book.world is not None:
         return book.world
     key = _stored_key(book.key, row)
-    return await services.cache.get(key, turn, lambda: _compile(book))
+    return await services.cache.get(key, turn, lambda steps: _compile(book, steps))
 
 
 def compile_books(
@@ -208,7 +209,7 @@ def _world(
     if book.world is not None:
         return book.world
     if book.row is not None:
-        return _compile(book)
+        return _compile(book, turn.new_steps(NO_LIMIT))
     if book.key not in request.books:
         return None
     # Hosts send the same book turn after turn. The order of its members counts, so it is kept.
@@ -227,12 +228,12 @@ def _stored_key(key: str, row: RevisionRow) -> CacheKey[ReplicaWorld]:
     return CacheKey(ReplicaWorld, (key, row.book_id, row.revision, row.content_hash))
 
 
-def _compile(book: ReplicaBook) -> ReplicaWorld:
-    stored = load_model(book.content or b"")
+def _compile(book: ReplicaBook, steps: Steps) -> ReplicaWorld:
+    stored = load_model(book.content or b"", watch=steps.watch)
     if book.changes is not None:
         number, item = book.changes
         stored = changed(stored, item, "changed", number)
-    return compile_world(replica_document(stored), book_id=book.key)
+    return compile_world(replica_document(stored), book_id=book.key, steps=steps)
 
 
 def as_asked(request: ReplicaRequest, books: Sequence[ReplicaBook]) -> ReplicaRequest:

@@ -24,7 +24,7 @@ from lorewell.engine.sillytavern.world import (
     compile_world,
     world_entries,
 )
-from lorewell.engine.steps import Steps
+from lorewell.engine.steps import NO_LIMIT, Steps
 from lorewell.model import BookRef
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import AttachedChanges, AttachedNative
@@ -127,7 +127,7 @@ async def _compiled(services: Services, turn: ComputeTurn, loaded: LoadedWorld) 
         return loaded.world
     key = _key(loaded)
     assert key is not None  # noqa: S101  it is stored
-    return await services.cache.get(key, turn, lambda: _compile(loaded))
+    return await services.cache.get(key, turn, lambda steps: _compile(loaded, steps))
 
 
 def attach_worlds(
@@ -199,19 +199,20 @@ def _world(cache: BookCache, turn: ComputeTurn, loaded: LoadedWorld) -> SillyTav
     world = None if key is None else cache.find(key)
     if world is None:
         # Not from the budget of the turn: what that costs depends on nothing that is cached.
-        world = _compile(loaded, turn.new_steps())
+        is_given = isinstance(loaded.item, AttachedBook) and loaded.item.entries is not None
+        world = _compile(loaded, turn.new_steps(None if is_given else NO_LIMIT))
         if key is not None:
             cache.hold(key, world)
     return world
 
 
-def _compile(loaded: LoadedWorld, steps: Steps | None = None) -> SillyTavernWorld:
+def _compile(loaded: LoadedWorld, steps: Steps) -> SillyTavernWorld:
     item = loaded.item
     if isinstance(item, AttachedNative):
-        return compile_native(item.book, name=item.name)
+        return compile_native(item.book, name=item.name, steps=steps)
     if isinstance(item, AttachedBook) and item.entries is not None:
         return compile_world(item.name or "", world_entries(item.entries), steps=steps)
-    book = load_model(loaded.content or b"")
+    book = load_model(loaded.content or b"", watch=steps.watch)
     if isinstance(item, AttachedChanges):
         book = changed(book, item, "books", loaded.index)
-    return compile_native(book, name=item.name)
+    return compile_native(book, name=item.name, steps=steps)

@@ -67,7 +67,7 @@ def compile_book(
     >>> book.entry_count, book.entries[0].spec.id
     (1, 'entry-0')
     """
-    digest = content_hash(book)
+    digest = content_hash(book, watch=None if steps is None else steps.watch)
     identity = _check_identity(book_id or _uuid_of(digest), revision)
     closures = _close_packages(book.entries)
     counter = counter or token_counter()

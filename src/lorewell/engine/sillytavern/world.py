@@ -178,22 +178,32 @@ class _KeyTable:
         )
 
 
-def compile_stored(book: BookCreate, *, name: str | None = None) -> SillyTavernWorld:
+def compile_stored(
+    book: BookCreate, *, name: str | None = None, steps: Steps | None = None
+) -> SillyTavernWorld:
     """Return a stored book ready to be scanned.
 
     Args:
         book: its revision; entries are scanned as `file_view` shows those of world-info
             files, and `sillytavern_view` all others.
         name: what SillyTavern calls it; its own name if not given.
+        steps: what it may cost; no limit if not given.
+
+    Raises:
+        TooExpensiveError: it needs more than `steps`.
     """
     name = book.name if name is None else name
-    views = [_view(entry) for entry in book.entries]
+    views = []
+    for entry in book.entries:
+        if steps is not None:
+            steps.watch()
+        views.append(_view(entry))
     ignored = {
         f"{as_text(view.get('world', name))}.{as_text(view['uid'])}": rules
         for view, entry in zip(views, book.entries, strict=True)
         if (rules := _ignored_rules(entry))
     }
-    return compile_world(name, views, ignored_rules=ignored)
+    return compile_world(name, views, ignored_rules=ignored, steps=steps)
 
 
 def _view(entry: Entry) -> Object:
