@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import conform
 from lorewell import BookCreate, SelectRequest, compile_book, select
 from lorewell.errors import LorewellError
 from lorewell.model.parse import parse_model
@@ -22,6 +24,12 @@ def load_cases(file: Path) -> list[Case]:
     """Return the cases of one file in their order."""
     cases: list[Case] = json.loads(file.read_text(encoding="utf-8"))
     return cases
+
+
+@cache
+def conformance_cases() -> dict[str, Any]:
+    """Return the cases of the policy `sillytavern` by id; to read all of them takes a while."""
+    return {case["id"]: case for case in conform.load_cases(conform.CASES)}
 
 
 def as_params(files: Iterator[Path] | list[Path]) -> list[Any]:

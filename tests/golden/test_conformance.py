@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import conform
-from conform import CASES, COMPARED, differences, load_cases, load_defaults, same, steps_of
+from conform import COMPARED, differences, load_defaults, same, steps_of
+from golden.cases import conformance_cases
 from lorewell_engine import answer_to
 
 HERE = Path(conform.__file__).parent
@@ -66,8 +67,7 @@ def engine(folder: Path, body: str) -> list[str]:
 
 
 def step(case_id: str, number: int = 0) -> tuple[Any, Any]:
-    case = next(each for each in load_cases(CASES) if each["id"] == case_id)
-    request, expected = list(steps_of(case, load_defaults()))[number]
+    request, expected = list(steps_of(conformance_cases()[case_id], load_defaults()))[number]
     return request, expected
 
 

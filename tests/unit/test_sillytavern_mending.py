@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conform import CASES, load_cases, load_defaults, steps_of
+from conform import load_defaults, steps_of
+from golden.cases import conformance_cases
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.model.activate import Mending
 from lorewell_engine import library_of, request_of
@@ -13,7 +14,7 @@ from world_info import names, reasons, scan
 
 def play(case_id: str, mending: Mending) -> list[list[str]]:
     """Return what is active after each step of a golden case."""
-    case = next(each for each in load_cases(CASES) if each["id"] == case_id)
+    case = conformance_cases()[case_id]
     state, active = case["timedState"], []
     for asked, _ in steps_of(case, load_defaults()):
         request = request_of({**asked, "timedState": state})
