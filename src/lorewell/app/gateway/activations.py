@@ -52,9 +52,7 @@ def make_activation(
         settings=SillyTavernSettings(world_info_budget=_WHOLE_PERCENT),
         books=tuple(AttachedBook(book_id=ref.book_id, revision=ref.revision) for ref in refs),
         chat=tuple(
-            ChatLine(
-                name=each.name and each.name[:_MAX_NAME_CHARS], content=each.text[:_MAX_CHARS]
-            )
+            ChatLine(name=each.name and each.name[:_MAX_NAME_CHARS], content=each.text[:_MAX_CHARS])
             for each in lines[-_MAX_LINES:]
         ),
         scan_texts=ScanTexts(character_description=about),
