@@ -44,8 +44,8 @@ def share_signatures() -> None:
     def shared(*, path: str, call: Callable[..., Any], dependencies: Sequence[Any]) -> Any:
         if "<locals>" in getattr(call, "__qualname__", "<locals>"):
             return read(path=path, call=call, dependencies=dependencies)
-        dependant, *rest = read_once(path, call, tuple(dependencies))
-        return replace(dependant), *rest
+        analysed, *rest = read_once(path, call, tuple(dependencies))
+        return replace(analysed), *rest
 
     routing._build_dependant_with_parameterless_dependencies = shared
 
