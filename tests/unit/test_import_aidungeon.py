@@ -33,7 +33,7 @@ def test_story_cards_are_the_newer_form() -> None:
         "keys": ("tower",),
     }
     assert told(found) == [(None, "entry_skipped")]
-    assert found.report.warnings[0].message.startswith("/1: is null")
+    assert found.report.warnings[0].message.startswith("/1: must be an entry, is null")
 
 
 @given(shapes([*RAW, *CARD], lambda drawn: [{"keys": "", "entry": ""}, drawn]))
