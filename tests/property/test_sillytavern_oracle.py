@@ -22,7 +22,7 @@ from property.sillytavern_cases import THEMES, Case, cases
 from property.sillytavern_oracle import play
 
 DEEP = settings.get_current_profile_name() == "deep"
-EXAMPLES = 5_000 if DEEP else 5 * settings().max_examples // 4  # for each theme
+EXAMPLES = 5_000 if DEEP else 3 * settings().max_examples // 4  # for each theme
 LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a case is a book and a chat
 DEFAULTS = load_defaults()
 NOTHING = {"error": None, "timedState": None, "budget": None}  # what a step has to expect
