@@ -52,6 +52,16 @@ def test_every_named_class_exists(manual: str) -> None:
     assert not {name for name in names if not words.issuperset(name.split("."))}
 
 
+def test_every_rule_of_the_native_contract_has_its_module() -> None:
+    manual = read("docs/rules/native.md")
+    chapters = {int(number) for number in re.findall(r"^## (\d+)\.", manual, re.MULTILINE)}
+    table = rows(section(ARCHITECTURE, "Where do I find rule X of the contract?"))
+    native = table[: [cell for cell, *_ in table].index("§1.1, §6")]
+    listed = {int(number) for cell, *_ in native for number in re.findall(r"§(\d+)", cell)}
+    examples_and_notes = {1, 2, 14, 15, 16}
+    assert listed == chapters - examples_and_notes
+
+
 def contracts(kind: str) -> Iterator[dict[str, Any]]:
     """Yield the contracts of import-linter of this type, in order."""
     settings = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]
