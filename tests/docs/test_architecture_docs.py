@@ -62,6 +62,13 @@ def test_every_rule_of_the_native_contract_has_its_module() -> None:
     assert listed == chapters - examples_and_notes
 
 
+def test_index_has_every_question() -> None:
+    text = read(ARCHITECTURE)
+    index, *_ = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)
+    questions = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert sorted(re.findall(r"\[([^\]]*)\]\(#", index)) == sorted(questions)
+
+
 def contracts(kind: str) -> Iterator[dict[str, Any]]:
     """Yield the contracts of import-linter of this type, in order."""
     settings = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]
