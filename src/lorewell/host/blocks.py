@@ -31,7 +31,7 @@ class HostBlock:
     """A text with the place where it goes in a prompt.
 
     Attributes:
-        sources: the entries that the text is host_blocks of.
+        sources: the entries that the text comes from.
         text: as inserted into the message, wrapped or plain.
         role: of the message, if the block becomes a message of its own.
         order: ascending among blocks of one position and depth; ties are broken by ids.
@@ -51,7 +51,7 @@ class HostBlock:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the entries that the text is host_blocks of."""
+        """The ids of the entries that the text comes from."""
         return tuple(source.id for source in self.sources)
 
 

@@ -1,4 +1,4 @@
-"""The contract: books, requests and responses. The HTTP service, CLI, MCP and library share it."""
+"""The contract: books, requests and responses. Service, CLI, client and library share it."""
 
 from lorewell.model.access import ApiKey, CreatedKey, KeyList, KeyRequest, Scope, TenantList
 from lorewell.model.activated import ReplayResponse, SillyTavernResponse

@@ -1,4 +1,7 @@
-"""Vector search for the policy `sillytavern`: the entries most similar to the chat (§13)."""
+"""Vector search for the policy `sillytavern`: the entries most similar to the chat.
+
+The scan activates them as forced entries (docs/rules/sillytavern.md §13).
+"""
 
 from __future__ import annotations
 
