@@ -358,9 +358,8 @@ def test_a_slow_client_is_dropped_and_nobody_else(
                 big = "x" * 2_000_000
                 for number in range(60):
                     publish(service, f"{number} {big if number < 12 else ''}")
-                    await asyncio.sleep(0.01)
-                seen = [await frame_of(client) for _ in range(60)]
-                assert [frame["at"].split()[0] for frame in seen] == [str(n) for n in range(60)]
+                    # The client that reads gets each one before the next.
+                    assert (await frame_of(client))["at"].split()[0] == str(number)
                 await asyncio.sleep(0.5)
                 assert service.services.live.counts.slow <= 1
                 stuck.transport.resume_reading()

@@ -17,7 +17,7 @@ from golden.cases import load_cases
 from golden.test_sillytavern import FOLDER
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.tokens import TokenCounter, counter
-from lorewell_engine import Table, as_asked, library_of, request_of
+from lorewell_engine import TokenTable, runner_answer, library_of, request_of
 from property.sillytavern_cases import THEMES, Case, cases
 from property.sillytavern_oracle import play
 
@@ -47,7 +47,7 @@ def played(case: Case, count: TokenCounter) -> Iterator[tuple[Case, int]]:
         asked = {**step, "force": [*forced, *step.get("force", [])], "expected": NOTHING}
         (turn,) = steps_of({"id": "", **case, "timedState": state, "steps": [asked]}, DEFAULTS)
         answer = activate(library_of(turn.request), request_of(turn.request), counter=count)
-        yield as_asked(answer), len(answer.forced)
+        yield runner_answer(answer), len(answer.forced)
         state, forced = answer.timed_state, [each.model_dump() for each in answer.forced]
 
 
@@ -55,7 +55,7 @@ def counted(case: Case) -> Callable[[str], int]:
     counts: dict[str, int] = {}
     for step in case["steps"]:
         counts |= step["tokenCounts"]
-    return Table(counts).count
+    return TokenTable(counts).count
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.json")), ids=lambda file: str(file.stem))

@@ -19,6 +19,8 @@ from lorewell.errors import OverloadedError
 SLICE_SECONDS: Final = 0.02
 # After this time without a pause, work no longer blocks other work from starting.
 LEND_SECONDS: Final = 0.05
+# Until then it delays other work of its tenant.
+GIVE_UP_SECONDS: Final = 10.0
 
 
 class TimeLimit(NamedTuple):
@@ -217,8 +219,9 @@ class Slices:
             self._idle = 0
 
     def _dispatch(self) -> None:
-        # Work that was told to end, and still does not pause, is in a call that may never return.
-        held_up = {work.tenant_id for work in self._stuck if work.ends_with is None}
+        # Work that does not pause for so long may be in a call that never returns.
+        late = monotonic() - GIVE_UP_SECONDS
+        held_up = {work.tenant_id for work in self._stuck if work.since > late}
         while len(self._computing) < self._threads:
             lines = [
                 line for tenant_id, line in self._lines.items() if line and tenant_id not in held_up
