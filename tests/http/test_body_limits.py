@@ -80,5 +80,6 @@ def test_json_of_many_values_is_refused_before_it_is_parsed(database: str, path:
         answer = api("POST", path, content=body, headers=JSON)
         assert (answer.status_code, code(answer)) == (413, "json_too_large")
         assert (
-            "more than 200,000 values and names (the limit); LOREWELL_MAX_JSON_VALUES" in answer.text
+            "more than 200,000 values and names (the limit); LOREWELL_MAX_JSON_VALUES"
+            in answer.text
         )

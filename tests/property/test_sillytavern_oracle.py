@@ -17,7 +17,7 @@ from golden.cases import load_cases
 from golden.test_sillytavern import FOLDER
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.tokens import TokenCounter, counter
-from lorewell_engine import TokenTable, runner_answer, library_of, request_of
+from lorewell_engine import TokenTable, library_of, request_of, runner_answer
 from property.sillytavern_cases import THEMES, Case, cases
 from property.sillytavern_oracle import play
 
