@@ -34,6 +34,7 @@ WatchedCompute = Callable[[Callable[[Watch], Any]], Awaitable[Any]]
 
 # Parsing less than this is faster than a round trip to a thread.
 _SMALL_BYTES = 32_768
+_FEW_VALUES = 1_000
 _IN_MEMORY_BYTES = 524_288
 _MAX_DIGITS = 18
 _LEAST_BYTES_PER_S = 65_536
@@ -42,12 +43,12 @@ _LEAST_BYTES_PER_S = 65_536
 async def receive_body(
     request: Request, settings: Settings, sink: Callable[[bytes], object]
 ) -> None:
-    """Pass the body on, piece by piece.
+    """Pass the body on in blocks; all but the last in a thread, as a disk may be slow.
 
     Args:
         request: the request with the body.
         settings: the limits on its size and time.
-        sink: takes the pieces.
+        sink: takes the blocks.
 
     Raises:
         BodyTooLargeError: the body is larger than the limit of its route. No more than the limit
@@ -60,6 +61,7 @@ async def receive_body(
     limit.check(declared_bytes(request.headers), settings)
     hold: Hold = request.scope["state"][BODY]
     received, begin = 0, asyncio.get_running_loop().time()
+    block = bytearray()
     try:
         async with asyncio.timeout(settings.body_timeout_s) as patience:
             async for piece in request.stream():
@@ -68,7 +70,11 @@ async def receive_body(
                 hold.add(len(piece))
                 earned_s = settings.body_timeout_s + received / _LEAST_BYTES_PER_S
                 patience.reschedule(begin + earned_s)
-                sink(piece)
+                block += piece
+                if len(block) > _IN_MEMORY_BYTES:
+                    full, block = bytes(block), bytearray()
+                    await asyncio.to_thread(sink, full)
+            sink(bytes(block))
     except TimeoutError as error:
         raise RequestTimeoutError("The request body did not arrive in time.") from error
     except OSError as error:  # of the spool file's disk
@@ -120,10 +126,16 @@ async def read_model(
                 document = parse_json(body.read(), max_values=most, watch=watch)
             return parse_model(model, document, watch=watch)
 
-        if size < _SMALL_BYTES:
+        if size < _SMALL_BYTES and _has_few_values(body.read()):
+            body.seek(0)
             return parse()
+        body.seek(0)
         parsed: Model = await compute(parse)
         return parsed
+
+
+def _has_few_values(data: bytes) -> bool:
+    return sum(map(data.count, b",:[{")) < _FEW_VALUES
 
 
 @contextmanager
