@@ -32,7 +32,7 @@ Watch = Callable[[], None]
 WatchedCompute = Callable[[Callable[[Watch], Any]], Awaitable[Any]]
 """The same for work that calls its argument every few milliseconds."""
 
-# Parsing less than this is faster than a round trip to a thread.
+# Parsing less than this is faster than a round trip to a thread. Many values take long to validate.
 _SMALL_BYTES = 32_768
 _FEW_VALUES = 1_000
 _IN_MEMORY_BYTES = 524_288
@@ -119,17 +119,17 @@ async def read_model(
         await receive_body(request, settings, body.write)
         size = body.tell()
         body.seek(0)
+        small = body.read() if size < _SMALL_BYTES else None
 
         def parse(watch: Watch | None = None) -> Model:
             with naming_the_limit(settings):
+                data = body.read() if small is None else small
                 most = settings.max_json_values
-                document = parse_json(body.read(), max_values=most, watch=watch)
+                document = parse_json(data, max_values=most, watch=watch)
             return parse_model(model, document, watch=watch)
 
-        if size < _SMALL_BYTES and _has_few_values(body.read()):
-            body.seek(0)
+        if small is not None and _has_few_values(small):
             return parse()
-        body.seek(0)
         parsed: Model = await compute(parse)
         return parsed
 
