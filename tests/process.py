@@ -43,9 +43,14 @@ def started(env: Mapping[str, str], log: Path) -> Forked | subprocess.Popen[byte
 
 
 class Server:
-    """A running server, at a free port unless one is given."""
+    """A running server, at a free port unless one is given.
+
+    One process answers all requests, unless `handover_bytes` is given: a second one takes a while
+    to start.
+    """
 
     def __init__(self, log: Path, *, port: int | None = None, **given: object) -> None:
+        given.setdefault("handover_bytes", 0)
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log

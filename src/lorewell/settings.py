@@ -234,6 +234,13 @@ class Settings(BaseSettings):
         description="Maximum number of open connections per process, sockets included. One more "
         "closes the connection that was idle longest.",
     )
+    handover_bytes: int = Field(
+        16_384,
+        ge=0,
+        le=2**40,
+        description="Size of a request body in bytes above which a second process answers the "
+        "request, so that small requests never wait for large ones; 0 turns this off.",
+    )
     body_timeout_s: Seconds = Field(
         30.0,
         description="Seconds to wait for a request body, plus one second for each 64 KiB received.",

@@ -165,19 +165,18 @@ def test_loopback_is_no_exposure(host: str) -> None:
 def test_serving_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, object] = {}
 
-    def run(*args: object, **kwargs: object) -> None:
-        seen.update(kwargs, factory=args[0], env=dict(os.environ))
+    def run(*_: object) -> None:
+        seen["env"] = dict(os.environ)
 
     import os  # noqa: PLC0415  beside its only use
 
-    monkeypatch.setattr("uvicorn.run", run)
-    monkeypatch.setattr("lorewell.http.server.run_workers", run)
+    monkeypatch.setattr("lorewell.http.server._answer", run)
     monkeypatch.setattr("lorewell.http.logs.configure", lambda _settings: None)
     monkeypatch.setenv("LOREWELL_CONFIG", "")
     monkeypatch.setenv("LOREWELL_PORT", "1")
     before = dict(os.environ)
     for workers in (1, 2):
-        serve(load_settings(port=2, workers=workers))
+        serve(load_settings(port=2, workers=workers, handover_bytes=0))
         assert seen["env"]["LOREWELL_PORT"] == "2"  # type: ignore[index]  # a dict
         assert "LOREWELL_CONFIG" not in seen["env"]  # type: ignore[operator]  # a dict
         assert ("PROMETHEUS_MULTIPROC_DIR" in seen["env"]) == (workers == 2)  # type: ignore[operator]  # a dict

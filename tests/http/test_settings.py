@@ -51,6 +51,7 @@ OTHERS = {
     "max_sockets": 18,
     "max_tenant_sockets": 17,
     "max_connections": 99,
+    "handover_bytes": 8_192,
     "body_timeout_s": 0.5,
     "tokenizer": "o200k_base",
     "embedder": "openai",

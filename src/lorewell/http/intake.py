@@ -1,21 +1,21 @@
-"""Fair parsing of input: a slice of each connection in turn, so that event loop passes stay short.
+"""Fair reading of input: a slice of each connection, a request of each caller in turn.
 
-A client may send thousands of small frames, chunks or requests in one packet. Parsing all of them
-at once would delay every other client.
+A client may send thousands of small frames, chunks or requests in one packet, or open hundreds of
+connections at once. Working on all of them at once would delay every other client.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
 from time import perf_counter
 from weakref import WeakKeyDictionary
 
 MAX_WAITING_BYTES = 65_536  # of one connection; more stays in the network until these are parsed
 PASS_S = 0.002
-MAX_AHEAD = 8
-AHEAD_S = 1.0
+MAX_BEGUN = 8
+BEGUN_S = 1.0
 IDLE_S = 1.0
 OVER, NEW, IDLE = range(3)
 
@@ -29,8 +29,8 @@ class Intake:
         """Begin without connections."""
         self._loop = loop
         self._slices: deque[Callable[[], object]] = deque()
-        self._ahead: deque[Callable[[], object]] = deque()
-        self._begun = 0
+        self._requests: dict[Hashable, deque[RequestSlot]] = {}  # that wait, the next caller first
+        self._begun: Counter[Hashable] = Counter()
         self._is_due = False
         # In the order in which they are closed, and the oldest first within each kind.
         self._free: tuple[_Free, ...] = ({}, {}, {})
@@ -40,27 +40,47 @@ class Intake:
         self._slices.append(take)
         self._schedule()
 
-    def begin_later(self, begin: Callable[[], object]) -> None:
-        """Call `begin` in its turn, to begin a pipelined request.
+    def enter(self, slot: RequestSlot) -> None:
+        """Begin a request in its turn.
 
-        Only a few of them are answered at the same time, so they delay other clients little. If a
-        request began, `begin` takes a `place`.
+        Only a few requests of a caller are worked on at the same time, so many of them delay other
+        callers little.
         """
-        self._ahead.append(begin)
+        if self._has_room(slot.caller):
+            self._start(slot)
+        else:
+            self._requests.setdefault(slot.caller, deque()).append(slot)
+
+    def _has_room(self, caller: Hashable) -> bool:
+        return self._begun[caller] < MAX_BEGUN
+
+    def _start(self, slot: RequestSlot) -> None:
+        self._begun[slot.caller] += 1
+        slot.start(self._loop)
+
+    def ended(self, slot: RequestSlot) -> None:
+        """Begin the next request of the slot's caller."""
+        self._begun[slot.caller] -= 1
+        if not self._begun[slot.caller]:
+            del self._begun[slot.caller]
         self._schedule()
 
-    def place(self) -> PipelineSlot:
-        """Return a slot among the pipelined requests."""
-        self._begun += 1
-        return PipelineSlot(self._loop, self._end)
+    def _next_caller(self) -> Hashable | None:
+        return next(filter(self._has_room, self._requests), None)
 
-    def _end(self) -> None:
-        self._begun -= 1
-        self._schedule()
+    def _begin_next(self) -> None:
+        caller = self._next_caller()
+        if caller is None:
+            return
+        slots = self._requests.pop(caller)
+        slot = slots.popleft()
+        if slots:
+            self._requests[caller] = slots  # behind all others
+        if not slot.is_over:
+            self._start(slot)
 
     def _schedule(self) -> None:
-        can_begin = self._ahead and self._begun < MAX_AHEAD
-        if (self._slices or can_begin) and not self._is_due:
+        if not self._is_due and (self._slices or self._next_caller() is not None):
             self._is_due = True
             self._loop.call_soon(self._run_pass)
 
@@ -71,8 +91,7 @@ class Intake:
             self._slices.popleft()()
             if perf_counter() > until:
                 break
-        if self._ahead and self._begun < MAX_AHEAD:
-            self._ahead.popleft()()
+        self._begin_next()
         self._schedule()
 
     def set_free(self, connection: object, kind: int, close: Callable[[], None]) -> None:
@@ -103,22 +122,34 @@ class Intake:
         return False
 
 
-class PipelineSlot:
-    """The slot of a pipelined request, for as long as its answer takes.
+class RequestSlot:
+    """The slot of a request, until its answer begins, it waits for something, or time is over.
 
-    A long answer, such as a stream, gives its slot back before it ends.
+    Args:
+        intake: gets the slot back.
+        caller: has the request.
+        begin: begins it.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
-        self._ended: Callable[[], None] | None = ended
-        self._timer = loop.call_later(AHEAD_S, self.leave)
+    def __init__(self, intake: Intake, caller: Hashable, begin: Callable[[], object]) -> None:
+        self.caller = caller
+        self.is_over = False
+        self._intake, self._begin = intake, begin
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin the request."""
+        self._timer = loop.call_later(BEGUN_S, self.leave)
+        self._begin()
 
     def leave(self) -> None:
-        """Give the slot back."""
-        ended, self._ended = self._ended, None
-        if ended is not None:
+        """Give the slot back; a request that has not begun never begins."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._timer is not None:
             self._timer.cancel()
-            ended()
+            self._intake.ended(self)
 
 
 _INTAKES: WeakKeyDictionary[object, Intake] = WeakKeyDictionary()

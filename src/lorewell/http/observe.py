@@ -23,6 +23,8 @@ from lorewell.http.bodies import declared_bytes
 from lorewell.http.held import BODY, HeldOfProcess, Hold
 from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
+from lorewell.http.protocol import ON_WAIT
+from lorewell.waiting import on_wait
 
 REQUEST_ID = "X-Request-ID"
 NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
@@ -76,6 +78,7 @@ class Observe:
         scope["state"][BODY] = body
         exchange = _Exchange(scope, receive, send, answer)
         token = caller_leaves.set(exchange.wait_until_gone)
+        on_wait.set(scope["state"].get(ON_WAIT))
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, cast
 from uuid import uuid4
@@ -17,7 +17,8 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lorewell.errors import OverloadedError
-from lorewell.http.intake import IDLE, MAX_WAITING_BYTES, NEW, OVER, PipelineSlot, intake_of
+from lorewell.http.handover import Handover
+from lorewell.http.intake import IDLE, MAX_WAITING_BYTES, NEW, OVER, RequestSlot, intake_of
 from lorewell.http.problems import MEDIA_TYPE, problem_of
 from lorewell.http.transport import BoundedTransport
 from lorewell.http.websocket import CLOSE_TIMEOUT_S, MAX_MESSAGE_BYTES, BoundedSocket
@@ -33,8 +34,10 @@ SLICE_BYTES = 4_096  # of a body in chunks
 MAX_IGNORED_BYTES = 8 * 1024 * 1024
 HEAD_TIMEOUT_S = 10.0
 STOPPING = "stopping"
+ON_WAIT = "on_wait"
 _MAX_LINGERING = 100
 _HEAD_END = b"\n\r\n"
+_PROBES = frozenset({b"/healthz", b"/readyz"})
 _UNUSED = b"cookie"  # no route reads it, and parsing a large one is slow
 
 
@@ -65,15 +68,22 @@ class BoundedProtocol(HttpToolsProtocol):
         self,
         *args: Any,  # noqa: ANN401  as its base takes them
         max_connections: int | None = None,
+        handover: Handover | None = None,
+        received: bytes = b"",
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*args, **kwargs)
         self._max_connections = max_connections
+        self._handover = handover
+        self._received = received  # by the process that handed the connection over
+        self._head: list[bytes] = []  # of the request whose head is being read
+        self._is_leaving = False  # with that head, for the other process
         self._intake = intake_of(self.server_state, self.loop)
         self._head_timer: asyncio.TimerHandle | None = None
-        self._place: PipelineSlot | None = None
+        self._slot: RequestSlot | None = None
         self._waiting = bytearray()
-        self._is_due = self._is_over = self._is_upgraded = False
+        self._is_due = self._is_over = self._is_upgraded = self._is_upgrading = False
+        self._was_queued = False  # before its socket opened
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False
         self._head_bytes = self._framing_bytes = self._body_left = self._ignored_bytes = 0
         self._headers_seen = 0
@@ -87,6 +97,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if most is None or len(self.connections) <= most or self._intake.make_room():
             self._expect_head()
             self._intake.set_free(self, NEW, self.transport.close)
+            if self._received:
+                self._waiting += self._received
+                self._is_due = True
+                self._intake.take_later(self._parse_waiting)
             return
         self._is_over = True
         lingers = len(self.connections) <= most + _MAX_LINGERING
@@ -98,7 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._waiting.clear()
         self._stop_timer()
         self._unset_keepalive_if_required()
-        self._leave_place()
+        self._leave_slot()
         self._intake.set_busy(self)
         self._bounds.stop_watching()
         super().connection_lost(exc)
@@ -110,7 +124,8 @@ class BoundedProtocol(HttpToolsProtocol):
     @property
     def _is_answering(self) -> bool:
         cycle = self.cycle
-        return cycle is not None and not cycle.response_complete and not cycle.more_body
+        is_answering = cycle is not None and not cycle.response_complete and not cycle.more_body
+        return is_answering or self._is_upgrading
 
     def data_received(self, data: bytes) -> None:
         """Parse input up to the end of a request; the rest waits."""
@@ -125,7 +140,10 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._bounds.get_protocol().data_received(data)
                 return
         self._waiting += data
-        self._schedule_parsing()
+        if self._is_leaving:
+            self._leave()
+        else:
+            self._schedule_parsing()
 
     def _schedule_parsing(self) -> None:
         """Schedule the parsing of waiting input, unless a request has to be answered first."""
@@ -135,16 +153,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._waiting or self._is_due or self._is_answering:
             return
         self._is_due = True
-        if self._is_in_head:
-            self._intake.begin_later(self._begin)
-        else:
-            self._intake.take_later(self._parse_waiting)
-
-    def _begin(self) -> None:
-        before = self.cycle
-        self._parse_waiting()
-        if self.cycle is not before and not self._is_over and self._place is None:
-            self._place = self._intake.place()
+        self._intake.take_later(self._parse_waiting)
 
     def _parse_waiting(self) -> None:
         self._is_due = False
@@ -155,43 +164,70 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_upgraded:
             self._bounds.get_protocol().data_received(bytes(self._waiting))
             self._waiting.clear()
+        elif self._is_leaving:
+            self._leave()
         else:
             self._schedule_parsing()
 
-    def _leave_place(self) -> None:
-        if self._place is not None:
-            self._place.leave()
-            self._place = None
+    def _start_asgi_task(self, *args: Any) -> None:  # noqa: ANN401  as its base takes them
+        """Answer a request in its caller's turn."""
+        self._enter(partial(super()._start_asgi_task, *args))
+
+    @property
+    def _caller(self) -> Hashable:
+        """Return what tells callers apart before their keys are checked.
+
+        Probes of the service's health are a caller of their own.
+        """
+        keys = (value for name, value in self.headers if name == b"authorization")
+        return self.client and self.client[0], next(keys, b""), self.url in _PROBES
+
+    def _enter(self, begin: Callable[[], object]) -> None:
+        self._slot = slot = RequestSlot(self._intake, self._caller, begin)
+        self._bounds.on_write = slot.leave
+        self.scope["state"][ON_WAIT] = slot.leave
+        self._intake.enter(slot)
+
+    def _leave_slot(self) -> None:
+        if self._slot is not None:
+            self._slot.leave()
+            self._slot = None
 
     def _parse_slice(self, data: bytes) -> int:
         """Parse one slice, which begins at most one request; return its number of bytes."""
-        if not self._is_in_message:
-            blank = len(data) - len(data.lstrip(b"\r\n"))
-            if blank:  # blank lines before a request
-                self._head_bytes += blank
-                if self._head_bytes > MAX_BLANK_BYTES:
-                    self._refuse(_BAD_REQUEST)
-                return blank
+        blank = 0 if self._is_in_message else len(data) - len(data.lstrip(b"\r\n"))
+        if blank:  # blank lines before a request
+            self._head_bytes += blank
+            if self._head_bytes > MAX_BLANK_BYTES:
+                self._refuse(_BAD_REQUEST)
+            return blank
         size = self._next_size(data)
         piece = data if size == len(data) else data[:size]
         if self._is_plain:
             self._read_plain_body(piece)
             return size
+        return size if self._feed(piece) else len(data)
+
+    def _feed(self, piece: bytes) -> bool:
+        """Let the parser parse a piece; return whether it could."""
         is_in_head = self._is_in_head
+        if is_in_head and self._handover is not None:
+            self._head.append(piece)
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            self._upgrade()
+            if not self._is_leaving:
+                self._upgrade()
         except httptools.HttpParserError:
             self._refuse(self._refusal)
-            return len(data)
+            return False
         if is_in_head:
             self._count_head(piece)
         elif self._is_chunked:
-            self._framing_bytes += size
+            self._framing_bytes += len(piece)
             if self._framing_bytes > MAX_FRAMING_BYTES:
                 self._refuse(_BAD_REQUEST)
-        return size
+        return True
 
     def _next_size(self, data: bytes) -> int:
         if self._is_in_head:
@@ -219,15 +255,44 @@ class BoundedProtocol(HttpToolsProtocol):
         In the second case the parser mistakes the body for the other protocol or the next request.
         """
         if self._should_upgrade():
-            self._is_upgraded = True
-            self._intake.set_busy(self)
-            self._leave_place()
-            self.handle_websocket_upgrade()
+            self._is_upgrading = True
+            self._was_queued = False
+            self._enter(self._open_socket)
+            self._was_queued = self._is_upgrading
         elif self._is_chunked:
             self._refuse(_BAD_REQUEST)
         elif self._body_left:
             self._is_plain = self._is_in_message = self.cycle.more_body = True
             self._is_in_head = False
+
+    def _open_socket(self) -> None:
+        self._is_upgrading, self._is_upgraded = False, True
+        self._intake.set_busy(self)
+        self._bounds.hold_reading(is_held=False)
+        self.handle_websocket_upgrade()
+        if self._was_queued:  # and so does what came since
+            self._bounds.get_protocol().data_received(bytes(self._waiting))
+            self._waiting.clear()
+
+    @property
+    def _is_large(self) -> bool:
+        most = None if self._handover is None else self._handover.most_bytes
+        return most is not None and (self._is_chunked or self._body_left > most)
+
+    def _leave(self) -> None:
+        """Hand the connection over, with the head and the body as far as it has come."""
+        handover, transport = self._handover, self.transport
+        number = transport.get_extra_info("socket").fileno()
+        data = b"".join((*self._head, self._waiting))
+        self._is_over = True
+        self._waiting.clear()
+        is_read = not transport.get_write_buffer_size()  # all earlier answers
+        if handover is not None and is_read and handover.pass_on(number, data):
+            transport.abort()
+        else:
+            message = "Too many large requests wait; try again later."
+            self._bounds.end(_overloaded(OverloadedError(message)), CLOSE_TIMEOUT_S)
+            self._intake.set_free(self, OVER, transport.abort)
 
     def _refuse(self, answer: bytes) -> None:
         """End the connection, with this answer if none has begun."""
@@ -314,6 +379,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_in_head, self._last = False, b""
         self._stop_timer()
         self._intake.set_busy(self)
+        if self._is_large and not (self.parser.should_upgrade() and self._should_upgrade()):
+            self._is_leaving = True
+            return
+        self._head = []
         if not self.url.startswith((b"/", b"*")):
             self._use_target_host()
         super().on_headers_complete()
@@ -349,7 +418,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Continue with pipelined input."""
         super().on_response_complete()
-        self._leave_place()
+        self._leave_slot()
         if self._is_over:
             self.transport.close()
             return
@@ -375,8 +444,13 @@ def _too_many(most: int) -> bytes:
     """Return the answer for a connection beyond the limit."""
     name = env_name("max_connections")
     message = f"The limit of {most} open connections is reached; see {name}."
+    return _overloaded(OverloadedError(message, limit=most))
+
+
+def _overloaded(error: OverloadedError) -> bytes:
+    """Return an answer that ends a connection."""
     request_id = uuid4().hex
-    body = json.dumps(problem_of(OverloadedError(message, limit=most), request_id)).encode()
+    body = json.dumps(problem_of(error, request_id)).encode()
     headers = {
         "content-type": MEDIA_TYPE,
         "content-length": str(len(body)),
@@ -388,15 +462,15 @@ def _too_many(most: int) -> bytes:
     return f"HTTP/1.1 503 Service Unavailable\r\n{lines}\r\n".encode() + body
 
 
-def options(settings: Settings) -> Mapping[str, Any]:
-    """Return uvicorn's options.
+def options(settings: Settings, **protocol: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    """Return uvicorn's options, with more arguments for `BoundedProtocol`.
 
     Sockets do not compress: that would cost memory and time for each socket, while one event goes
     to hundreds of them.
     """
     return {
         # A partial, since workers need it pickled.
-        "http": partial(BoundedProtocol, max_connections=settings.max_connections),
+        "http": partial(BoundedProtocol, max_connections=settings.max_connections, **protocol),
         "ws": BoundedSocket,
         "ws_max_size": MAX_MESSAGE_BYTES,
         "ws_per_message_deflate": False,

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
@@ -17,6 +17,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from lorewell.app.computing.pool import Computing
+from lorewell.http.accepting import copies
 from lorewell.settings import Settings
 
 # Parts of the whole time: work may end by itself before the first, answers may go out before the
@@ -34,13 +35,22 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 def seconds_of_process(settings: Settings) -> float:
     """Return the seconds within which a process that answers requests ends."""
+    return settings.shutdown_seconds if settings.workers == 1 else seconds_of_child(settings)
+
+
+def seconds_of_child(settings: Settings) -> float:
+    """Return the seconds within which a process that another one signals ends."""
     seconds = settings.shutdown_seconds
-    return seconds if settings.workers == 1 else max(seconds / 2, seconds - _PARENT_SECONDS)
+    return max(seconds / 2, seconds - _PARENT_SECONDS)
 
 
 @contextmanager
-def ending(computing: Computing, settings: Settings) -> Iterator[None]:
+def ending(
+    computing: Computing, settings: Settings, on_end: Callable[[], object] | None = None
+) -> Iterator[None]:
     """Make the first signal end the work of this process, and the process, in time.
+
+    It calls `on_end`, too.
 
     A second signal ends the process at once. A worker leaves this to its parent, since both get the
     signals of a terminal. Used on the event loop, around the lifespan of the application, after the
@@ -55,6 +65,8 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
     is_ending = False
 
     def begin() -> None:
+        if on_end is not None:
+            on_end()
         computing.refuse()
         loop.call_later(seconds * _WORK_RATIO, computing.end)
 
@@ -80,11 +92,19 @@ def ending(computing: Computing, settings: Settings) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run_workers(factory: str, count: int, /, **options: Any) -> None:  # noqa: ANN401  uvicorn's own
-    """Answer requests in `count` processes until a signal."""
+def run_workers(
+    factory: str,
+    count: int,
+    on_end: Callable[[], object] | None = None,
+    /,
+    **options: Any,  # noqa: ANN401  uvicorn's own
+) -> None:
+    """Answer requests in `count` processes until a signal, which calls `on_end`."""
     options["timeout_worker_healthcheck"] = _WORKER_SILENCE_SECONDS
     config = uvicorn.Config(factory, **options, workers=count)
-    _Workers(config, [config.bind_socket()]).run()
+    workers = _Workers(config, copies(config.bind_socket()))
+    workers.on_end = on_end
+    workers.run()
 
 
 class _Workers(Multiprocess):
@@ -92,6 +112,7 @@ class _Workers(Multiprocess):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  as its base takes them
         super().__init__(*args, **kwargs)
+        self.on_end: Callable[[], object] | None = None
         self._is_ending = False
         for number in _SIGNALS:
             signal.signal(number, self._handle)
@@ -102,4 +123,6 @@ class _Workers(Multiprocess):
                 process.kill()
             sys.exit(_SIGNALED + number)
         self._is_ending = True
+        if self.on_end is not None:
+            self.on_end()
         self.signal_queue.append(number)

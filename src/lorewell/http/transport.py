@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 CHECK_READER_S = 10.0
@@ -18,12 +19,16 @@ class BoundedTransport:
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
+        self.on_write: Callable[[], object] | None = None  # called once, at the next write
         self._unsent: list[bytes] = []
         self._is_paused = self._is_held = False
         self._check: asyncio.TimerHandle | None = None
 
     def write(self, data: bytes) -> None:
         """Send the data at the end of this pass of the event loop."""
+        if self.on_write is not None:
+            on_write, self.on_write = self.on_write, None
+            on_write()
         if not self._unsent:
             self._loop.call_soon(self._flush)
         self._unsent.append(data)

@@ -27,6 +27,7 @@ from lorewell.turn import PreparedTurn
 from lorewell.upstreams.events import EventReader
 from lorewell.upstreams.options import Attempt, UpstreamOptions
 from lorewell.upstreams.replies import ChatDelta, ChatReply, read_delta, read_reply
+from lorewell.waiting import begin_to_wait
 
 Result = TypeVar("Result")
 
@@ -217,6 +218,7 @@ class OpenAiChat:
         """
         received = 0
         try:
+            begin_to_wait()
             async with self._http.stream("POST", self._url, content=body) as response:
                 if not response.is_success:
                     raise _AttemptError(await self._refused(response))

@@ -12,6 +12,7 @@ import httpx
 from lorewell.app.ports import Header, UpstreamAnswer, UpstreamCall
 from lorewell.errors import UpstreamTimeoutError, UpstreamUnavailableError
 from lorewell.outbound import parse_base_url
+from lorewell.waiting import begin_to_wait
 
 _CONNECT_S = 10.0
 _KEPT_CONNECTIONS = 100
@@ -55,6 +56,7 @@ class Passthrough:
             if all(name != given.decode("latin-1").lower() for given, _ in headers):
                 request.headers.pop(name, None)
         with self._translated_errors():
+            begin_to_wait()
             response = await self._client().send(request, stream=True)
         try:
             _check_status(response.status_code)

@@ -17,6 +17,7 @@ from lorewell.app.computing.slices import Slices, Spent, TimeLimit, Work, waited
 from lorewell.engine.steps import MAX_CHARS, MAX_STEPS, NO_LIMIT, Steps
 from lorewell.errors import OverloadedError, TooExpensiveError
 from lorewell.formats.notes import MAX_IMPORT_STEPS
+from lorewell.waiting import begin_to_wait
 
 Result = TypeVar("Result")
 Leaving = Callable[[], Coroutine[Any, Any, NoReturn]]
@@ -334,6 +335,7 @@ class Computing:
         if waits is None:
             return 0.0
         begin = monotonic()
+        begin_to_wait()
         try:
             async with asyncio.timeout(self._patience.seconds):
                 await self.unless_left(waits)

@@ -1,0 +1,67 @@
+"""The turns of callers."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from lorewell.http.intake import MAX_BEGUN, Intake, RequestSlot
+
+
+class Turns:
+    """Requests of callers, and those that have begun."""
+
+    def __init__(self) -> None:
+        self.intake = Intake(asyncio.get_running_loop())
+        self.begun: list[str] = []
+        self.slots: list[RequestSlot] = []
+
+    def enter(self, caller: str, count: int = 1) -> None:
+        for _ in range(count):
+            slot = RequestSlot(self.intake, caller, partial(self.begun.append, caller))
+            self.slots.append(slot)
+            self.intake.enter(slot)
+
+
+def test_a_crowd_does_not_delay_another_caller() -> None:
+    async def run() -> None:
+        turns = Turns()
+        turns.enter("crowd", 1_000)
+        turns.enter("灯")
+        assert turns.begun == ["crowd"] * MAX_BEGUN + ["灯"]
+
+    asyncio.run(run())
+
+
+def test_callers_begin_in_turn() -> None:
+    async def run() -> None:
+        turns = Turns()
+        turns.enter("a", MAX_BEGUN + 3)
+        turns.enter("b", MAX_BEGUN + 3)
+        first, turns.begun = turns.slots[:], []
+        for slot in first:
+            slot.leave()
+        await asyncio.sleep(0)
+        assert not turns.begun  # those that waited have left as well
+        turns.enter("a", MAX_BEGUN + 2)
+        turns.enter("b", MAX_BEGUN + 2)
+        waiting = turns.slots[len(first) :]
+        begun = len(turns.begun)
+        for slot in [*waiting[:2], *waiting[MAX_BEGUN + 2 : MAX_BEGUN + 4]]:
+            slot.leave()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert turns.begun[begun:] == ["a", "b", "a", "b"]
+
+    asyncio.run(run())
+
+
+def test_a_request_that_takes_long_gives_its_slot_back() -> None:
+    async def run() -> None:
+        turns = Turns()
+        turns.enter("a", MAX_BEGUN + 1)
+        assert len(turns.begun) == MAX_BEGUN
+        await asyncio.sleep(1.2)
+        assert len(turns.begun) == MAX_BEGUN + 1
+
+    asyncio.run(run())
