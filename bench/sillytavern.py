@@ -49,7 +49,10 @@ def library_of(books: Sequence[BookCreate]) -> Library:
 def turn_of(case: Case, *, explain: Explain = "selected") -> SillyTavernRequest:
     """Return the request of the chat."""
     return SillyTavernRequest(
-        settings=SillyTavernSettings(world_info_depth=case.depth),
+        settings=SillyTavernSettings(
+            world_info_depth=case.depth,
+            token_counting="plain",  # noqa: S106  no password
+        ),
         chat=tuple(ChatLine(content=text) for text in reversed(case.chat)),
         macros=MacroValues(user="Tom", char="Mira"),
         context_tokens=CONTEXT_TOKENS,

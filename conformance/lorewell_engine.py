@@ -97,7 +97,7 @@ def request_of(request: Object) -> SillyTavernRequest:
     attach, given = request["attach"], request["globalScanData"]
     avatar = (attach["character"] or {}).get("avatar")
     document = {
-        "settings": request["settings"],
+        "settings": {**request["settings"], "token_counting": "plain"},  # `tokenCounts` are final
         "chat": [{"content": text} for text in reversed(request["chat"])],
         "scan_texts": {ours: given[theirs] for theirs, ours in TEXTS.items()},
         "macros": {**request["names"], **request["card"]},

@@ -26,7 +26,7 @@ from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.services import Services
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
-from lorewell.engine.tokens import TokenCounter, counter
+from lorewell.engine.tokens import TokenCounter, counter, named_counters
 from lorewell.errors import StorageUnavailableError
 from lorewell.settings import Settings
 from lorewell.store import open_store
@@ -58,7 +58,7 @@ def build_services(settings: Settings) -> Services:
     """Return the services of a process. Connections are made on first use.
 
     Raises:
-        ValidationFailedError: the URL of the database or the tokenizer is invalid.
+        ValidationFailedError: the URL of the database or a tokenizer is invalid.
     """
     store = open_store(
         settings.database_url,
@@ -79,6 +79,7 @@ def build_services(settings: Settings) -> Services:
         recent=RecentTurns(),
         keeper=TurnKeeper(store, clock, computing, keep_s=settings.ledger_keep_s),
         counter=token_counter,
+        tokenizers=named_counters(settings.tokenizer_files),
         limits=SnapshotLimits(
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
         ),

@@ -34,16 +34,6 @@ PREFIX = "LOREWELL_"
 CONFIG = "LOREWELL_CONFIG"
 _LEDGER_KEEP = "LOREWELL_LEDGER_KEEP"
 _MIB = 1024 * 1024
-# Errors never quote these values: they hold passwords.
-_SECRET = frozenset(
-    {
-        "database_url",
-        "embedding_api_key",
-        "embedding_url",
-        "gateway_upstream_api_key",
-        "gateway_upstream_url",
-    }
-)
 
 
 def _split(value: object) -> object:
@@ -248,7 +238,14 @@ class Settings(BaseSettings):
     tokenizer: str = Field(
         "cl100k_base",
         min_length=1,
-        description="Tokenizer: cl100k_base, o200k_base, or the path of a tokenizer.json.",
+        description="Tokenizer: cl100k_base, o200k_base, llama3, a model such as gpt-4o, the path "
+        "of a tokenizer.json, or NAME=FILE as in LOREWELL_TOKENIZER_FILES.",
+    )
+    tokenizer_files: Names = Field(
+        (),
+        description="Tokenizers that requests can name, each as NAME=FILE with the path of its "
+        "tokenizer.json: claude, command, deepseek, gemma, jamba, llama, llama3, mistral, nemo, "
+        "qwen, yi.",
     )
     embedder: Literal["none", "openai", "local"] = Field(
         "none",
@@ -500,7 +497,9 @@ def _check_file(path: str | None) -> None:
 
 def _fault(where: str, message: str, value: object) -> Fault:
     name = "ledger_keep_s" if where == _LEDGER_KEEP else where
-    if name not in Settings.model_fields:
+    field = Settings.model_fields.get(name)
+    if field is None:
         return Fault("", f"there is no setting {name!r}", parameter=CONFIG)
-    shown = "" if name in _SECRET else f" (is {value!r:.100})"
+    # A value that is left out of `repr` may hold a password.
+    shown = f" (is {value!r:.100})" if field.repr else ""
     return Fault("", f"{message}{shown}", parameter=env_name(name))

@@ -211,7 +211,9 @@ def test_tokens_are_counted(api: Api) -> None:
     }
     other = api("POST", "/v1/tokens/count", json={**body, "tokenizer": "o200k_base"})
     assert other.json()["tokenizer"] == "o200k_base"
-    for name in ("/etc/passwd", "gpt2"):
+    model = api("POST", "/v1/tokens/count", json={**body, "tokenizer": "openai/gpt-4o-mini"})
+    assert model.json() == other.json()
+    for name in ("/etc/passwd", "gpt2", "claude", "claude=/etc/passwd"):
         answer = api("POST", "/v1/tokens/count", json={**body, "tokenizer": name})
         assert places(answer) == ["/tokenizer"]
 

@@ -118,6 +118,23 @@ def test_budget_that_is_exceeded_is_told(lorewell: Lorewell) -> None:
     assert "Loop 2" not in done.out
 
 
+def test_tokens_are_counted_as_a_release_counts(lorewell: Lorewell) -> None:
+    def used(*options: str) -> int:
+        done = lorewell("sillytavern", "run", *files, "--json", *options)
+        return int(done.json["budget"]["used"])
+
+    lamp = {"constant": True, "content": "the lamp is lit"}
+    files = ("--book", book(lorewell, lamp), "--chat", chat(lorewell, "灯"))
+    assert used() == used("--version", "1.18") == used("--tokenizer", "gpt-4o") == 11
+    assert used("--token-counting", "plain") == 5
+    assert used("--tokenizer", "llama3") == 5
+    assert used("--tokenizer", "llama3", "--version", "1.18") == 8
+    assert used("--version", "1.18", "--token-counting", "plain", "--tokenizer", "llama3") == 5
+    saved = str(lorewell.file("settings.json", {"token_counting": "plain", "version": "1.18"}))
+    assert used("--settings", saved) == 5
+    assert used("--settings", saved, "--token-counting", "sillytavern-1.19") == 11
+
+
 def test_options_change_the_settings(lorewell: Lorewell) -> None:
     def active(*options: str) -> list[str]:
         done = lorewell("sillytavern", "run", *files, "--json", *options)
@@ -303,6 +320,9 @@ def test_rules_that_sillytavern_does_not_know_are_named(lorewell: Lorewell) -> N
         (("--trigger", "boo"), 2, "/trigger"),
         (("--settings", "nope.json"), 4, "nope.json can't be read"),
         (("--tokenizer", "nope"), 2, "nope"),
+        (("--tokenizer", "claude"), 2, "claude=FILE"),
+        (("--version", "1.17"), 2, "/settings/version"),
+        (("--token-counting", "1.19"), 2, "/settings/token_counting"),
         (("--chat-book", "nope.json"), 4, "nope.json can't be read"),
     ],
 )

@@ -12,6 +12,7 @@ from lorewell.app.computing.pool import ComputeLimits, Computing
 from lorewell.app.native.selection import KeptSelection
 from lorewell.app.runtime import kept
 from lorewell.app.runtime.kept import TurnKeeper
+from lorewell.app.sillytavern.activation import KeptActivation
 from lorewell.bootstrap import SystemClock
 
 
@@ -67,3 +68,17 @@ def test_a_turn_is_read_again_as_it_was(keeper: TurnKeeper) -> None:
     again = asyncio.run(run())
     assert again is not None
     assert again.request == turn_of(60).request
+
+
+@pytest.mark.parametrize(
+    ("settings", "counting"),
+    [(None, "plain"), ({}, "plain"), ({"token_counting": "sillytavern-1.18"}, "sillytavern-1.18")],
+)
+def test_a_kept_turn_counts_as_it_counted_then(
+    settings: dict[str, str] | None, counting: str
+) -> None:
+    """Turns that were kept before `token_counting` existed hold none, and had no surcharge."""
+    members = {"context_tokens": 100, **({} if settings is None else {"settings": settings})}
+    again = KeptActivation.from_members(members)
+    assert again.request.settings.token_counting == counting
+    assert KeptActivation.from_members(again.to_members()) == again

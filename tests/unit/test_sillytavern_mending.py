@@ -49,8 +49,9 @@ def test_switch_changes_the_case(
 
 def test_budget_may_be_used_up_to_its_last_token() -> None:
     entries = {"a": {"constant": True, "content": "word"}}
-    assert names(scan(entries, context_tokens=8)) == []
-    assert names(scan(entries, context_tokens=8, mending={"budget": True})) == ["a"]
+    tight = {"context_tokens": 8, "message_tokens": 0}
+    assert names(scan(entries, [], **tight)) == []
+    assert names(scan(entries, [], **tight, mending={"budget": True})) == ["a"]
 
 
 def test_entry_left_out_for_the_budget_wakes_nobody_and_is_weighed_again() -> None:

@@ -146,14 +146,15 @@ def test_only_a_full_answer_explains() -> None:
 
 def test_entries_over_budget_say_so() -> None:
     entries = {uid: {"constant": True, "content": "word " * 20} for uid in "abc"}
-    answer = scan(entries, context_tokens=120)
+    answer = scan(entries, context_tokens=120, message_tokens=0)
     assert reasons(answer) == {"a": "constant", "b": "budget_overflow", "c": "budget_refused"}
     assert (answer.budget.limit, answer.budget.used) == (30, 21)
     assert answer.budget.overflowed
 
 
 def test_a_refused_entry_tells_what_it_would_have_cost() -> None:
-    answer = scan({"a": {"constant": True, "content": "word " * 20}}, context_tokens=40)
+    entries = {"a": {"constant": True, "content": "word " * 20}}
+    answer = scan(entries, context_tokens=40, message_tokens=0)
     (event,) = [event for event in answer.events if event.kind == "budget_overflow"]
     assert (event.tokens, event.limit) == (21, 10)
 
@@ -210,9 +211,9 @@ def test_draws_that_are_given_must_suffice() -> None:
 
 def test_a_counted_text_may_cost_something_extra() -> None:
     entries = {uid: {"constant": True, "content": "word"} for uid in "ab"}
-    assert scan(entries, context_tokens=100).budget.used == 4
-    assert scan(entries, context_tokens=100, message_tokens=6).budget.used == 10
-    assert scan({"a": {"constant": True}}, context_tokens=100, message_tokens=6).budget.used == 7
+    assert scan(entries, context_tokens=100, message_tokens=0).budget.used == 4
+    assert scan(entries, context_tokens=100, message_tokens=7).budget.used == 11
+    assert scan({"a": {"constant": True}}, context_tokens=100, message_tokens=7).budget.used == 8
 
 
 def test_budget_above_100_percent_is_the_shipped_one() -> None:

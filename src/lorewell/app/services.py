@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -39,6 +39,7 @@ class Services:
         recent: the last native turns, to run short ones on the event loop.
         keeper: turns that are kept so that their ledgers can be opened later.
         counter: the service's own tokenizer.
+        tokenizers: those with a file in the settings, by name.
         limits: the size of all books of one selection together.
         auth: whether requests need an API key.
         max_conversation_states: timed states kept per conversation, at most.
@@ -60,6 +61,7 @@ class Services:
     recent: RecentTurns
     keeper: TurnKeeper
     counter: TokenCounter
+    tokenizers: Mapping[str, TokenCounter]
     limits: SnapshotLimits
     auth: bool
     max_conversation_states: int

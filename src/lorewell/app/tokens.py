@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from lorewell.app.services import Services
-from lorewell.engine.tokens import BUNDLED, TokenCounter, counter
-from lorewell.errors import Fault, ValidationFailedError
+from lorewell.engine.tokens import TokenCounter, find_tokenizer, shipped_counter
 from lorewell.model import TokenCountRequest, TokenCounts
-from lorewell.model.text import pointer
 
 
 async def count_tokens(
@@ -15,7 +13,7 @@ async def count_tokens(
     """Return the token count of each text, by the service's tokenizer unless one is named.
 
     Raises:
-        ValidationFailedError: the tokenizer is neither bundled nor the service's own.
+        ValidationFailedError: the service has no such tokenizer.
     """
     chosen = await choose_counter(services, tenant_id, request.tokenizer)
 
@@ -27,15 +25,20 @@ async def count_tokens(
 
 
 async def choose_counter(services: Services, tenant_id: str, name: str | None) -> TokenCounter:
-    """Return the service's counter for None or its own name, else that of a bundled encoding.
+    """Return the counter of a tokenizer or of a model's tokenizer; None is the service's own.
+
+    Files are those of the service's settings; the name is never a path.
 
     Raises:
-        ValidationFailedError: there is no such encoding; the fault is at `/tokenizer`.
+        ValidationFailedError: the service has no such tokenizer; the fault is at `/tokenizer`.
     """
-    if name is None or name == services.counter.name:
+    if name is None:
         return services.counter
-    if name not in BUNDLED:  # `counter` would take any other name for a file's
-        fault = Fault(pointer("tokenizer"), f"must be one of {', '.join(BUNDLED)}")
-        raise ValidationFailedError.at(fault)
+    known = find_tokenizer(name)
+    if services.counter.name in {name, known}:
+        return services.counter
+    of_file = services.tokenizers.get(known or "")
+    if of_file is not None:
+        return of_file
     # The first use loads a vocabulary, which does not count as the request's own work.
-    return await services.computing.finish(tenant_id, lambda: counter(name))
+    return await services.computing.finish(tenant_id, lambda: shipped_counter(name))

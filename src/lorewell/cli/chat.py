@@ -114,7 +114,8 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         ),
     ] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Encoding, or path of a tokenizer.json.")
+        str,
+        typer.Option(metavar="NAME|FILE", help="Encoding or model, or path of a tokenizer.json."),
     ] = DEFAULT_TOKENIZER,
     char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
     user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,

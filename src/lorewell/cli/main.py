@@ -44,7 +44,7 @@ from lorewell.model.plain import plain_lines
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="Lorebook, or card that holds one.")]
 _Tokenizer = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="Encoding, or path of a tokenizer.json.")
+    str, typer.Option(metavar="NAME|FILE", help="Encoding or model, or path of a tokenizer.json.")
 ]
 
 

@@ -85,8 +85,20 @@ def run_command(  # noqa: PLR0913  an option is a parameter
     char: Annotated[str | None, typer.Option(help="Name of the character.")] = None,
     persona: Annotated[str | None, typer.Option(help="Description of the persona.")] = None,
     tokenizer: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Encoding, or path of a tokenizer.json.")
+        str,
+        typer.Option(metavar="NAME|FILE", help="Encoding or model, or path of a tokenizer.json."),
     ] = DEFAULT_TOKENIZER,
+    release: Annotated[
+        str | None,
+        typer.Option("--version", metavar="RELEASE", help="SillyTavern 1.19 (default) or 1.18."),
+    ] = None,
+    token_counting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Count as sillytavern-1.19, sillytavern-1.18 or plain; by default as --version.",
+        ),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ignore the timed effects stored in the chat file.")
     ] = False,
@@ -117,6 +129,8 @@ def run_command(  # noqa: PLR0913  an option is a parameter
             "world_info_recursive": recursion,
             "world_info_case_sensitive": case,
             "world_info_match_whole_words": whole_words,
+            "version": release,
+            "token_counting": token_counting,
         },
         user=user,
         char=char,

@@ -36,7 +36,7 @@ def replay(
     Args:
         library: the books that the request names.
         request: the chat.
-        counter: counts tokens; `cl100k_base` by default.
+        counter: counts tokens; by default that of the request, or `cl100k_base`.
         steps: the budget of all turns together; by default each has a `Steps()` of its own.
 
     Raises:

@@ -25,6 +25,8 @@ SHIPPED_BUDGET_PERCENT = 25
 MAX_BOOK_KIB = 16 * 1024
 
 BookSource = Literal["global", "chat", "persona", "character"]
+Release = Literal["1.19", "1.18"]
+TokenCounting = Literal["sillytavern-1.19", "sillytavern-1.18", "plain"]
 Trigger = Literal["normal", "continue", "impersonate", "swipe", "regenerate", "quiet"]
 Count = Annotated[Integer, Field(ge=0, le=1_000_000_000)]
 Draw = Annotated[Number, Field(ge=0, lt=1)]
@@ -58,6 +60,9 @@ class SillyTavernSettings(Contract):
         world_info_character_strategy: 0 sorts all books together, 1 puts the character's books
             first, 2 the global ones; anything else counts as 0.
         world_info_overflow_alert: accepted, without effect.
+        version: the release of SillyTavern whose rules apply.
+        token_counting: how the tokens of a text are counted: as a release does, which adds 6 for
+            tokenizers of OpenAI, or `plain`, which adds none; null follows `version`.
 
     Source: docs/rules/sillytavern.md §1.
     """
@@ -75,6 +80,8 @@ class SillyTavernSettings(Contract):
     world_info_max_recursion_steps: Count = 0
     world_info_character_strategy: Integer = 1
     world_info_overflow_alert: Flag = False
+    version: Release = "1.19"
+    token_counting: TokenCounting | None = None
 
 
 def _check_entries(entries: dict[str, FreeObject]) -> dict[str, FreeObject]:
@@ -260,8 +267,9 @@ class SillyTavernScene(Contract):
         prompts: prompts that extensions inject.
         authors_note: the author's note, which entries can be merged into.
         context_tokens: size of the model's context; the budget is a share of it.
-        message_tokens: tokens that each counted text costs on top of its own: SillyTavern counts
-            6 for chat completions and 0 for text completions.
+        message_tokens: tokens that each counted text costs on top of its own; null follows the
+            settings `token_counting` and `version`.
+        tokenizer: a tokenizer, or a model for its tokenizer; null means the service's own.
         seed: seed of the random numbers.
         timed_state: `timed_state` of the response to the previous turn of this chat; invalid parts
             are dropped.
@@ -278,7 +286,8 @@ class SillyTavernScene(Contract):
     prompts: Annotated[tuple[InjectedPrompt, ...], Field(max_length=100)] = ()
     authors_note: AuthorsNote | None = None
     context_tokens: Count
-    message_tokens: Count = 0
+    message_tokens: Count | None = None
+    tokenizer: Name | None = None
     seed: Annotated[Text, Field(max_length=200)] = "0"
     timed_state: StateObject = Field(default_factory=dict)
     mending: Mending = Mending()

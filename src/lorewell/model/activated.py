@@ -350,7 +350,7 @@ class SillyTavernResponse:
     snapshot: tuple[SnapshotItem, ...] = ()
     conversation: Continued | None = None
     vectors: VectorsUsed | None = None
-    policy_version: str = "sillytavern/1.18.0"
+    policy_version: str
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8."""
@@ -413,7 +413,7 @@ class ReplayResponse:
     turns: tuple[ReplayedTurn, ...]
     rest_from: int | None
     snapshot: tuple[SnapshotItem, ...]
-    policy_version: str = "sillytavern/1.18.0"
+    policy_version: str
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8."""

@@ -228,7 +228,7 @@ class AssembleRequest(AssembleOptions):
         draft: the messages of the prompt, in order.
         blocks: `blocks` of a response of `/v1/context/select`.
         sillytavern: a response of `/v1/sillytavern/activate`.
-        tokenizer: a bundled encoding; null means the service's own tokenizer.
+        tokenizer: a tokenizer, or a model for its tokenizer; null means the service's own.
     """
 
     draft: Annotated[tuple[DraftMessage, ...], Field(max_length=MAX_MESSAGES)]

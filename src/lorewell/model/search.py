@@ -85,7 +85,7 @@ class TokenCountRequest(Contract):
 
     Attributes:
         texts: 1 to 1,000 texts.
-        tokenizer: a bundled encoding; null means the service's own tokenizer.
+        tokenizer: a tokenizer, or a model for its tokenizer; null means the service's own.
     """
 
     texts: Annotated[tuple[WholeText, ...], Field(min_length=1, max_length=1_000)]

@@ -28,7 +28,9 @@ from lorewell.app.sillytavern.worlds import (
     load_worlds,
     make_library,
 )
+from lorewell.app.tokens import choose_counter
 from lorewell.engine.sillytavern.activate import activate
+from lorewell.engine.sillytavern.releases import profile_of, with_release
 from lorewell.errors import TooExpensiveError
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
@@ -69,7 +71,9 @@ class KeptActivation:
     @classmethod
     def from_members(cls, members: Mapping[str, Any]) -> Self:
         """Return what `to_members` wrote."""
-        return cls(parse_model(ActivateRequest, members))
+        # Turns that name no counting are older than the setting.
+        settings = {"token_counting": "plain", **members.get("settings", {})}
+        return cls(parse_model(ActivateRequest, {**members, "settings": settings}))
 
 
 async def activate_turn(
@@ -88,7 +92,8 @@ async def activate_turn(
         PolicyMismatchError: the prompt's books run under another policy.
         BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
         SnapshotTooLargeError: the books are too large in total.
-        ValidationFailedError: the given draws run out before the scan ends.
+        ValidationFailedError: the given draws run out before the scan ends, or the service has no
+            such tokenizer.
     """
     finished = await _activate_and_keep(services, tenant_id, request)
     _publish(services, tenant_id, finished, occasion)
@@ -109,7 +114,8 @@ async def activate_kept(
     finished = await _activate_and_keep(services, tenant_id, request)
     ledger = None
     if services.keeper.is_on:
-        pinned = finished.turn.model_copy(update={"conversation_id": None})
+        settings = with_release(finished.turn.settings)
+        pinned = finished.turn.model_copy(update={"conversation_id": None, "settings": settings})
         kept_id = await services.computing.finish(
             tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
         )
@@ -182,6 +188,7 @@ async def preview_turn(
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
 ) -> _FinishedTurn:
+    counter = await choose_counter(services, tenant_id, request.tokenizer)
     query = await embed_chat(services, tenant_id, request)
 
     def load(
@@ -205,7 +212,7 @@ async def _activate(
             scan_request = with_forced(scan_request, used)
         library = make_library(services, loaded, attached)
         response = replace(
-            activate(library, scan_request, counter=services.counter, steps=turn.steps),
+            activate(library, scan_request, counter=counter, steps=turn.steps),
             snapshot=snapshot_of(each.row for each in loaded),
             conversation=None if beginning is None else beginning.report,
             vectors=used,
@@ -233,19 +240,21 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     Raises:
         LorewellError: as `activate_turn`.
     """
+    counter = await choose_counter(services, tenant_id, request.tokenizer)
 
     def load(tx: Transaction) -> list[LoadedWorld]:
         return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
 
     def answer(turn: ComputeTurn, loaded: Sequence[LoadedWorld]) -> ReplayResponse:
         library = make_library(services, loaded, attach_worlds(services, turn, loaded))
-        made = replay(library, request, counter=services.counter, steps=turn.steps)
+        made = replay(library, request, counter=counter, steps=turn.steps)
         turns = tuple(_bounded(turn, made))
         rest = turns_of(request)[len(turns) :]
         return ReplayResponse(
             turns=turns,
             rest_from=rest[0] if rest else None,
             snapshot=snapshot_of(each.row for each in loaded),
+            policy_version=profile_of(request.settings).policy_version,
         )
 
     async with services.computing.turn(tenant_id) as turn:

@@ -12,11 +12,12 @@ from lorewell.engine.sillytavern.item import ScanItem
 from lorewell.engine.sillytavern.javascript import MISSING, as_text, in_object_order
 from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.output import Output
+from lorewell.engine.sillytavern.releases import profile_of, surcharge_of
 from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import EntryList, Library
 from lorewell.engine.sillytavern.timed import TimedEffects
 from lorewell.engine.steps import Steps
-from lorewell.engine.tokens import TokenCounter, counter as token_counter
+from lorewell.engine.tokens import TokenCounter, shipped_counter
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.activated import (
     ActivatedEntry,
@@ -37,24 +38,26 @@ def activate(
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
 ) -> SillyTavernResponse:
-    """Activate entries as SillyTavern 1.18.0 does.
+    """Activate entries as SillyTavern does.
 
     Args:
         library: the books that the request names, each with its source.
         request: the turn; its `books` are already in the library.
-        counter: the token counter; `cl100k_base` by default.
+        counter: the token counter; by default that of the request, or `cl100k_base`.
         steps: the step budget of the turn; `Steps()` by default.
 
     Raises:
         TooExpensiveError: the turn needs more than `steps`.
-        ValidationFailedError: the scan needs more draws than the request has.
+        ValidationFailedError: the scan needs more draws than the request has, or its tokenizer is
+            not one that ships.
 
     Source: docs/rules/sillytavern.md §8.
     """
-    counter = counter or token_counter()
+    counter = counter or shipped_counter(request.tokenizer)
     steps = steps or Steps()
     cached = library.cached_counts(counter)
-    tally = TextCounter(counter, request.message_tokens, steps, cached=cached)
+    extra, before_blank = surcharge_of(request, counter.name)
+    tally = TextCounter(counter, extra, steps, before_blank=before_blank, cached=cached)
     ledger = Ledger(steps, kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
@@ -102,6 +105,7 @@ def activate(
         loops=tuple(ledger.loops),
         events=tuple(ledger.events),
         verdicts=_verdicts(entries, scan, ledger, steps) if ledger.kept else (),
+        policy_version=profile_of(request.settings).policy_version,
     )
 
 

@@ -43,6 +43,7 @@ class TextCounter:
         extra: int,
         steps: Steps,
         *,
+        before_blank: int = 0,
         cached: dict[str, int] | None = None,
     ) -> None:
         """Bind the counter to a tokenizer.
@@ -51,11 +52,13 @@ class TextCounter:
             counter: the tokenizer.
             extra: tokens added to every text that is not empty.
             steps: the step budget; a cached count spends as many steps as a fresh one.
+            before_blank: tokens added besides to a text that begins with a blank.
             cached: earlier counts by text; short texts are added.
         """
         self._counter = counter
         self._steps = steps
         self._extra = extra
+        self._before_blank = before_blank
         self._adds_up = adds_up(counter)
         self._known: dict[str, int] = {}
         self._cached = {} if cached is None else cached
@@ -102,7 +105,11 @@ class TextCounter:
 
     def total(self, settled: int, rest: str) -> int:
         """Return the cost of a text: `settled` tokens, followed by the text `rest`."""
-        return settled + self.count(rest) + self._extra if rest else 0
+        if not rest:
+            return 0
+        tokens = settled + self.count(rest) + self._extra
+        # Only tokenizers whose counts don't add up have it, and they get the whole text.
+        return tokens + self._before_blank if self._before_blank and rest[0].isspace() else tokens
 
 
 class RunningText(NamedTuple):

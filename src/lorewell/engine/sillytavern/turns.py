@@ -25,7 +25,7 @@ def activate(
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
 ) -> SillyTavernResponse:
-    """Activate entries as SillyTavern 1.18.0 does in this turn, with the reasons.
+    """Activate entries as SillyTavern does in this turn, with the reasons.
 
     Pure: no clock, no I/O; chance comes from the request's seed or draws. For many turns with the
     same books, build one `Library` and pass it: the order of entries is then computed once.
@@ -33,13 +33,14 @@ def activate(
     Args:
         books: compiled books, in the order in which they were selected or bound.
         request: the turn; inline books are compiled and come after the others.
-        counter: the token counter; `cl100k_base` by default.
+        counter: the token counter; by default that of the request, or `cl100k_base`.
         steps: the step budget of the turn, inline books included; `Steps()` by default.
 
     Raises:
         TooExpensiveError: the turn needs more than `steps`.
         BookNotFoundError: the request names a stored book; only the service can resolve it.
-        ValidationFailedError: the scan needs more draws than the request has.
+        ValidationFailedError: the scan needs more draws than the request has, or its tokenizer is
+            not one that ships.
 
     Source: docs/rules/sillytavern.md.
 
@@ -96,7 +97,7 @@ def replay(
             Given draws are consumed turn by turn; without them, each turn has its own seed (see
             `seed_of`).
         turns: number of messages at each turn, ascending; by default one turn after each message.
-        counter: the token counter; `cl100k_base` by default.
+        counter: the token counter; by default that of the request, or `cl100k_base`.
         steps: the step budget of all turns together; by default `Steps()` for each turn.
 
     Raises:
