@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import uvicorn
 
-_PER_PASS: Final = 32
+_PER_PASS: Final = 64
 
 
 def copies(listener: socket.socket) -> list[socket.socket]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 
 from lorewell.app.access import AccessNeed, Rights, authorise
 from lorewell.app.imports import UploadedFile
+from lorewell.app.ports import Part
 from lorewell.app.services import Services
 from lorewell.http.bodies import Watch, read_model
 from lorewell.http.held import TENANT
@@ -45,13 +47,18 @@ _MAX_STEM_CHARS = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AppState:
-    """The state that all requests of an application share."""
+    """The state that all requests of an application share.
+
+    Attributes:
+        check: of the database, while it runs; requests that come meanwhile share it.
+    """
 
     services: Services
     settings: Settings
     metrics: Metrics
+    check: asyncio.Task[Part | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

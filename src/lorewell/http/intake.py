@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 MAX_WAITING_BYTES = 65_536  # of one connection; more stays in the network until these are parsed
 PASS_S = 0.002
-MAX_BEGUN = 8
+MAX_BEGUN = 4
 BEGUN_S = 1.0
 IDLE_S = 1.0
 OVER, NEW, IDLE = range(3)

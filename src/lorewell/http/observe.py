@@ -24,7 +24,7 @@ from lorewell.http.held import BODY, HeldOfProcess, Hold
 from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
 from lorewell.http.protocol import ON_WAIT
-from lorewell.waiting import on_wait
+from lorewell.waiting import begin_to_wait, on_wait
 
 REQUEST_ID = "X-Request-ID"
 NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
@@ -180,7 +180,9 @@ class _Exchange:
 
     async def receive(self) -> Message:
         message = await self._receive()
-        if not message.get("more_body"):
+        if message.get("more_body"):
+            begin_to_wait()
+        else:
             self._unread = self._has_body = False
         return message
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -35,7 +37,10 @@ async def check_health() -> Response:
 )
 async def check_readiness(request: Request) -> Response:
     """Return 200 if the database is usable; else 503 with the failing part in `details.part`."""
-    part = await shared(request).services.store.check()
+    state = shared(request)
+    if state.check is None or state.check.done():
+        state.check = asyncio.create_task(state.services.store.check())
+    part = await asyncio.shield(state.check)
     if part is not None:
         raise StorageUnavailableError("The service is not ready.", part=part, reason=part)
     return answer_json(b'{"status":"ready"}')
