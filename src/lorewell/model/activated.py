@@ -6,7 +6,7 @@ Slotted dataclasses and named tuples, as in `model/decision.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import orjson
@@ -27,8 +27,10 @@ Activation = Literal[
     "not_any",
     "and_all",
 ]
+MacroProblem = Literal["value_missing", "time_missing", "macro_too_large"]
 EventKind = (
     Activation
+    | MacroProblem
     | Literal[
         "loop",
         "disabled",
@@ -98,6 +100,29 @@ class Hit(NamedTuple):
     woken_by: str | None = None
 
 
+class MacroWarning(NamedTuple):
+    """A macro that asked for something in vain. Members that do not apply are left out of the JSON.
+
+    Attributes:
+        code: `value_missing` if a value is not given: the macro is empty text; `time_missing` if
+            the time is not given, and `macro_too_large` if a limit is exceeded: the macro stays
+            as written.
+        entry: the entry, as `book.uid`; None for a prompt.
+        at: where the text stands: a JSON pointer into the entry, or into the request.
+        macro: the macro, in lower case.
+        span: the macro's place in that text, half-open, in code points; None if a value put it
+            there. Decorators do not count as a part of `/content`.
+        missing: what is not given, as a member of `macros` in the request.
+    """
+
+    code: MacroProblem
+    entry: str | None
+    at: str
+    macro: str
+    span: tuple[int, int] | None = None
+    missing: str | None = None
+
+
 class Event(NamedTuple):
     """An event of a scan. Members that do not apply are None, and left out of the JSON.
 
@@ -118,6 +143,7 @@ class Event(NamedTuple):
         number: a loop, depth, delay level or count of active entries, depending on the kind.
         timer: the timed effect that ended.
         why: why it ended.
+        macro: the macro that asked for something in vain.
     """
 
     loop: int
@@ -136,6 +162,7 @@ class Event(NamedTuple):
     number: float | None = None
     timer: Literal["sticky", "cooldown"] | None = None
     why: Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"] | None = None
+    macro: MacroWarning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +345,12 @@ class SillyTavernResponse:
         authors_note: the author's note with entries merged in; null if it is not inserted this
             turn.
         timed_state: send it as `timed_state` of the next turn of this chat.
+        variables: send them as `variables` of the next turn of this chat; the global ones belong
+            to the user.
+        chat_hash: send it as `macros.chat_hash` of the next turn of this chat; null if no macro
+            asked for it.
+        banned: words that macros banned from the reply, in order.
+        warnings: macros that asked in vain for something.
         forced: forced entries that stay queued for the next scan.
         budget: the token budget.
         draws_used: number of random numbers used.
@@ -344,6 +377,10 @@ class SillyTavernResponse:
     forced: tuple[ForcedEntry, ...]
     budget: BudgetFigures
     draws_used: int
+    variables: Mapping[str, Mapping[str, str | float]] = field(default_factory=dict)
+    chat_hash: int | None = None
+    banned: tuple[str, ...] = ()
+    warnings: tuple[MacroWarning, ...] = ()
     loops: tuple[Loop, ...] = ()
     events: tuple[Event, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -421,7 +458,7 @@ class ReplayResponse:
 
 
 def _encode(value: object) -> object:
-    if isinstance(value, Event | Hit):
+    if isinstance(value, Event | Hit | MacroWarning):
         named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
     if isinstance(value, ExampleEntry | ReplayedEntry):
