@@ -13,6 +13,7 @@ import orjson
 
 from lorewell.model.activate import ForcedEntry
 from lorewell.model.decision import SnapshotItem
+from lorewell.model.macro_values import VariableScope
 
 State = Literal["stop", "initial", "recursion", "min_activations"]
 
@@ -377,7 +378,7 @@ class SillyTavernResponse:
     forced: tuple[ForcedEntry, ...]
     budget: BudgetFigures
     draws_used: int
-    variables: Mapping[str, Mapping[str, str | float]] = field(default_factory=dict)
+    variables: Mapping[VariableScope, Mapping[str, str | float]] = field(default_factory=dict)
     chat_hash: int | None = None
     banned: tuple[str, ...] = ()
     warnings: tuple[MacroWarning, ...] = ()
@@ -423,6 +424,8 @@ class ReplayedTurn:
         seed: seed of the random numbers.
         activated: the active entries, in the order of activation.
         timed_state: the state after the turn.
+        variables: the variables after the turn.
+        chat_hash: the hash of the chat; null if no macro asked for it.
         budget: the token budget.
         draws_used: number of random numbers used.
     """
@@ -433,6 +436,8 @@ class ReplayedTurn:
     timed_state: Mapping[str, Mapping[str, Mapping[str, object]]]
     budget: BudgetFigures
     draws_used: int
+    variables: Mapping[VariableScope, Mapping[str, str | float]] = field(default_factory=dict)
+    chat_hash: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,7 +447,7 @@ class ReplayResponse:
     Attributes:
         turns: oldest first.
         rest_from: null if the replay is complete; otherwise `from_messages` of the request for the
-            rest, which also needs the last turn's `timed_state`.
+            rest, which also needs the last turn's `timed_state`, `variables` and `chat_hash`.
         snapshot: the stored revisions that were used.
         policy_version: version of the rules; it changes when they change results.
     """

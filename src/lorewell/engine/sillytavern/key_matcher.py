@@ -133,7 +133,7 @@ class KeyMatcher:
                 if not entry.uses_secondary:
                     return KeyHits(key.text, place, "primary")
                 return self._apply_secondary(KeyHits(key.text, place), entry, view, plain_hits)
-            if problem.problem is None:
+            if key.plain is None and problem is NOTHING:
                 problem = self._problem_of(key, expanded, view)
         return problem
 
@@ -156,9 +156,11 @@ class KeyMatcher:
             return found._replace(why="and_all")
         return found
 
-    def _problem_of(self, key: SillyTavernKey, expanded: _Expanded, view: EntryView) -> KeyHits:
+    def _problem_of(
+        self, key: SillyTavernKey, expanded: _Expanded | SillyTavernKey, view: EntryView
+    ) -> KeyHits:
         """Return why a primary regex could not be evaluated, if it is one and could not."""
-        if isinstance(expanded.key, JsRegexKey):
+        if isinstance(expanded, _Expanded) and isinstance(expanded.key, JsRegexKey):
             verdict = self._outcome(expanded.key.pattern, view).verdict
             if verdict in _PROBLEMS:
                 return KeyHits(problem=(key.text, _PROBLEMS[verdict]))
@@ -192,12 +194,17 @@ class KeyMatcher:
             self._as_written[text] = classify(text)
         return self._as_written[text]
 
-    def _expand(self, key: SillyTavernKey, entry: str, at: str, number: int) -> _Expanded:
-        """Return a key with its macros expanded, as SillyTavern does at every test of a key."""
+    def _expand(
+        self, key: SillyTavernKey, entry: str, at: str, number: int
+    ) -> _Expanded | SillyTavernKey:
+        """Return a key with its macros expanded, as SillyTavern does at every test of a key.
+
+        A plain key has none and is returned as it is.
+        """
         if key.plain is not None:
             if self._macros.watches_all:
                 self._macros.expand(key.text, entry, at)
-            return _Expanded(key.text, key.plain)
+            return key
         settled = self._find_settled(key)
         if settled is not None:
             return settled
@@ -222,13 +229,13 @@ class KeyMatcher:
     def _find(
         self,
         key: SillyTavernKey,
-        expanded: _Expanded,
+        expanded: _Expanded | SillyTavernKey,
         entry: ScanEntry,
         view: EntryView,
         plain_hits: PlainKeyHits | None,
     ) -> KeyPlace | None:
         if key.plain is None or plain_hits is None:
-            prepared = expanded.key
+            prepared = expanded.key if isinstance(expanded, _Expanded) else key.plain
             if prepared == _ALWAYS:
                 return KeyPlace(in_joined=self._buffer.joined(view).hit(0, 0))
             return None if prepared is None else self._search(prepared, entry, view)

@@ -18,7 +18,7 @@ _FORMULA = re.compile(
 )
 _ONE_DIE = re.compile(r"[1-9][0-9]*")
 _LONGEST_FORMULA: Final = 50
-_STEPS_PER_PICK: Final = 150  # a generator is set up
+_STEPS_PER_PICK: Final = 250  # a generator is set up
 _WIDTH: Final = 256
 
 

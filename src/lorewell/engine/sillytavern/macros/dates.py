@@ -45,7 +45,7 @@ _NAMED = re.compile(
 )
 _FILE_DATE = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})\s*@\s*(?P<hour>\d{1,2})h\s*"
-    r"(?P<minute>\d{1,2})m\s*(?P<second>\d{1,2})s\s*(?:(?P<part>\d{1,3})ms)?",
+    r"(?P<minute>\d{1,2})m\s*(?P<second>\d{1,2})s\s*(?:(?P<thousandths>\d{1,3})ms)?",
     re.ASCII,
 )
 _SLASHES = re.compile(
@@ -134,8 +134,8 @@ def _clock_of(parts: dict[str, str | None]) -> int | None:
             return None
         hour = hour % _NOON + (_NOON if half[0] in "pP" else 0)
     minute, second = int(parts.get("minute") or 0), int(parts.get("second") or 0)
-    part = parts.get("part")
-    thousandths = int((part or "0").ljust(3, "0")[:3])
+    part = (parts.get("part") or "").ljust(3, "0")[:3]
+    thousandths = int(parts.get("thousandths") or part)
     if hour > 24 or minute > 59 or second > 59:  # noqa: PLR2004
         return None
     return hour * HOUR + minute * MINUTE + second * SECOND + thousandths

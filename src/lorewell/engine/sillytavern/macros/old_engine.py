@@ -6,11 +6,14 @@ Each pass replaces all its matches from left to right, and later passes see the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from lorewell.engine.sillytavern.macros import card
 from lorewell.engine.sillytavern.macros.old_passes import EXTRA, PASSES, Match, Pass, StopPassError
+from lorewell.engine.sillytavern.macros.parsing import place_units
 from lorewell.engine.sillytavern.macros.state import MacroFailedError, MacroState, Miss, Report
 
 _SIGN = re.compile(r"<(user|bot|char|group|charifnotgroup)>", re.IGNORECASE | re.ASCII)
@@ -32,6 +35,7 @@ class OldExpansion:
         self._written = text
         self._state = state
         self._report = report
+        self._wide: Sequence[int] | None = None
         self._fields: dict[str, tuple[str, list[Miss]]] | None = None
 
     def run(self) -> str:
@@ -118,11 +122,17 @@ class OldExpansion:
                 self._report(miss, name, span)
             misses.clear()
 
-    def pick_seed(self, place: int) -> str:
-        """Return what a pick at a place is seeded with: the text of a number, and U+0000."""
-        state = self._state
-        parts = (state.store_chat_hash(), state.hash_of(self._written), place)
-        return f"{state.hash_of('-'.join(map(str, parts)))}\0"
+    def pick_seed(self, match: Match) -> str:
+        """Return what a pick is seeded with: the text of a number, and U+0000."""
+        if self._wide is None:  # picks are the last pass, so all of them are in one text
+            self._wide = place_units(match.text)
+        place = match.start + bisect_left(self._wide, match.start)
+        parts = (self._state.store_chat_hash(), self._digest, place)
+        return f"{self._state.hash_of('-'.join(map(str, parts)))}\0"
+
+    @cached_property
+    def _digest(self) -> int:
+        return self._state.hash_of(self._written)
 
 
 def _names_in(text: str, state: MacroState) -> frozenset[str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from lorewell.engine.sillytavern.javascript import WHITESPACE, as_text, trim
 from lorewell.engine.sillytavern.macros import card, chat, host
 from lorewell.engine.sillytavern.macros.chance import draw_item, items_of_old, pick_item, roll
-from lorewell.engine.sillytavern.macros.parsing import place_units
 from lorewell.engine.sillytavern.macros.state import MacroFailedError, MacroState
 from lorewell.engine.sillytavern.macros.table import too_large
 from lorewell.engine.sillytavern.macros.variables import VariablesFullError, VariableTable
@@ -262,8 +261,7 @@ def _random(state: MacroState, _: OldExpansion, match: Match) -> str:
 
 
 def _pick(state: MacroState, expansion: OldExpansion, match: Match) -> str:
-    place = match.start + len(place_units(match.text[: match.start]))
-    seed = expansion.pick_seed(place)
+    seed = expansion.pick_seed(match)
     return pick_item(items_of_old(match.args[0]), seed, state.steps)
 
 

@@ -53,7 +53,7 @@ class VariableStore:
         self.local = VariableTable(given.get("local", {}), steps)
         self.shared = VariableTable(given.get("global", {}), steps)
 
-    def to_json(self) -> dict[str, Scope]:
+    def to_json(self) -> dict[VariableScope, Scope]:
         """Return all variables, in the form of the request."""
         return {"local": dict(self.local.values), "global": dict(self.shared.values)}
 
