@@ -25,10 +25,10 @@ from lorewell.engine.tokens import counter
 from lorewell.formats.export import export_book
 from lorewell.model.activate import (
     ChatLine,
-    MacroValues,
     SillyTavernRequest,
     SillyTavernSettings,
 )
+from lorewell.model.macro_values import MacroValues
 from lorewell.model.select import Explain
 
 THEIRS_MS: Mapping[int, str] = {1_000: "146 to 224", 5_000: "1,933", 20_000: "41,799"}

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 HERE = Path(__file__).resolve().parent
 CASES = HERE / "sillytavern" / "cases"
+ALL_CASES = (CASES, HERE / "sillytavern" / "cases-1.19", HERE / "sillytavern" / "macros")
 DEFAULTS = HERE / "sillytavern" / "defaults.json"
 
 Object = dict[str, Any]
@@ -30,7 +31,11 @@ COMPARED = (
     *("ANBeforeEntries", "ANAfterEntries", "outletEntries", "authorsNote", "timedState"),
     *("budget", "overflowed", "drawsUsed"),
 )
+# Only in cases of macros; other cases expect nothing of them.
+MACROS = ("variables", "banned", "chatIdHash")
 LEDGER = ("loops", "events")
+# Without the setting, cases of this release were recorded with the new macro engine.
+_NEW_ENGINE = "1.19"
 # SillyTavern does not record the entry's book in these events.
 _UID_ALONE = ("probability_passed", "probability_failed", "delay_level")
 _ABSENT = "nothing"
@@ -64,10 +69,22 @@ class Engine(Protocol):
         """End the process or the connection."""
 
 
-def load_cases(folder: Path) -> list[Object]:
-    """Return the cases of all files in a folder, in the order of file names."""
-    files = sorted(folder.glob("*.json"))
-    return [case for file in files for case in json.loads(file.read_text(encoding="utf-8"))]
+def load_cases(*folders: Path) -> list[Object]:
+    """Return the cases of all files in the folders, in the order of file names."""
+    return [
+        _with_engine(case, folder)
+        for folder in folders
+        for file in sorted(folder.glob("*.json"))
+        for case in json.loads(file.read_text(encoding="utf-8"))
+    ]
+
+
+def _with_engine(case: Object, folder: Path) -> Object:
+    readme = folder / "README.md"
+    is_new = case["id"].startswith("st119-") or (
+        readme.is_file() and _NEW_ENGINE in readme.read_text(encoding="utf-8").partition("\n")[0]
+    )
+    return {**case, "settings": {"macro_engine": "new", **case["settings"]}} if is_new else case
 
 
 def load_defaults() -> Mapping[str, Object]:
@@ -79,8 +96,8 @@ def load_defaults() -> Mapping[str, Object]:
 def steps_of(case: Object, defaults: Mapping[str, Object]) -> Iterator[Step]:
     """Yield the steps of a case, each with a complete request.
 
-    Each step starts with SillyTavern's timed state, so a wrong answer in one step does not affect
-    the next.
+    Each step starts with SillyTavern's timed state and variables, so a wrong answer in one step
+    does not affect the next.
     """
     shared = {
         "settings": {**defaults["settings"], **case["settings"]},
@@ -88,9 +105,12 @@ def steps_of(case: Object, defaults: Mapping[str, Object]) -> Iterator[Step]:
         "attach": {**defaults["attach"], **case["attach"]},
         "names": case["names"],
         "card": case["card"],
+        "macroInputs": case.get("macroInputs"),
     }
     state: Object | None = case["timedState"]
     queued: list[Object] = []
+    kept: Object = {}
+    kept_chat: Object = {}
     for number, step in enumerate(case["steps"]):
         expected = step["expected"]
         queued = [*queued, *step.get("force", [])]
@@ -102,11 +122,19 @@ def steps_of(case: Object, defaults: Mapping[str, Object]) -> Iterator[Step]:
         }
         given["extensionPrompts"] = [{"scan": True, **each} for each in given["extensionPrompts"]]
         request = {"case": case["id"], "step": number, **shared, "timedState": state, **given}
+        if case.get("macroInputs") is not None:
+            inputs = {**case["macroInputs"], **kept, **step.get("macroInputs", {})}
+            inputs["chatMetadata"] = {**inputs.get("chatMetadata", {}), **kept_chat}
+            request["macroInputs"] = inputs
         threw = expected["error"] is not None
         yield Step(request, None if threw else {**expected, "drawsUsed": len(step["rng"])})
         if threw:
             return
         state = expected["timedState"]
+        if "variables" in expected:
+            kept = {"variables": expected["variables"]}
+        if expected.get("chatIdHash") is not None:
+            kept_chat = {"chat_id_hash": expected["chatIdHash"]}
         if expected["budget"] is not None:  # a scan without entries leaves the queue as it is
             queued = []
 
@@ -135,7 +163,8 @@ def differences(expected: Object, answer: Object, *, ledger: bool = False) -> li
         return [f"engine error: {answer['error']}"]
     ledger_fields = [name for name in LEDGER if ledger or answer.get(name) is not None]
     found = []
-    for name in (*COMPARED, *ledger_fields):
+    macro_fields = [name for name in MACROS if name in expected]
+    for name in (*COMPARED, *macro_fields, *ledger_fields):
         want, got = expected[name], answer.get(name, _ABSENT)
         if name == "events":
             want, got = _comparable(want), _comparable(got)
@@ -376,7 +405,7 @@ def main(arguments: Sequence[str]) -> int:
     """Play the cases; return 0 if all pass, 1 if some fail, 2 if none was played."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", help="POST the requests to this URL, instead of running a command")
-    parser.add_argument("--cases", type=Path, default=CASES, help="folder of cases")
+    parser.add_argument("--cases", type=Path, help="folder of cases")
     parser.add_argument(
         "--only",
         action="append",
@@ -405,7 +434,9 @@ def main(arguments: Sequence[str]) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if bool(options.url) == bool(command):
         parser.error("give either --url or a command")
-    cases = chosen(load_cases(options.cases), options.only, options.every)
+    cases = chosen(
+        load_cases(*([options.cases] if options.cases else ALL_CASES)), options.only, options.every
+    )
     if not cases:
         parser.error("no cases match")
     engine: Engine = (

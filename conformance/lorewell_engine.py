@@ -28,6 +28,18 @@ TEXTS = {
     "scenario": "scenario",
     "creatorNotes": "creator_notes",
 }
+CARD = {
+    "description": "description",
+    "personality": "personality",
+    "scenario": "scenario",
+    "firstMessage": "first_message",
+    "mesExamples": "example_messages",
+    "systemPrompt": "system_prompt",
+    "postHistoryInstructions": "post_history_instructions",
+    "version": "character_version",
+    "creatorNotes": "creator_notes",
+    "depthPrompt": "depth_prompt",
+}
 # The members that each kind of event lists after its kind; our events have more.
 LISTED = {
     "loop": ("number",),
@@ -55,6 +67,9 @@ OWN_EVENTS = (
     "group_mistaken",
     "regex_timeout",
     "regex_unsupported",
+    "value_missing",
+    "time_missing",
+    "macro_too_large",
 )
 
 
@@ -96,11 +111,13 @@ def request_of(request: Object) -> SillyTavernRequest:
     """Return the request as a `SillyTavernRequest`."""
     attach, given = request["attach"], request["globalScanData"]
     avatar = (attach["character"] or {}).get("avatar")
+    inputs = request["macroInputs"]
     document = {
         "settings": {**request["settings"], "token_counting": "plain"},  # `tokenCounts` are final
         "chat": [{"content": text} for text in reversed(request["chat"])],
         "scan_texts": {ours: given[theirs] for theirs, ours in TEXTS.items()},
-        "macros": {**request["names"], **request["card"]},
+        "macros": macros_of(request),
+        "variables": {} if inputs is None else inputs.get("variables", {}),
         "character": avatar and {"avatar": avatar, "tags": attach["tagMap"].get(avatar, [])},
         "trigger": given["trigger"],
         "prompts": request["extensionPrompts"],
@@ -112,6 +129,83 @@ def request_of(request: Object) -> SillyTavernRequest:
         "dry_run": request["dryRun"],
     }
     return parse_model(SillyTavernRequest, document)
+
+
+def macros_of(request: Object) -> Object:
+    """Return the values of the macros: names and card, and what the cases of macros add."""
+    inputs, card = request["macroInputs"], request["card"]
+    if inputs is None:
+        return {**request["names"], **card}
+    has_character = request["attach"]["character"] is not None
+    metadata = inputs.get("chatMetadata", {})
+    values = {
+        **request["names"],
+        **{ours: card.get(theirs, "") for theirs, ours in CARD.items() if has_character},
+        "persona": card.get("persona", ""),
+        "alternate_greetings": card.get("alternateGreetings", []) if has_character else None,
+        "chat_scenario": metadata.get("scenario") if has_character else None,
+        "messages": [_message(each) for each in inputs.get("messages", [])],
+        "group_members": _members(inputs.get("group")),
+        "chat_id": inputs.get("chatId"),
+        "main_chat_id": metadata.get("main_chat"),
+        "chat_hash": metadata.get("chat_id_hash"),
+        "reroll_seed": metadata.get("pick_reroll_seed"),
+        "first_included_message": metadata.get("lastInContextMessageId"),
+        "host": _host(inputs.get("host", {})),
+    }
+    clock = inputs.get("clock")
+    if clock is None:
+        return values
+    hours, minutes = divmod(abs(clock["utcOffset"]), 60)
+    zone = f"{'-' if clock['utcOffset'] < 0 else '+'}{hours:02}:{minutes:02}"
+    return {**values, "time": clock["now"], "timezone": zone}
+
+
+def _message(message: Object) -> Object:
+    role = "user" if message["is_user"] else "character"
+    swipes = message.get("swipes")
+    return {
+        "content": message["mes"],
+        "role": "system" if message["is_system"] else role,
+        "swipes": None if swipes is None else len(swipes),
+        "swipe": message.get("swipe_id"),
+        "sent": message.get("send_date"),
+    }
+
+
+def _members(group: Object | None) -> list[Object] | None:
+    if group is None:
+        return None
+    shown = ("name", "muted", "missing")
+    return [{name: member[name] for name in shown if name in member} for member in group["members"]]
+
+
+def _host(host: Object) -> Object:
+    notes, context = host.get("authorsNote", {}), host.get("context", {})
+    reasoning = host.get("reasoning", {})
+    return {
+        "input": host.get("input", ""),
+        "max_context_tokens": host.get("maxContext", 4096),
+        "max_response_tokens": host.get("maxResponse", 300),
+        "model": host.get("model", ""),
+        "is_mobile": host.get("isMobile", False),
+        "last_generation_type": host.get("lastGenerationType"),
+        "first_displayed_message": host.get("firstDisplayedMessageId"),
+        "completion": "text" if host.get("api") == "textgenerationwebui" else "chat",
+        "extensions": host.get("extensions", {}),
+        "instruct": host.get("instruct", {}),
+        "system_prompt": host.get("sysprompt", {}),
+        "example_separator": context.get("example_separator", "***"),
+        "chat_start": context.get("chat_start", "***"),
+        "chat_note": notes.get("chat", ""),
+        "character_note": notes.get("character", ""),
+        "default_note": notes.get("default", ""),
+        "reasoning_prefix": reasoning.get("prefix", ""),
+        "reasoning_suffix": reasoning.get("suffix", ""),
+        "reasoning_separator": reasoning.get("separator", ""),
+        "prefer_character_prompt": host.get("preferCharacterPrompt", True),
+        "prefer_character_instructions": host.get("preferCharacterJailbreak", True),
+    }
 
 
 def runner_answer(answer: SillyTavernResponse) -> Object:
@@ -133,6 +227,9 @@ def runner_answer(answer: SillyTavernResponse) -> Object:
         "budget": answer.budget.limit,
         "overflowed": answer.budget.overflowed,
         "drawsUsed": answer.draws_used,
+        "variables": answer.variables,
+        "banned": list(answer.banned),
+        "chatIdHash": answer.chat_hash,
         "loops": [_loop(loop) for loop in answer.loops],
         "events": [_event(event) for event in answer.events if event.kind not in OWN_EVENTS],
     }

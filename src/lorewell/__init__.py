@@ -36,7 +36,6 @@ from lorewell.model.activate import (
     ChatLine,
     ForcedEntry,
     InjectedPrompt,
-    MacroValues,
     Mending,
     ScanTexts,
     SelectedCharacter,
@@ -54,6 +53,7 @@ from lorewell.model.activated import (
     SillyTavernResponse,
     Verdict,
 )
+from lorewell.model.macro_values import MacroValues
 
 __all__ = [
     "ActivatedEntry",

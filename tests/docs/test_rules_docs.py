@@ -13,11 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "docs" / "rules"
 FOLDERS = ("src", "tests", "bench", "conformance", "docs")
 # "docs/rules/native.md §8.4, §8.11" and the like; a section alone is of the package's own rules.
-NAMED = re.compile(r"docs/rules/(\w+)\.md((?:(?:,| and| to)?\s+§\d+(?:\.\d+)*)*)")
+NAMED = re.compile(r"docs/rules/([\w-]+)\.md((?:(?:,| and| to)?\s+§\d+(?:\.\d+)*)*)")
 ALONE = re.compile(r"§(\d+(?:\.\d+)*)")
 HEADING = re.compile(r"^#{2,4} (\d+(?:\.\d+)*)[. ]", re.MULTILINE)
 # What a section without a name means in a package; elsewhere the native contract.
 OWN: Mapping[str, str] = {
+    "src/lorewell/engine/sillytavern/macros/": "sillytavern-macros",
     "src/lorewell/engine/sillytavern/": "sillytavern",
     "src/lorewell/engine/replica/": "replica",
     "src/lorewell/app/replica/": "replica",

@@ -137,7 +137,7 @@ def test_steps_are_whole_and_hand_state_and_queue_on() -> None:
     first, expected = step("timed-041")
     second, _ = step("timed-041", 1)
     assert second["timedState"] == expected["timedState"]
-    assert len(first["settings"]) == 13
+    assert len(first["settings"]) == 14
     book = next(iter(first["books"].values()))
     assert list(book["entries"]["0"])[:3] == ["uid", "key", "keysecondary"]
     assert {"trigger", "scenario"} <= first["globalScanData"].keys()

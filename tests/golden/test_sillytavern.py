@@ -1,6 +1,6 @@
 """The policy `sillytavern` against the golden corpus; conformance/README.md has the format.
 
-`LOREWELL_GOLDEN_ST` names another folder of the same format.
+`LOREWELL_GOLDEN_ST` names another folder of any of these formats.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from conform import CASES, differences, load_defaults, steps_of
-from golden.cases import Case, as_params
+from conform import ALL_CASES, differences, load_cases, load_defaults, steps_of
+from golden.cases import Case
 from lorewell_engine import answer_to
 
-FOLDER = Path(os.environ.get("LOREWELL_GOLDEN_ST") or CASES)
-PARAMS = as_params(list(FOLDER.glob("*.json")))
+FOLDER = os.environ.get("LOREWELL_GOLDEN_ST")
+FOLDERS = (Path(FOLDER),) if FOLDER else ALL_CASES
+PARAMS = [pytest.param(case, id=case["id"]) for case in load_cases(*FOLDERS)]
 DEFAULTS = load_defaults()
 
 

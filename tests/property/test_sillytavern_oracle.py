@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from conform import differences, load_defaults, steps_of
+from conform import CASES, differences, load_defaults, steps_of
 from golden.cases import load_cases
-from golden.test_sillytavern import FOLDER
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.tokens import TokenCounter, counter
 from lorewell_engine import TokenTable, library_of, request_of, runner_answer
@@ -58,7 +57,7 @@ def counted(case: Case) -> Callable[[str], int]:
     return TokenTable(counts).count
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.json")), ids=lambda file: str(file.stem))
+@pytest.mark.parametrize("file", sorted(CASES.glob("*.json")), ids=lambda file: str(file.stem))
 def test_the_oracle_passes_the_golden_cases(file: Path) -> None:
     """Events, loops and draws as SillyTavern had them."""
     for case in load_cases(file):

@@ -14,14 +14,14 @@ from lorewell.engine.sillytavern.budget import LoopContents, TextCounter
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.javascript import json_text
 from lorewell.engine.sillytavern.keys import SillyTavernKey
-from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.sillytavern.scan import Scan
 from lorewell.engine.sillytavern.sources import Attached, EntryLocation, Library
 from lorewell.engine.sillytavern.world import compile_world
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import BUNDLED, count_tokens, counter
-from lorewell.model.activate import MacroValues, SillyTavernRequest
+from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.parse import parse_model
+from macro_texts import expand, macros_for
 
 PIECES = ["灯塔", "море", "İs", "ΟΔΟΣ", "lamp", "Lamp", "s", "'s", "/", "//", ".", "\n", " ", "\t"]
 TEXTS = st.lists(
@@ -100,32 +100,38 @@ MACROS = st.lists(
 ).map("".join)
 
 
-def expanded(text: str, values: dict[str, str]) -> str:
+def expanded(text: str, user: str, persona: str | None) -> str:
     """Return a text with its macros expanded, by one plain pattern after the other."""
-    if not re.search(r"\{\{|<(?:user|bot)>", text, re.IGNORECASE):
-        return text
-    text = re.sub(r"\{\{newline\}\}", "\n", text, flags=re.IGNORECASE)
-    text = re.sub(r"\{\{noop\}\}", "", text, flags=re.IGNORECASE)
-    text = re.sub(r"(?:\r?\n)*\{\{trim\}\}(?:\r?\n)*", "", text, flags=re.IGNORECASE)
-    names = r"\{\{(user|persona)\}\}|<(bot)>"
-    text = re.sub(names, lambda m: values[(m[1] or m[2]).lower()], text, flags=re.IGNORECASE)
-    reverse = r"\{\{reverse:(.+?)\}\}"
-    text = re.sub(reverse, lambda m: m[1][::-1], text, flags=re.IGNORECASE)
-    return re.sub(r"\{\{//[\s\S]*?\}\}", "", text)
+    passes = [
+        (r"<bot>", lambda _: "C"),
+        (r"\{\{newline\}\}", lambda _: "\n"),
+        (r"(?:\r?\n)*\{\{trim\}\}(?:\r?\n)*", lambda _: ""),
+        (r"\{\{noop\}\}", lambda _: ""),
+        (r"\{\{persona\}\}", lambda m: m[0] if persona is None else persona),
+        (r"\{\{user\}\}", lambda _: user),
+        (r"\{\{reverse:(.+?)\}\}", lambda m: m[1][::-1]),
+        (r"\{\{//[\s\S]*?\}\}", lambda _: ""),
+    ]
+    for pattern, value in passes:
+        text = re.sub(pattern, value, text, flags=re.IGNORECASE)
+    return text
 
 
 @given(text=MACROS, user=MACROS.map(lambda text: text[:500]), persona=MACROS)
-def test_macros_are_expanded_as_by_plain_patterns(text: str, user: str, persona: str) -> None:
-    macros = Macros(MacroValues(user=user, char="C", persona=persona), Steps())
-    names = re.compile(r"\{\{user\}\}|<bot>", re.IGNORECASE)
-    card = names.sub(lambda m: "C" if m[0].lower() == "<bot>" else user, persona)
-    assert macros.expand(text) == expanded(text, {"user": user, "bot": "C", "persona": card})
+def test_old_engine_expands_as_by_plain_patterns(text: str, user: str, persona: str) -> None:
+    macros = {"user": user, "char": "C", "persona": persona}
+    card = expanded(persona.strip(), user, None).replace("\r", "")
+    assert expand(text, "old", macros=macros) == expanded(text, user, card)
 
 
 @pytest.mark.parametrize("piece", ["\n", "{{reverse:", "{{//", "{{user}}", "\r\n{{trim}}"])
 def test_macros_take_time_in_proportion_to_the_text(piece: str) -> None:
-    macros = Macros(MacroValues(user="Sera"), Steps(10**9, max_chars=10**9))
-    assert growth(lambda size: "{{" + piece * size, macros.expand, 5_000) < MOST
+    macros = macros_for("old", steps=Steps(10**9, max_chars=10**9))
+
+    def run(text: str) -> None:
+        macros.expand(text, None, "")
+
+    assert growth(lambda size: "{{" + piece * size, run, 5_000) < MOST
 
 
 @given(texts=st.lists(st.text(st.characters(codec=None)), max_size=20))

@@ -9,9 +9,8 @@ import pytest
 from lorewell.engine.sillytavern import javascript as js
 from lorewell.engine.sillytavern.hashing import cyrb53, hash_all
 from lorewell.engine.sillytavern.keys import find_plain, stands_alone
-from lorewell.engine.sillytavern.macros import Macros
 from lorewell.engine.steps import Steps
-from lorewell.model.activate import MacroValues
+from macro_texts import expand
 
 
 @pytest.mark.parametrize(
@@ -144,5 +143,5 @@ def test_plain_key_is_looked_for_until_it_stands_alone() -> None:
     ],
 )
 def test_macros(text: str, expanded: str) -> None:
-    values = MacroValues(user="塔", char="Sera", description="{{char}} of <USER>")
-    assert Macros(values, Steps()).expand(text) == expanded
+    values = {"user": "塔", "char": "Sera", "description": "{{char}} of <USER>"}
+    assert expand(text, "old", macros=values) == expanded

@@ -34,7 +34,7 @@ from lorewell.http import events, multipart, problems
 from lorewell.http.limits import BOOKS, BodyLimit, RequestBody
 from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import Facts
-from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
+from lorewell.model.activated import Event, ExampleEntry, Hit, MacroWarning, ReplayedEntry
 from lorewell.model.descriptions import describe
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 
@@ -46,7 +46,7 @@ Link = tuple[str, Mapping[str, str]]
 _PREFIX = "#/components/schemas/"
 # Named tuples are encoded as objects; these include their null members.
 _WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
-_TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
+_TUPLES = (Facts, Event, Hit, MacroWarning, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
 _BODY = (BodyTooLargeError, RequestTimeoutError, UnsupportedMediaTypeError)
 _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 _BEARER = "bearer"

@@ -31,7 +31,7 @@ def replay(
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
 ) -> Iterator[ReplayedTurn]:
-    """Yield the turns of a chat, oldest first; each starts with the timed state of the one before.
+    """Yield the turns of a chat, oldest first; each starts with the state of the one before.
 
     Args:
         library: the books that the request names.
@@ -59,6 +59,8 @@ def _turn(messages: int, seed: str, answer: SillyTavernResponse) -> ReplayedTurn
             for each in answer.activated
         ),
         timed_state=answer.timed_state,
+        variables=answer.variables,
+        chat_hash=answer.chat_hash,
         budget=answer.budget,
         draws_used=answer.draws_used,
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
+from lorewell.model.macro_values import MacroValues, Variables
 from lorewell.model.select import BookId, Explain
 from lorewell.model.text import (
     Flag,
@@ -24,6 +25,7 @@ MAX_BUDGET_PERCENT = 100
 SHIPPED_BUDGET_PERCENT = 25
 MAX_BOOK_KIB = 16 * 1024
 
+MacroEngine = Literal["new", "old"]
 BookSource = Literal["global", "chat", "persona", "character"]
 Release = Literal["1.19", "1.18"]
 TokenCounting = Literal["sillytavern-1.19", "sillytavern-1.18", "plain"]
@@ -63,6 +65,7 @@ class SillyTavernSettings(Contract):
         version: the release of SillyTavern whose rules apply.
         token_counting: how the tokens of a text are counted: as a release does, which adds 6 for
             tokenizers of OpenAI, or `plain`, which adds none; null follows `version`.
+        macro_engine: `new` is the default of installations since 1.17, `old` that of earlier ones.
 
     Source: docs/rules/sillytavern.md §1.
     """
@@ -82,6 +85,7 @@ class SillyTavernSettings(Contract):
     world_info_overflow_alert: Flag = False
     version: Release = "1.19"
     token_counting: TokenCounting | None = None
+    macro_engine: MacroEngine = "new"
 
 
 def _check_entries(entries: dict[str, FreeObject]) -> dict[str, FreeObject]:
@@ -149,26 +153,6 @@ class ScanTexts(Contract):
     character_depth_prompt: ScannedText = ""
     scenario: ScannedText = ""
     creator_notes: ScannedText = ""
-
-
-class MacroValues(Contract):
-    """Values of the macros, such as `{{user}}`.
-
-    Attributes:
-        user: the user's name.
-        char: the character's name.
-        persona: description of the user's persona.
-        description: the character's description.
-        personality: the character's personality.
-        scenario: the scenario of the chat.
-    """
-
-    user: Name = ""
-    char: Name = ""
-    persona: ScannedText = ""
-    description: ScannedText = ""
-    personality: ScannedText = ""
-    scenario: ScannedText = ""
 
 
 class SelectedCharacter(Contract):
@@ -262,6 +246,8 @@ class SillyTavernScene(Contract):
         chat: newest message last.
         scan_texts: texts outside of the chat that entries can opt in to scan.
         macros: values of macros.
+        variables: `variables` of the response to the previous turn of this chat: by scope and name,
+            texts and numbers that macros read and set.
         character: the character of the chat, for character filters.
         trigger: the kind of generation, for the trigger filters of entries.
         prompts: prompts that extensions inject.
@@ -281,6 +267,7 @@ class SillyTavernScene(Contract):
     chat: Annotated[tuple[ChatLine, ...], Field(max_length=10_000)] = ()
     scan_texts: ScanTexts = ScanTexts()
     macros: MacroValues = MacroValues()
+    variables: Variables = Field(default_factory=dict)
     character: SelectedCharacter | None = None
     trigger: Trigger = "normal"
     prompts: Annotated[tuple[InjectedPrompt, ...], Field(max_length=100)] = ()

@@ -6,13 +6,14 @@ Slotted dataclasses and named tuples, as in `model/decision.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import orjson
 
 from lorewell.model.activate import ForcedEntry
 from lorewell.model.decision import SnapshotItem
+from lorewell.model.macro_values import VariableScope
 
 State = Literal["stop", "initial", "recursion", "min_activations"]
 
@@ -27,8 +28,10 @@ Activation = Literal[
     "not_any",
     "and_all",
 ]
+MacroProblem = Literal["value_missing", "time_missing", "macro_too_large"]
 EventKind = (
     Activation
+    | MacroProblem
     | Literal[
         "loop",
         "disabled",
@@ -98,6 +101,29 @@ class Hit(NamedTuple):
     woken_by: str | None = None
 
 
+class MacroWarning(NamedTuple):
+    """A macro that asked for something in vain. Members that do not apply are left out of the JSON.
+
+    Attributes:
+        code: `value_missing` if a value is not given: the macro is empty text; `time_missing` if
+            the time is not given, and `macro_too_large` if a limit is exceeded: the macro stays
+            as written.
+        entry: the entry, as `book.uid`; None for a prompt.
+        at: where the text stands: a JSON pointer into the entry, or into the request.
+        macro: the macro, in lower case.
+        span: the macro's place in that text, half-open, in code points; None if a value put it
+            there. Decorators do not count as a part of `/content`.
+        missing: what is not given, as a member of `macros` in the request.
+    """
+
+    code: MacroProblem
+    entry: str | None
+    at: str
+    macro: str
+    span: tuple[int, int] | None = None
+    missing: str | None = None
+
+
 class Event(NamedTuple):
     """An event of a scan. Members that do not apply are None, and left out of the JSON.
 
@@ -118,6 +144,7 @@ class Event(NamedTuple):
         number: a loop, depth, delay level or count of active entries, depending on the kind.
         timer: the timed effect that ended.
         why: why it ended.
+        macro: the macro that asked for something in vain.
     """
 
     loop: int
@@ -136,6 +163,7 @@ class Event(NamedTuple):
     number: float | None = None
     timer: Literal["sticky", "cooldown"] | None = None
     why: Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"] | None = None
+    macro: MacroWarning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +346,12 @@ class SillyTavernResponse:
         authors_note: the author's note with entries merged in; null if it is not inserted this
             turn.
         timed_state: send it as `timed_state` of the next turn of this chat.
+        variables: send them as `variables` of the next turn of this chat; the global ones belong
+            to the user.
+        chat_hash: send it as `macros.chat_hash` of the next turn of this chat; null if no macro
+            asked for it.
+        banned: words that macros banned from the reply, in order.
+        warnings: macros that asked in vain for something.
         forced: forced entries that stay queued for the next scan.
         budget: the token budget.
         draws_used: number of random numbers used.
@@ -344,6 +378,10 @@ class SillyTavernResponse:
     forced: tuple[ForcedEntry, ...]
     budget: BudgetFigures
     draws_used: int
+    variables: Mapping[VariableScope, Mapping[str, str | float]] = field(default_factory=dict)
+    chat_hash: int | None = None
+    banned: tuple[str, ...] = ()
+    warnings: tuple[MacroWarning, ...] = ()
     loops: tuple[Loop, ...] = ()
     events: tuple[Event, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -386,6 +424,8 @@ class ReplayedTurn:
         seed: seed of the random numbers.
         activated: the active entries, in the order of activation.
         timed_state: the state after the turn.
+        variables: the variables after the turn.
+        chat_hash: the hash of the chat; null if no macro asked for it.
         budget: the token budget.
         draws_used: number of random numbers used.
     """
@@ -396,6 +436,8 @@ class ReplayedTurn:
     timed_state: Mapping[str, Mapping[str, Mapping[str, object]]]
     budget: BudgetFigures
     draws_used: int
+    variables: Mapping[VariableScope, Mapping[str, str | float]] = field(default_factory=dict)
+    chat_hash: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,7 +447,7 @@ class ReplayResponse:
     Attributes:
         turns: oldest first.
         rest_from: null if the replay is complete; otherwise `from_messages` of the request for the
-            rest, which also needs the last turn's `timed_state`.
+            rest, which also needs the last turn's `timed_state`, `variables` and `chat_hash`.
         snapshot: the stored revisions that were used.
         policy_version: version of the rules; it changes when they change results.
     """
@@ -421,7 +463,7 @@ class ReplayResponse:
 
 
 def _encode(value: object) -> object:
-    if isinstance(value, Event | Hit):
+    if isinstance(value, Event | Hit | MacroWarning):
         named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
     if isinstance(value, ExampleEntry | ReplayedEntry):

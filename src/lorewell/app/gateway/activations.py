@@ -10,11 +10,11 @@ from lorewell.model import ActivateRequest, BookRef
 from lorewell.model.activate import (
     AttachedBook,
     ChatLine,
-    MacroValues,
     ScanTexts,
     SillyTavernSettings,
 )
 from lorewell.model.assemble import DraftMessage
+from lorewell.model.macro_values import MacroValues
 
 _MAX_CHARS = 200_000
 _MAX_LINES = 10_000

@@ -46,7 +46,8 @@ from lorewell.model.parse import parse_model
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
-MAX_REPLAY_ITEMS = 100_000  # active entries and timed effects of all turns
+MAX_REPLAY_ITEMS = 100_000  # active entries, timed effects and variables of all turns
+_CHARS_PER_ITEM = 100
 _RESERVED_RATIO = 0.4  # of the remaining time, for one more turn and the answer
 
 
@@ -62,7 +63,8 @@ class KeptActivation:
     @property
     def chars(self) -> int:
         """Its approximate size in characters."""
-        return sum(len(line.content) for line in self.request.chat)
+        messages = self.request.macros.messages or ()
+        return sum(len(line.content) for line in (*self.request.chat, *messages))
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
@@ -262,6 +264,11 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
         return await turn.run(lambda: answer(turn, loaded))
 
 
+def _weigh_variables(variables: Mapping[str, str | float]) -> int:
+    """Return how many items of an answer variables count as."""
+    return sum(1 + len(str(value)) // _CHARS_PER_ITEM for value in variables.values())
+
+
 def _bounded(turn: ComputeTurn, turns: Iterable[ReplayedTurn]) -> Iterator[ReplayedTurn]:
     """Yield turns until the answer is full or most of its time or steps are used."""
     number, found, reserved_s = 0, 0, turn.seconds_left() * _RESERVED_RATIO
@@ -269,6 +276,7 @@ def _bounded(turn: ComputeTurn, turns: Iterable[ReplayedTurn]) -> Iterator[Repla
         for number, each in enumerate(turns, 1):
             yield each
             found += len(each.activated) + sum(map(len, each.timed_state.values()))
+            found += sum(map(_weigh_variables, each.variables.values()))
             if number == MAX_TURNS or found > MAX_REPLAY_ITEMS or turn.seconds_left() < reserved_s:
                 return
     except TooExpensiveError:

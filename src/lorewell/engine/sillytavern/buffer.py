@@ -312,11 +312,12 @@ def _injected(request: SillyTavernRequest, macros: Macros) -> list[Segment]:
     segments = []
     for name in in_object_order(values):
         number, prompt = values[name]
-        text = macros.expand(prompt.value) if prompt.scan else ""
+        text = macros.expand(prompt.value, None, f"/prompts/{number}/value") if prompt.scan else ""
         if text:
             segments.append(Segment(kind="prompt", number=number, text=text))
     note = request.authors_note
-    text = macros.expand(note.value) if note is not None and note.scan else ""
+    is_scanned = note is not None and note.scan
+    text = macros.expand(note.value, None, "/authors_note/value") if note and is_scanned else ""
     if text:
         segments.append(Segment(kind="prompt", number=None, text=text))
     return segments

@@ -60,6 +60,18 @@ class KeyHits(NamedTuple):
     problem: tuple[str, Literal["regex_timeout", "regex_unsupported"]] | None = None
 
 
+class _Expanded(NamedTuple):
+    """A key with its macros expanded.
+
+    Attributes:
+        text: the text that they make.
+        key: what to search for; None if it never matches.
+    """
+
+    text: str
+    key: Prepared | Literal["always"] | None
+
+
 class _RegexQuery(NamedTuple):
     """The regexes of an entry to search for in a view."""
 
@@ -99,7 +111,7 @@ class KeyMatcher:
         self._case = settings.world_info_case_sensitive
         self._whole = settings.world_info_match_whole_words
         self._guard = RegexGuard(watch=steps.watch)
-        self._prepared: dict[str, Prepared | Literal["always"] | None] = {}
+        self._settled: dict[str, _Expanded | None] = {}
         self._as_written: dict[str, Prepared] = {}
 
     def match(
@@ -113,40 +125,45 @@ class KeyMatcher:
             recursion: whether the entry sees the texts of recursion.
         """
         view = self._buffer.view(entry, recursion=recursion)
-        for key in entry.keys:
-            place = self._find(key, entry, view, plain_hits)
+        problem = NOTHING
+        for number, key in enumerate(entry.keys):
+            expanded = self._expand(key, entry.id, "/key", number)
+            place = self._find(key, expanded, entry, view, plain_hits)
             if place is not None:
                 if not entry.uses_secondary:
                     return KeyHits(key.text, place, "primary")
                 return self._apply_secondary(KeyHits(key.text, place), entry, view, plain_hits)
-        return self._find_problem(entry, view)
+            if key.plain is None and problem is NOTHING:
+                problem = self._problem_of(key, expanded, view)
+        return problem
 
     def _apply_secondary(
         self, found: KeyHits, entry: ScanEntry, view: EntryView, plain_hits: PlainKeyHits | None
     ) -> KeyHits:
         """Apply the secondary logic to a primary key that was found."""
         any_found, all_found = False, True
-        for key in entry.secondary:
-            there = self._find(key, entry, view, plain_hits) is not None
+        for number, key in enumerate(entry.secondary):
+            expanded = self._expand(key, entry.id, "/keysecondary", number)
+            there = self._find(key, expanded, entry, view, plain_hits) is not None
             any_found, all_found = any_found or there, all_found and there
             if there and entry.logic in (None, AND_ANY):
-                return found._replace(why="and_any", secondary=self._macros.expand(key.text))
+                return found._replace(why="and_any", secondary=expanded.text)
             if not there and entry.logic == NOT_ALL:
-                return found._replace(why="not_all", secondary=self._macros.expand(key.text))
+                return found._replace(why="not_all", secondary=expanded.text)
         if entry.logic == NOT_ANY and not any_found:
             return found._replace(why="not_any")
         if entry.logic == AND_ALL and all_found:
             return found._replace(why="and_all")
         return found
 
-    def _find_problem(self, entry: ScanEntry, view: EntryView) -> KeyHits:
-        """Return the primary regex that could not be evaluated, if there is one."""
-        for key in entry.keys:
-            prepared = None if key.plain is not None else self._prepare(key.text)
-            if isinstance(prepared, JsRegexKey):
-                verdict = self._outcome(prepared.pattern, view).verdict
-                if verdict in _PROBLEMS:
-                    return KeyHits(problem=(key.text, _PROBLEMS[verdict]))
+    def _problem_of(
+        self, key: SillyTavernKey, expanded: _Expanded | SillyTavernKey, view: EntryView
+    ) -> KeyHits:
+        """Return why a primary regex could not be evaluated, if it is one and could not."""
+        if isinstance(expanded, _Expanded) and isinstance(expanded.key, JsRegexKey):
+            verdict = self._outcome(expanded.key.pattern, view).verdict
+            if verdict in _PROBLEMS:
+                return KeyHits(problem=(key.text, _PROBLEMS[verdict]))
         return NOTHING
 
     def score(self, entry: ScanEntry, *, recursion: bool) -> int:
@@ -177,26 +194,48 @@ class KeyMatcher:
             self._as_written[text] = classify(text)
         return self._as_written[text]
 
-    def _prepare(self, text: str) -> Prepared | Literal["always"] | None:
-        """Return a key with its macros expanded and classified; None if it never matches."""
-        if text not in self._prepared:
-            expanded = self._macros.expand(text)
-            trimmed = trim(expanded)
-            prepared: Prepared | Literal["always"] | None = None
-            if expanded:
-                prepared = classify(trimmed) if trimmed else self._blank
-            self._prepared[text] = prepared
-        return self._prepared[text]
+    def _expand(
+        self, key: SillyTavernKey, entry: str, at: str, number: int
+    ) -> _Expanded | SillyTavernKey:
+        """Return a key with its macros expanded, as SillyTavern does at every test of a key.
+
+        A plain key has none and is returned as it is.
+        """
+        if key.plain is not None:
+            if self._macros.watches_all:
+                self._macros.expand(key.text, entry, at)
+            return key
+        settled = self._find_settled(key)
+        if settled is not None:
+            return settled
+        return self._prepared(self._macros.expand(key.text, entry, f"{at}/{number}"))
+
+    def _find_settled(self, key: SillyTavernKey) -> _Expanded | None:
+        """Return a key whose expansion has no effects and never changes, None for any other."""
+        text = key.text
+        if text not in self._settled:
+            expanded = self._macros.find_settled(text)
+            self._settled[text] = None if expanded is None else self._prepared(expanded)
+        return self._settled[text]
+
+    def _prepared(self, expanded: str) -> _Expanded:
+        """Return an expanded key classified."""
+        trimmed = trim(expanded)
+        prepared: Prepared | Literal["always"] | None = None
+        if expanded:
+            prepared = classify(trimmed) if trimmed else self._blank
+        return _Expanded(expanded, prepared)
 
     def _find(
         self,
         key: SillyTavernKey,
+        expanded: _Expanded | SillyTavernKey,
         entry: ScanEntry,
         view: EntryView,
         plain_hits: PlainKeyHits | None,
     ) -> KeyPlace | None:
         if key.plain is None or plain_hits is None:
-            prepared = self._prepare(key.text)
+            prepared = expanded.key if isinstance(expanded, _Expanded) else key.plain
             if prepared == _ALWAYS:
                 return KeyPlace(in_joined=self._buffer.joined(view).hit(0, 0))
             return None if prepared is None else self._search(prepared, entry, view)
@@ -248,8 +287,10 @@ class KeyMatcher:
         self._search_all(queries)
 
     def _patterns(self, keys: Sequence[SillyTavernKey]) -> tuple[Pattern, ...]:
-        prepared = [self._prepare(key.text) for key in keys if key.plain is None]
-        return tuple(key.pattern for key in prepared if isinstance(key, JsRegexKey))
+        # Other keys are expanded, and searched, when their turn comes.
+        settled = [self._find_settled(key) for key in keys if key.plain is None]
+        found = (expanded.key for expanded in settled if expanded is not None)
+        return tuple(key.pattern for key in found if isinstance(key, JsRegexKey))
 
     def _search_all(self, queries: Sequence[_RegexQuery]) -> None:
         """Search all non-empty views in one call, and the empty view in another."""

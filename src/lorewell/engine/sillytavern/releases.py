@@ -6,7 +6,7 @@ Source: docs/rules/sillytavern.md §1.1 and §8.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from lorewell.engine.tokens import BUNDLED
 from lorewell.model.activate import (
@@ -22,18 +22,16 @@ class Profile(NamedTuple):
 
     Attributes:
         policy_version: the version of the rules that answers report.
-        macro_engine: the macro engine of a new installation.
         token_counting: how texts are counted.
     """
 
     policy_version: str
-    macro_engine: Literal["new", "old"]
     token_counting: TokenCounting
 
 
 PROFILES: Final[Mapping[Release, Profile]] = {
-    "1.19": Profile("sillytavern/1.19.0", "new", "sillytavern-1.19"),
-    "1.18": Profile("sillytavern/1.18.0", "new", "sillytavern-1.18"),
+    "1.19": Profile("sillytavern/1.19.0", "sillytavern-1.19"),
+    "1.18": Profile("sillytavern/1.18.0", "sillytavern-1.18"),
 }
 
 

@@ -5,7 +5,7 @@ Source: docs/rules/sillytavern.md §8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lorewell.engine.matching import words
@@ -36,6 +36,8 @@ class Scan:
         limit: the budget in tokens.
         used: running total in tokens after the last entry admitted within the budget.
         overflowed: whether the budget was exceeded.
+        draws: the random numbers of the scan.
+        macros: the macros of the scan.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Scan:
         self._forced = forced
         self._tally = tally
         self._ledger = ledger
-        self._macros = macros = Macros(request.macros, steps)
+        self.macros = macros = Macros(request, self.draws, ledger)
         self._buffer = ScanBuffer(request, macros, steps)
         borders = words.stands_alone if request.mending.word_borders else stands_alone
         self._matcher = KeyMatcher(self._buffer, macros, request, borders, steps)
@@ -81,6 +83,7 @@ class Scan:
 
     def run(self) -> None:
         """Run all loops."""
+        self.macros.begin()
         self._checks.level = self._levels.pop(0) if self._levels else 0
         most = self._settings.world_info_max_recursion_steps
         while self._state != "stop":
@@ -152,7 +155,11 @@ class Scan:
         entries = self._entries
         found: set[EntryLocation] = set()
         for book, world in enumerate(entries.worlds):
-            indexes = (*world.always, *world.filtered) if self._ledger.kept else world.always
+            indexes: Iterable[int] = world.always
+            if self.macros.watches_all:
+                indexes = range(len(world.entries))
+            elif self._ledger.kept:
+                indexes = (*world.always, *world.filtered)
             found.update(EntryLocation(entries.places[book][index], book) for index in indexes)
         for digest in self._timed.active:
             found.update(entries.with_hash(digest))
@@ -229,7 +236,7 @@ class Scan:
                 continue
             if not self._passes(item):
                 continue
-            item.content = self._macros.expand(item.content)
+            item.content = self.macros.expand(item.entry.content, item.id, "/content")
             grown = text.add(item.content)
             fits = unlimited or self._fits(item, base + grown.tokens)
             if fits or not self._skips_oversized:

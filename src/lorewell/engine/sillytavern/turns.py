@@ -88,12 +88,13 @@ def replay(
 ) -> Iterator[SillyTavernResponse]:
     """Yield the answers of a chat's turns, oldest first.
 
-    Timed effects and leftover forced entries carry over from turn to turn, as if the chat had used
-    these books from its start. A chat without messages has no turn.
+    Timed effects, variables and leftover forced entries carry over from turn to turn, as if the
+    chat had used these books from its start. A chat without messages has no turn.
 
     Args:
         library: the books.
-        request: `chat` is the whole chat; `timed_state` and `forced` are those of the first turn.
+        request: `chat` is the whole chat; `timed_state`, `variables` and `forced` are those of the
+            first turn.
             Given draws are consumed turn by turn; without them, each turn has its own seed (see
             `seed_of`).
         turns: number of messages at each turn, ascending; by default one turn after each message.
@@ -105,10 +106,13 @@ def replay(
         ValidationFailedError: the turns need more draws than the request has.
     """
     state, forced, draws = request.timed_state, request.forced, request.draws
+    variables, macros = request.variables, request.macros
     for number in range(1, len(request.chat) + 1) if turns is None else turns:
         change = {
             "chat": request.chat[:number],
             "timed_state": state,
+            "variables": variables,
+            "macros": macros,
             "forced": forced,
             "draws": draws,
             "seed": seed_of(request.seed, number),
@@ -120,4 +124,7 @@ def replay(
         answer = run_turn(library, turn, counter=counter, steps=budget)
         yield answer
         state, forced = {**answer.timed_state}, answer.forced
+        variables = answer.variables
+        if answer.chat_hash != macros.chat_hash:
+            macros = macros.model_copy(update={"chat_hash": answer.chat_hash})
         draws = None if draws is None else draws[answer.draws_used :]
