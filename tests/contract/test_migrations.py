@@ -122,7 +122,7 @@ def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"part": "newer_schema", "found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0004"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0005"}))
     assert db.run(db.store.check()) is None
 
 
@@ -170,8 +170,9 @@ def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
         db.write(add_book(1, content=b'{"name":"\xe9\x9b\xbe"}'))
 
         def go_back(connection: Connection) -> None:
-            later = ("live_events", "chunks", "embeddings", "vector_indexes")
-            for table in (*later, "conversation_states", "conversations"):
+            later = ("live_events", "chunks", "embeddings", "vector_indexes", "tenant_secrets")
+            kept = ("conversation_pairs", "conversation_lines", "conversation_states")
+            for table in (*later, *kept, "conversations"):
                 connection.execute(text(f"DROP TABLE {table}"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
 

@@ -258,6 +258,27 @@ def _is_edit(lines: Sequence[HashedLine], path: Sequence[KnownLine | None], begi
     return was.line == lines[0].line or (begin == 1 and was.speaker == lines[0].speaker)
 
 
+def is_continued(known: KnownLines, place: Place) -> bool:
+    """Return whether the chat holds the line that the last request ended with."""
+    last = known.last_turn
+    return last is None or last.chain in place.chains or last.chain in place.beginnings(known)
+
+
+def branch_of(known: KnownLines, place: Place) -> tuple[KnownLines, Place]:
+    """Return the known lines before those that were sent, without other branches.
+
+    The place is that of the sent lines among them.
+    """
+    path = []
+    index = place.parent
+    while index is not None:
+        path.append(known.lines[index])
+        index = known.lines[index].parent
+    path.reverse()
+    alone = [each._replace(parent=at - 1 if at else None) for at, each in enumerate(path)]
+    return KnownLines(alone), replace(place, parent=len(alone) - 1 if alone else None)
+
+
 def extend(
     known: KnownLines, place: Place, lines: Sequence[HashedLine], *, ends_turn: bool = True
 ) -> KnownLines:

@@ -299,13 +299,11 @@ class Continued:
         state: `given` in the request, `kept` from an earlier turn, `none` before the first one, or
             `lost`: no line of the request could be placed in the conversation.
         kept_after: number of messages of the chat when the kept state was stored.
-        chat_length: number of messages of the whole chat, those that were not sent included.
     """
 
     conversation_id: str
     state: ContinuedState
     kept_after: int | None = None
-    chat_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
