@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from lorewell.host.known_lines import CHAIN_BYTES, LINE_BYTES, SPEAKER_BYTES, KnownLine, KnownLines
+from lorewell.model.activate import SillyTavernRequest
 
 ROOT: Final = bytes(CHAIN_BYTES)
 _FORGOTTEN: Final = b"\xff" * CHAIN_BYTES  # the chain of lines that are no longer known
@@ -39,6 +40,15 @@ class HashedLine(NamedTuple):
     line: bytes
     speaker: bytes
     is_reply: bool
+
+
+def lines_of(request: SillyTavernRequest) -> list[SentLine]:
+    """Return the lines of a chat without roles: all but those of `macros.user` may be replies."""
+    user = request.macros.user
+    return [
+        SentLine(line.name or "", line.content, not line.name or line.name != user)
+        for line in request.chat
+    ]
 
 
 def hash_lines(key: bytes, lines: Sequence[SentLine]) -> list[HashedLine]:

@@ -30,6 +30,7 @@ from lorewell.host.alignment import (
     branch_of,
     hash_lines,
     is_continued,
+    lines_of,
     start_over,
 )
 from lorewell.host.known_lines import CHAIN_BYTES, KnownLines
@@ -156,7 +157,7 @@ async def hash_chat(
     key = await services.secrets.get(tenant_id, make=keeps)
 
     def hash_all() -> TurnChat:
-        lines = hash_lines(key, _said(request) if spoken is None else spoken)
+        lines = hash_lines(key, lines_of(request) if spoken is None else spoken)
         named = name is not None or scope is None
         return TurnChat(
             name=name,
@@ -185,14 +186,6 @@ def speaker_of(role: str, name: str | None, *, has_role: bool) -> str:
 def _is_unnamed(name: str) -> bool:
     is_hex = all(each in "0123456789abcdef" for each in name[1:])
     return len(name) == _UNNAMED_CHARS and name.startswith(_UNNAMED) and is_hex
-
-
-def _said(request: ActivateRequest) -> list[SentLine]:
-    user = request.macros.user
-    return [
-        SentLine(line.name or "", line.content, not line.name or line.name != user)
-        for line in request.chat
-    ]
 
 
 def _scope_hash(key: bytes, scope: UnnamedScope) -> bytes:
