@@ -85,7 +85,7 @@ def build_services(settings: Settings) -> Services:
         ),
         auth=settings.auth,
         max_conversation_states=settings.max_conversation_states,
-        secrets=TenantSecrets(store),
+        secrets=TenantSecrets(),
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),

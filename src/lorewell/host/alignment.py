@@ -57,12 +57,13 @@ def hash_lines(key: bytes, lines: Sequence[SentLine]) -> list[HashedLine]:
     Blanks around a text do not count: clients trim replies.
     """
     speakers = {
-        each: _keyed(key, SPEAKER_BYTES, each.encode()) for each in {line.speaker for line in lines}
+        each: _keyed(key, SPEAKER_BYTES, f"{each[0]}\0{each[1]}".encode())
+        for each in {(line.speaker, line.is_reply) for line in lines}
     }
     return [
         HashedLine(
             _keyed(key, LINE_BYTES, f"{speaker}\0{text.strip()}".encode()),
-            speakers[speaker],
+            speakers[speaker, is_reply],
             is_reply,
         )
         for speaker, text, is_reply in lines
@@ -149,7 +150,7 @@ def align(
         known: the lines of the conversation.
         lines: the sent lines, oldest first.
         kept: chains of the conversation whose lines may be forgotten, with the length of the chat.
-        strict: a common beginning has to hold two lines, too.
+        strict: a common beginning of one line is none.
     """
     begun = start_over(lines)
     same = _common_beginning(known, begun, kept)
@@ -157,16 +158,21 @@ def align(
         run = _longest_run(known, lines, 0)
         if run is not None and run.length > same:
             return _place_of(known, lines, run)
-    if same and (not strict or _counts(lines, 0, same)):
-        index = known.by_chain.get(begun.chains[same])
-        length = kept[begun.chains[same]] if index is None else known.lines[index].number + 1
-        return replace(begun, first=length - same, overlap=same)
-    best: _Run | None = None
-    for head in range(1, min(_MAX_HEAD + 1, len(lines))):
-        run = _longest_run(known, lines, head)
-        if run is not None and (best is None or run.length > best.length):
-            best = run
-    return None if best is None else _place_of(known, lines, best)
+    if _counts(lines, 0, same):
+        return _at_beginning(known, begun, same, kept)
+    runs = (_longest_run(known, lines, head) for head in range(1, min(_MAX_HEAD + 1, len(lines))))
+    best = max((run for run in runs if run), key=lambda run: run.length, default=None)
+    place = None if best is None else _place_of(known, lines, best)
+    is_elsewhere = place is not None and not place.head and place.chains[1] in known.by_chain
+    if same and not is_elsewhere and (place is not None or not strict):
+        return _at_beginning(known, begun, same, kept)
+    return place
+
+
+def _at_beginning(known: KnownLines, begun: Place, same: int, kept: Mapping[bytes, int]) -> Place:
+    index = known.by_chain.get(begun.chains[same])
+    length = kept[begun.chains[same]] if index is None else known.lines[index].number + 1
+    return replace(begun, first=length - same, overlap=same)
 
 
 def _common_beginning(known: KnownLines, begun: Place, kept: Mapping[bytes, int]) -> int:
@@ -220,12 +226,10 @@ def _longest_run(known: KnownLines, lines: Sequence[HashedLine], begin: int) -> 
 
 def _place_of(known: KnownLines, lines: Sequence[HashedLine], run: _Run) -> Place:
     first = known.lines[run.last].number - run.begin - run.length + 1
-    if first < 0 or (first == 0 and run.begin):  # the first line of the chat was edited
-        return start_over(lines)
     path = _path_to(known, run.last, run.begin + run.length)
-    head = 0
-    if run.begin and not _is_edit(lines, path, run.begin):
-        head = run.begin
+    head = _head(lines, path)
+    if first <= 0 and run.begin and not head:  # the beginning of the chat was edited
+        return replace(start_over(lines), overlap=run.length)
     same = 0  # lines after the head that are those of the path
     for sent, node in zip(lines[head:], path[head:], strict=False):
         if node is None or node.line != sent.line:
@@ -233,7 +237,7 @@ def _place_of(known: KnownLines, lines: Sequence[HashedLine], run: _Run) -> Plac
         same += 1
     here = path[head]
     parent = None if here is None else here.parent
-    unknown = ROOT if first == 0 else _FORGOTTEN
+    unknown = _FORGOTTEN if first else ROOT
     before = unknown if parent is None else known.lines[parent].chain
     shared = [each.chain for each in path[head : head + same] if each is not None]
     rest = chains_from(shared[-1] if shared else before, lines[head + same :])
@@ -257,15 +261,24 @@ def _path_to(known: KnownLines, last: int, length: int) -> list[KnownLine | None
     return path[::-1]
 
 
-def _is_edit(lines: Sequence[HashedLine], path: Sequence[KnownLine | None], begin: int) -> bool:
-    """Return whether the lines before a run are edited lines, not a summary of older ones.
+def _head(lines: Sequence[HashedLine], path: Sequence[KnownLine | None]) -> int:
+    """Return how many of the first lines stand for older ones, and are not edited lines.
 
-    They are if the first one is the known one, or the only one has the speaker of the known one.
+    The line before the first known one is an edited one if it has the speaker of the line at its
+    place: alone, or behind lines of other speakers, which a summary has.
     """
-    was = path[0]
-    if was is None:
-        return False
-    return was.line == lines[0].line or (begin == 1 and was.speaker == lines[0].speaker)
+    both = list(zip(lines, path, strict=False))
+    first = next(
+        (at for at, (sent, was) in enumerate(both) if was is not None and was.line == sent.line), 0
+    )
+    others = [
+        at
+        for at, (sent, was) in enumerate(both[:first])
+        if was is None or was.speaker != sent.speaker
+    ]
+    if others:
+        return others[-1] + 1
+    return 0 if first == 1 else first
 
 
 def is_continued(known: KnownLines, place: Place) -> bool:

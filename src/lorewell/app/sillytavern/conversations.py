@@ -72,7 +72,7 @@ async def keep_reply(
     services: Services, tenant_id: str, chat: TurnChat, begun: StartingState, text: str
 ) -> None:
     """Store the reply to a turn as a known line, so that the next turn can be recognised by it."""
-    key = await services.secrets.get(tenant_id, make=True)
+    key = await services.secrets.get(services.store, tenant_id, make=True)
     reply = hash_lines(key, [SentLine(chat.replier, text, is_reply=True)])
     name, end = (tenant_id, begun.report.conversation_id), begun.place.end
 

@@ -154,7 +154,7 @@ async def hash_chat(
     if name is not None and _is_unnamed(name):
         detail = "must not be an id that the service made for a conversation without one"
         raise ValidationFailedError.at(Fault("/conversation_id", detail))
-    key = await services.secrets.get(tenant_id, make=keeps)
+    key = await services.secrets.get(services.store, tenant_id, make=keeps)
 
     def hash_all() -> TurnChat:
         lines = hash_lines(key, lines_of(request) if spoken is None else spoken)
