@@ -7,8 +7,16 @@ Both clients send it after each change, and every turn must activate the same en
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from lorewell.app.access import Caller
+from lorewell.app.gateway.chat import ChatTurn, enrich
+from lorewell.app.runtime.gateway import Gateway
+from lorewell.app.services import Services
+from lorewell.app.sillytavern.activation import activate_turn
+from lorewell.model import ActivateRequest, SillyTavernResponse
 
 USER, CHAR = "Ann", "Mira"
 LEAST = 3  # known lines that the trimming client still sends
@@ -109,14 +117,11 @@ class Chats:
         """Send the same once more."""
 
     def _edit(self) -> None:
-        places = range(self.cut + (self.cut > 0), len(self.chat))
-        before = list(self.chat)
-        at = self._random.choice(places)
-        if min(at - self.cut, 2) + max(0, len(self.chat) - at - 1) < LEAST:
-            return  # too little would be left to know the place by
-        line = self.chat[at]
-        self.chat[at] = Line(line.speaker, f"{self._random.choice(WORDS)} {at} {line.text}")
-        assert self.chat != before
+        """Edit a line that is still sent, if enough lines in a row are left."""
+        at = self._random.randrange(self.cut, len(self.chat))
+        if max(at - self.cut, len(self.chat) - at - 1) >= LEAST or not self.cut:
+            speaker, text = self.chat[at]
+            self.chat[at] = Line(speaker, f"{self._random.choice(WORDS)} {len(text)} {text}")
 
     def _delete(self) -> None:
         least = self.cut + LEAST
@@ -159,11 +164,12 @@ class Chats:
         self._send()
 
 
-def activation(sent: Sequence[Line], conversation: str, system: str, seed: str) -> dict[str, Any]:
-    """Return the body of a turn of `/v1/sillytavern/activate`."""
-    return {
+def activation(sent: Sequence[Line], conversation: str, system: str, seed: str) -> ActivateRequest:
+    """Return a turn."""
+    entries = {uid: {"order": 1, **each} for uid, each in WORLD.items()}
+    document = {
         "conversation_id": conversation,
-        "books": [{"name": "w", "entries": {uid: {"order": 1, **each} for uid, each in WORLD.items()}}],
+        "books": [{"name": "w", "entries": entries}],
         "chat": [{"name": each.speaker or None, "content": each.text} for each in sent],
         "macros": {"user": USER, "char": CHAR},
         "scan_texts": {"character_description": system},
@@ -171,3 +177,80 @@ def activation(sent: Sequence[Line], conversation: str, system: str, seed: str) 
         "seed": seed,
         "explain": "selected",
     }
+    return ActivateRequest.model_validate(document)
+
+
+async def play(services: Services, seed: int, turns: int) -> Counter[str]:
+    """Play a random chat as both clients; return how often each state was reported.
+
+    Raises:
+        AssertionError: a turn went differently for the trimming client.
+    """
+    reports: Counter[str] = Counter()
+    for number, sent in enumerate(Chats(seed).turns(turns)):
+        rolls = f"{seed}:{len(sent.whole)}"
+        whole, trimmed = [
+            await activate_turn(
+                services, "t", activation(lines, f"{name}-{seed}", sent.system, rolls)
+            )
+            for name, lines in (("whole", sent.whole), ("trimmed", sent.trimmed))
+        ]
+        at = (seed, number, sent)
+        assert entries_of(trimmed) == entries_of(whole), at
+        assert trimmed.timed_state == whole.timed_state, at
+        assert trimmed.conversation is not None, at
+        assert whole.conversation is not None, at
+        assert trimmed.conversation.kept_after == whole.conversation.kept_after, at
+        reports[trimmed.conversation.state] += 1
+    return reports
+
+
+async def play_at_gateway(
+    services: Services, caller: Caller, seed: int, turns: int, *, is_named: bool
+) -> Counter[str]:
+    """Play a random chat at the gateway, where replies are known; return the reported states.
+
+    Without names, `user` tells the two clients apart.
+
+    Raises:
+        AssertionError: a turn went differently for the trimming client.
+    """
+    reports: Counter[str] = Counter()
+    played = list(Chats(seed).turns(turns))
+    for sent, later in zip(played, [*played[1:], played[-1]], strict=True):
+        so_far = len(sent.whole)
+        replies = later.whole[so_far : so_far + 1] if later.whole[:so_far] == sent.whole else ()
+        answers = []
+        for name, lines in (("whole", sent.whole), ("trimmed", sent.trimmed)):
+            who = f"{name}-{seed}"
+            given = {"conversation_id": who if is_named else None, "end_user": who}
+            turn = ChatTurn(prompt_ids=["p"], **given, messages=messages(sent, lines), chars=1_000)
+            answer = await enrich(services, gateway_of(services), caller, turn)
+            assert answer is not None
+            assert answer.hear is not None
+            for reply in replies:
+                await answer.hear(f" {reply.text}\n")
+            answers.append(answer)
+        whole, trimmed = answers
+        assert trimmed.entry_ids == whole.entry_ids, (seed, sent)
+        assert trimmed.continued is not None
+        reports[trimmed.continued.state] += 1
+    return reports
+
+
+def messages(sent: Sent, lines: Sequence[Line]) -> list[dict[str, str]]:
+    """Return lines as messages, without names; a summary is a system message."""
+    roles = {USER: "user", CHAR: "assistant", "": "system"}
+    said = [{"role": roles[each.speaker], "content": each.text} for each in lines]
+    return [{"role": "system", "content": sent.system}, *said]
+
+
+def gateway_of(services: Services) -> Gateway:
+    """Return the gateway."""
+    assert services.gateway is not None
+    return services.gateway
+
+
+def entries_of(answer: SillyTavernResponse) -> list[tuple[str, str]]:
+    """Return the active entries and why they are active."""
+    return [(each.id, each.reason) for each in answer.activated]
