@@ -160,8 +160,7 @@ def align(
             return _place_of(known, lines, run)
     if _counts(lines, 0, same):
         return _at_beginning(known, begun, same, kept)
-    runs = (_longest_run(known, lines, head) for head in range(1, min(_MAX_HEAD + 1, len(lines))))
-    best = max((run for run in runs if run), key=lambda run: run.length, default=None)
+    best = _run_behind_head(known, lines)
     place = None if best is None else _place_of(known, lines, best)
     is_elsewhere = place is not None and not place.head and place.chains[1] in known.by_chain
     if same and not is_elsewhere and (place is not None or not strict):
@@ -222,6 +221,18 @@ def _longest_run(known: KnownLines, lines: Sequence[HashedLine], begin: int) -> 
         return None
     newest = max(ends, key=lambda end: (known.lines[end].touched, end))
     return _Run(newest, begin, longest)
+
+
+def _run_behind_head(known: KnownLines, lines: Sequence[HashedLine]) -> _Run | None:
+    """Return the longest run that begins with one of the next sent lines, the first one's first."""
+    best: _Run | None = None
+    for begin in range(1, min(_MAX_HEAD + 1, len(lines))):
+        if best is not None and best.length >= len(lines) - begin:
+            break
+        run = _longest_run(known, lines, begin)
+        if run is not None and (best is None or run.length > best.length):
+            best = run
+    return best
 
 
 def _place_of(known: KnownLines, lines: Sequence[HashedLine], run: _Run) -> Place:
