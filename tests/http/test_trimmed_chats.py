@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -13,12 +15,14 @@ import pytest
 
 from chat_upstream import ChatUpstream, chat_upstream
 from lorewell.app.access import Caller
+from lorewell.app.rows import StateMark
 from lorewell.app.services import Services
+from lorewell.model.text import canonical_json
 from service import Api, Json, bearer, serving
 from trimming import WORLD, play, play_at_gateway
 
 CHATS = 150  # on each database
-TURNS = 9
+TURNS = 7
 ACTIVATE = "/v1/sillytavern/activate"
 LIT = "A lamp 灯."
 LAMP = {"uid": 0, "key": ["灯塔"], "content": LIT, "position": 0, "sticky": 9}
@@ -186,6 +190,51 @@ def test_an_id_that_the_service_makes_is_refused(api: Api) -> None:
     assert answer.json()["errors"][0]["pointer"] == "/conversation_id"
 
 
+def old_mark(*messages: tuple[str | None, str]) -> StateMark:
+    """Return the mark under which earlier versions kept the state after these messages."""
+    written = (canonical_json([name, content]) for name, content in messages)
+    digest = hashlib.sha256(b"".join(written)).hexdigest()
+    return StateMark(
+        messages_hash=digest, message_count=len(messages), kept_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+
+
+def test_a_state_of_an_earlier_version_goes_on(api: Api) -> None:
+    first = activate(api, *CHAT[:2], name="sample")
+    state = json.dumps(first["timed_state"]).encode()
+    mark = old_mark(("Mira", "Hello."), ("Ann", "灯塔?"))
+    store = services_of(api).store
+    api.run(store.write(lambda tx: tx.keep_state("demo", "c", mark, state, most=9)))
+    answer = activate(api, *CHAT[:6])
+    assert answer["conversation"] == {"conversation_id": "c", "state": "kept", "kept_after": 2}
+    assert active(answer) == ["w.0"]
+    assert activate(api, *CHAT[:8])["conversation"]["kept_after"] == 6
+    assert activate(api, *CHAT[5:10])["conversation"]["kept_after"] == 8
+    api.run(store.write(lambda tx: tx.keep_state("demo", "old", mark, state, most=9)))
+    assert activate(api, *CHAT[6:10], name="old")["conversation"]["state"] == "lost"
+    assert activate(api, *CHAT[:1], name="old")["conversation"]["state"] == "lost"
+
+
+def test_an_unnamed_chat_of_an_earlier_version_goes_on(chat: Chat) -> None:
+    assert chat.is_lit("Hi", "Yes.", "灯塔?")
+    listed = chat.api("GET", "/v1/conversations", tenant="default").json()["conversations"]
+    path = f"/v1/conversations/{listed[0]['conversation_id']}"
+    (kept,) = chat.api("GET", path, tenant="default").json()["states"]
+    assert chat.api("DELETE", path, tenant="default").status_code == 204
+    digest = hashlib.sha256(canonical_json(["default", "p", "Hi"])).hexdigest()[:40]
+    mark = old_mark((None, "Hi"), (None, "Yes."), (None, "灯塔?"))
+    state = json.dumps(kept["timed_state"]).encode()
+    store = services_of(chat.api).store
+    old = ("default", f"gateway-{digest}")
+    chat.api.run(store.write(lambda tx: tx.keep_state(*old, mark, state, most=9)))
+    texts = ["Hi", "Yes.", "灯塔?", "b", "c", "d", "e"]
+    assert state_of(chat("Hi", "No.", "x", "y", "z")) == "lost"
+    answer = chat(*texts, reply="f")
+    assert state_of(answer) == "kept"
+    assert answer.headers["X-Lorewell-Conversation"].startswith("~")
+    assert chat.is_lit(*texts[1:], "f", "g", roles=("assistant", "user"))
+
+
 class Chat:
     """A client of the gateway that names no conversation, and the model server behind it."""
 
@@ -222,17 +271,17 @@ def chat_fixture(url: str) -> Iterator[Chat]:
         yield Chat(api, upstream)
 
 
-def state(answer: httpx.Response) -> str:
+def state_of(answer: httpx.Response) -> str:
     return answer.headers["X-Lorewell-Continued"]
 
 
 @pytest.mark.parametrize("given", [{}, {"stream": True}])
 def test_a_chat_without_an_id_is_recognised_by_its_replies(chat: Chat, given: Json) -> None:
     first = chat("灯塔?", reply="Yes, it is.", **given)
-    assert state(first) == "none"
+    assert state_of(first) == "none"
     texts = ["灯塔?", "Yes, it is.", "a"]
     second = chat(*texts, reply="b", **given)
-    assert state(second) == "kept"
+    assert state_of(second) == "kept"
     assert second.headers["X-Lorewell-Conversation"] == first.headers["X-Lorewell-Conversation"]
     assert chat.is_lit(*texts[1:], "b", "c", roles=("assistant", "user"))  # trimmed
     listed = chat.api("GET", "/v1/conversations", tenant="default").json()["conversations"]
@@ -243,14 +292,14 @@ def test_a_lost_chat_is_reported_everywhere(chat: Chat) -> None:
     named = {"X-Lorewell-Conversation": "c"}
     chat("灯塔?", "Yes.", "a", headers=named)
     answer = chat("x", "y", "z", headers=named)
-    assert state(answer) == "lost"
+    assert state_of(answer) == "lost"
     ledger = chat.api("GET", answer.headers["X-Lorewell-Ledger"], tenant=None).json()
     assert ledger["conversation"] == {"conversation_id": "c", "state": "lost", "kept_after": None}
     chat.api.run(services_of(chat.api).keeper.flush())
     stored = chat.api("GET", answer.headers["X-Lorewell-Ledger"], tenant=None).json()
     assert stored == ledger
     unnamed = chat("one", "two", "three")
-    assert state(unnamed) == "lost"
+    assert state_of(unnamed) == "lost"
 
 
 def test_users_with_equal_first_messages_share_nothing(chat: Chat) -> None:
@@ -276,12 +325,12 @@ def test_chats_that_differ_in_any_sent_line_or_in_the_user_share_nothing(chat: C
     for at in range(2):  # before the state that could be shared
         changed = [*texts]
         changed[at] = f"{changed[at]}{rolls.random()}"
-        assert state(chat(*changed, user="ann")) != "kept", at
+        assert state_of(chat(*changed, user="ann")) != "kept", at
     assert chat.is_lit(*texts, user="ann")
     for given in ({"user": "bo"}, {}):
         answer = chat(*texts, **given)
-        assert state(answer) == "lost", given
-    assert state(chat(*texts, user="ann", headers={"X-Lorewell-Conversation": "c"})) == "none"
+        assert state_of(answer) == "lost", given
+    assert state_of(chat(*texts, user="ann", headers={"X-Lorewell-Conversation": "c"})) == "none"
 
 
 def test_chats_of_two_keys_do_not_mix(url: str) -> None:
@@ -298,5 +347,5 @@ def test_chats_of_two_keys_do_not_mix(url: str) -> None:
         chat = Chat.__new__(Chat)
         chat.api, chat.upstream = api, upstream
         chat("灯塔?", reply="Yes.", headers=ann)
-        assert state(chat("灯塔?", "Yes.", "a", headers=bo)) == "lost"
-        assert state(chat("灯塔?", "Yes.", "a", headers=ann)) == "kept"
+        assert state_of(chat("灯塔?", "Yes.", "a", headers=bo)) == "lost"
+        assert state_of(chat("灯塔?", "Yes.", "a", headers=ann)) == "kept"
