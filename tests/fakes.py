@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -49,6 +50,9 @@ class State:
     requests: dict[tuple[str, str], KeptRequest] = field(default_factory=dict)
     conversations: dict[tuple[str, str], datetime] = field(default_factory=dict)
     states: dict[tuple[str, str, str], tuple[StateMark, bytes]] = field(default_factory=dict)
+    lines: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], set[bytes]] = field(default_factory=dict)
+    secrets: dict[str, bytes] = field(default_factory=dict)
     indexes: dict[tuple[str, str, int], IndexRow] = field(default_factory=dict)
     embeddings: dict[tuple[str, str, str], tuple[Vector, datetime]] = field(default_factory=dict)
     chunks: dict[tuple[str, str, int], tuple[str, Sequence[Chunk]]] = field(default_factory=dict)
@@ -375,7 +379,48 @@ class MemoryTransaction:
             name for name in self._state.states if name[:2] == (tenant_id, conversation_id)
         ]:
             del self._writable.states[name]
+        self._writable.lines.pop((tenant_id, conversation_id), None)
+        self._writable.pairs.pop((tenant_id, conversation_id), None)
         return self._writable.conversations.pop((tenant_id, conversation_id), None) is not None
+
+    def find_lines(
+        self, tenant_id: str, conversation_id: str, *, lock: bool = False
+    ) -> bytes | None:
+        del lock
+        return self._state.lines.get((tenant_id, conversation_id))
+
+    def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
+        self._writable.lines[tenant_id, conversation_id] = body
+
+    def put_pairs(
+        self,
+        tenant_id: str,
+        conversation_id: str,
+        *,
+        added: Sequence[bytes],
+        removed: Sequence[bytes],
+    ) -> None:
+        name, pairs = (tenant_id, conversation_id), self._writable.pairs
+        kept = pairs.get(name, set()) - set(removed)
+        shared = Counter(pair for pair, _ in self.find_paired(tenant_id, added))
+        pairs[name] = kept | {pair for pair in added if shared[pair] < 8}
+
+    def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
+        return sorted(
+            (
+                (pair, name)
+                for (tenant, name), has in self._state.pairs.items()
+                for pair in has & set(pairs)
+                if tenant == tenant_id
+            ),
+            key=lambda each: (each[1], each[0]),
+        )
+
+    def add_secret(self, tenant_id: str, secret: bytes) -> bytes:
+        return self._writable.secrets.setdefault(tenant_id, secret)
+
+    def find_secret(self, tenant_id: str) -> bytes | None:
+        return self._state.secrets.get(tenant_id)
 
     # Vectors
     def find_index(

@@ -23,6 +23,7 @@ from lorewell.app.runtime.kept import TurnKeeper
 from lorewell.app.runtime.locks import NamedLocks
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
+from lorewell.app.runtime.secrets import TenantSecrets
 from lorewell.app.services import Services
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
@@ -85,6 +86,7 @@ def build_services(settings: Settings) -> Services:
         ),
         auth=settings.auth,
         max_conversation_states=settings.max_conversation_states,
+        secrets=TenantSecrets(),
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
         index_lease=timedelta(seconds=settings.index_lease_s),

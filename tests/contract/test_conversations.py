@@ -104,3 +104,55 @@ def test_turns_at_the_same_time_are_all_kept(db: Harness) -> None:
     results = db.all(*(turn(number) for number in range(8)))  # type: ignore[arg-type]  # coroutines
     assert results == [None] * 8
     assert len(db.read(lambda tx: tx.list_marks("a", "c"))) == 5
+
+
+def test_lines_are_replaced_and_deleted_with_their_conversation(db: Harness) -> None:
+    name = ("a", "场景 1")
+    assert db.read(lambda tx: tx.find_lines(*name)) is None
+    keep(db, mark("h1"))
+    for body in (b"\x00first", b"", b"\xffthen"):
+        db.write(lambda tx, body=body: tx.put_lines(*name, body))
+        assert db.write(lambda tx: tx.find_lines(*name, lock=True)) == body
+    assert db.read(lambda tx: tx.find_lines("b", "场景 1")) is None
+    assert db.write(lambda tx: tx.delete_conversation(*name))
+    assert db.read(lambda tx: tx.find_lines(*name)) is None
+
+
+def test_pairs_find_the_conversations_that_have_them(db: Harness) -> None:
+    def put(name: str, added: list[bytes], removed: list[bytes] | None = None) -> None:
+        db.write(lambda tx: tx.put_pairs("a", name, added=added, removed=removed or []))
+
+    def find(*pairs: bytes, tenant: str = "a") -> list[tuple[bytes, str]]:
+        return list(db.read(lambda tx: tx.find_paired(tenant, pairs)))
+
+    for name in ("雾", "c"):
+        keep(db, mark("h1"), name=("a", name))
+    put("雾", [b"\x00", b"\xff"])
+    put("c", [b"\xff", b"3"])
+    put("c", [b"3"])  # again
+    assert find(b"\x00", b"\xff") == [(b"\xff", "c"), (b"\x00", "雾"), (b"\xff", "雾")]
+    assert find(b"\xff", tenant="b") == find() == find(b"none") == []
+    put("雾", [b"4"], [b"\xff", b"3"])
+    assert find(b"\xff", b"3", b"4") == [(b"3", "c"), (b"\xff", "c"), (b"4", "雾")]
+    db.write(lambda tx: tx.delete_conversation("a", "c"))
+    assert find(b"\xff", b"3") == []
+
+
+def test_a_pair_of_many_conversations_tells_no_more_of_them_apart(db: Harness) -> None:
+    for number in range(10):
+        name = f"c{number}"
+        keep(db, mark("h1"), name=("a", name))
+        own = str(number).encode()
+        db.write(
+            lambda tx, name=name, own=own: tx.put_pairs("a", name, added=[b"p", own], removed=[])
+        )
+    assert len(db.read(lambda tx: tx.find_paired("a", [b"p"]))) == 8
+    assert len(db.read(lambda tx: tx.find_paired("a", [b"8", b"9"]))) == 2
+
+
+def test_a_tenant_keeps_its_first_secret(db: Harness) -> None:
+    assert db.read(lambda tx: tx.find_secret("a")) is None
+    assert db.write(lambda tx: tx.add_secret("a", b"one")) == b"one"
+    assert db.write(lambda tx: tx.add_secret("a", b"two")) == b"one"
+    assert db.write(lambda tx: tx.add_secret("b", b"two")) == b"two"
+    assert db.read(lambda tx: tx.find_secret("a")) == b"one"

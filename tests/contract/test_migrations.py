@@ -122,7 +122,7 @@ def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"part": "newer_schema", "found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0004"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0005"}))
     assert db.run(db.store.check()) is None
 
 
@@ -170,8 +170,9 @@ def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
         db.write(add_book(1, content=b'{"name":"\xe9\x9b\xbe"}'))
 
         def go_back(connection: Connection) -> None:
-            later = ("live_events", "chunks", "embeddings", "vector_indexes")
-            for table in (*later, "conversation_states", "conversations"):
+            later = ("live_events", "chunks", "embeddings", "vector_indexes", "tenant_secrets")
+            kept = ("conversation_pairs", "conversation_lines", "conversation_states")
+            for table in (*later, *kept, "conversations"):
                 connection.execute(text(f"DROP TABLE {table}"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
 
@@ -183,3 +184,22 @@ def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
         kept = StateMark(messages_hash="h", message_count=1, kept_at=START)
         db.write(lambda tx: tx.keep_state("a", "c", kept, b"{}", most=1))
         assert db.read(lambda tx: tx.list_states("a", "c")) == [(kept, b"{}")]
+
+
+def test_states_from_before_lines_were_kept_stay(empty_url: str) -> None:
+    kept = StateMark(messages_hash=64 * "a", message_count=3, kept_at=START)
+    with opened(open_store(empty_url)) as db:
+        db.write(lambda tx: tx.keep_state("a", "c", kept, b"{}", most=9))
+
+        def go_back(connection: Connection) -> None:
+            for table in ("conversation_pairs", "conversation_lines", "tenant_secrets"):
+                connection.execute(text(f"DROP TABLE {table}"))
+            connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
+
+        run_sql(db, go_back)
+        assert db.run(db.store.check()) == "migrations"
+    with opened(open_store(empty_url)) as db:  # migrates
+        assert db.read(lambda tx: tx.list_states("a", "c")) == [(kept, b"{}")]
+        assert db.read(lambda tx: tx.find_lines("a", "c")) is None
+        db.write(lambda tx: tx.put_lines("a", "c", b"lines"))
+        assert db.read(lambda tx: tx.find_lines("a", "c")) == b"lines"

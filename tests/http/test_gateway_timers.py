@@ -94,11 +94,15 @@ def harbour_fixture(database: str) -> Iterator[Harbour]:
 
 def test_a_sticky_entry_stays_for_its_turns_and_a_swipe_counts_once(harbour: Harbour) -> None:
     turn = [ASKS]
+    harbour.upstream.reply("Nobody.", times=1)
     assert harbour.is_lit(*turn)
     assert harbour.upstream.requests[-1].body["messages"][0]["content"] == LIT  # before the card
     turn += said("Nobody.", "Really?")
     for _ in range(3):  # swipes of the second turn
         assert harbour.is_lit(*turn)
+    harbour.upstream.behave()
+    harbour.upstream.reply("Nobody else.", times=1)
+    assert harbour.is_lit(*turn[:-2])
     swiped = [*turn[:-2], *said("Nobody else.", "Really?")]
     assert harbour.is_lit(*swiped)  # another answer was chosen before it
     turn += said("Yes.", "Hm.")
@@ -107,6 +111,7 @@ def test_a_sticky_entry_stays_for_its_turns_and_a_swipe_counts_once(harbour: Har
 
 def test_a_branch_begins_with_what_was_true_before_it(harbour: Harbour) -> None:
     begin = [ASKS]
+    harbour.upstream.reply("a")
     harbour(*begin)
     long = [*begin, *said("a", "b", "c", "d", "e", "f")]
     assert not harbour.is_lit(*long)
@@ -127,6 +132,7 @@ def test_conversations_do_not_mix(harbour: Harbour) -> None:
 
 
 def test_the_ledger_of_a_turn_is_that_turns(harbour: Harbour) -> None:
+    harbour.upstream.reply("Nobody.")
     first = harbour(ASKS)
     second = harbour(ASKS, *said("Nobody.", "A gate?"))
     reasons = {each["id"]: each["reason"] for each in harbour.open(second)["verdicts"]}

@@ -40,10 +40,11 @@ class AccessNeed:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The scopes of a caller, and the tenants they apply to."""
+    """The scopes of a caller, the tenants they apply to, and the id of its key, if any."""
 
     tenants: frozenset[str]
     scopes: frozenset[Scope]
+    key_id: str | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -92,7 +93,7 @@ async def _rights_of(services: Services, authorization: str | None) -> Rights:
     if not services.auth:
         return ALL_RIGHTS
     row = await _find(services, authorization)
-    return Rights(frozenset(row.tenants), frozenset(row.scopes))
+    return Rights(frozenset(row.tenants), frozenset(row.scopes), row.key_id)
 
 
 def _check_scope(rights: Rights, need: AccessNeed) -> None:
@@ -110,10 +111,11 @@ def _check_scope(rights: Rights, need: AccessNeed) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The tenant of a caller that can't name one, and its scopes there."""
+    """The tenant of a caller that can't name one, its scopes there, and its key's id, if any."""
 
     tenant_id: str
     scopes: frozenset[Scope]
+    key_id: str | None = None
 
 
 async def enter(
@@ -136,11 +138,11 @@ async def enter(
     rights = await _rights_of(services, authorization)
     _check_scope(rights, AccessNeed(scope=scope))
     if len(rights.tenants) == 1 and ALL_TENANTS not in rights.tenants:
-        return Caller(next(iter(rights.tenants)), rights.scopes)
+        return Caller(next(iter(rights.tenants)), rights.scopes, rights.key_id)
     if not usual_tenant or not rights.opens(usual_tenant):
         message = "No tenant: use an API key for one tenant, or set LOREWELL_GATEWAY_TENANT."
         raise ForbiddenError(message)
-    return Caller(usual_tenant, rights.scopes)
+    return Caller(usual_tenant, rights.scopes, rights.key_id)
 
 
 async def _find(services: Services, authorization: str | None) -> KeyRow:

@@ -235,7 +235,37 @@ class Transaction(Protocol):
         """Return a stored state."""
 
     def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
-        """Delete a conversation with all its states; return whether it existed."""
+        """Delete a conversation with all its states and lines; return whether it existed."""
+
+    def find_lines(
+        self, tenant_id: str, conversation_id: str, *, lock: bool = False
+    ) -> bytes | None:
+        """Return the stored lines of a conversation; `lock` blocks other writers of them."""
+
+    def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
+        """Store the lines of an existing conversation in place of earlier ones."""
+
+    def put_pairs(
+        self,
+        tenant_id: str,
+        conversation_id: str,
+        *,
+        added: Sequence[bytes],
+        removed: Sequence[bytes],
+    ) -> None:
+        """Add and remove pairs of an existing conversation.
+
+        A pair that 8 conversations have is not added: it would tell them apart no more.
+        """
+
+    def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
+        """Return which conversations have these pairs: pair and id, in the order of the ids."""
+
+    def add_secret(self, tenant_id: str, secret: bytes) -> bytes:
+        """Store the tenant's secret unless it has one; return the stored one."""
+
+    def find_secret(self, tenant_id: str) -> bytes | None:
+        """Return the tenant's secret."""
 
     # Vectors
     def find_index(

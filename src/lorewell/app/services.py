@@ -18,6 +18,7 @@ from lorewell.app.runtime.kept import TurnKeeper
 from lorewell.app.runtime.locks import NamedLocks
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
+from lorewell.app.runtime.secrets import TenantSecrets
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.live import Occasion
@@ -43,6 +44,7 @@ class Services:
         limits: the size of all books of one selection together.
         auth: whether requests need an API key.
         max_conversation_states: timed states kept per conversation, at most.
+        secrets: of the tenants, for the lines of their conversations.
         embedder: None if vectors are off.
         queries: vectors of recent queries; None if vectors are off.
         index_lease: how long an index build counts as running after its last update.
@@ -65,6 +67,7 @@ class Services:
     limits: SnapshotLimits
     auth: bool
     max_conversation_states: int
+    secrets: TenantSecrets
     embedder: Embedder | None
     queries: QueryVectors | None
     index_lease: timedelta

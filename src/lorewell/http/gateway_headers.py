@@ -23,10 +23,13 @@ ENTRIES = "X-Lorewell-Entries"
 TOKENS = "X-Lorewell-Tokens"
 POLICY = "X-Lorewell-Policy"
 LEDGER = "X-Lorewell-Ledger"
+CONTINUED = "X-Lorewell-Continued"
 PREFIX = "X-Lorewell-Prefix-Tokens"
 
 REQUEST_HEADERS = (PROMPT, CONVERSATION, CHAR, USER, UPSTREAM_AUTHORIZATION)
-RESPONSE_HEADERS = ("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, LEDGER, PREFIX)
+RESPONSE_HEADERS = (
+    *("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, CONTINUED, LEDGER, PREFIX),
+)
 # OpenAI's own library sends these from a browser.
 STAINLESS = tuple(
     f"X-Stainless-{each}"
@@ -159,6 +162,8 @@ def lore_headers(enriched: EnrichedChat | None) -> Mapping[str, str]:
         PROMPT: quote(enriched.prompt_id, safe=""),
         CONVERSATION: quote(enriched.conversation_id, safe=""),
     }
+    if enriched.continued is not None:
+        headers[CONTINUED] = enriched.continued.state
     if enriched.ledger is not None:
         headers[LEDGER] = ledger_path(enriched.ledger)
     if enriched.prefix is not None:

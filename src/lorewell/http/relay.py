@@ -15,9 +15,11 @@ from lorewell.app.ports import Upstream, UpstreamCall
 from lorewell.errors import UpstreamUnavailableError
 from lorewell.http.gateway_headers import relayed_headers
 from lorewell.http.observe import BrokenOff, until_gone
+from lorewell.http.reply_reader import ReplyReader
 from lorewell.http.sockets import until_revoked
 
 Check = Callable[[], Awaitable[object]]
+Hear = Callable[[str], Awaitable[object]]
 
 log: FilteringBoundLogger = structlog.get_logger("lorewell.gateway")
 
@@ -26,7 +28,12 @@ class Relay(Response):
     """Forwards a call and relays its answer. The call ends as soon as the client is gone."""
 
     def __init__(
-        self, upstream: Upstream, call: UpstreamCall, headers: Mapping[str, str], check: Check
+        self,
+        upstream: Upstream,
+        call: UpstreamCall,
+        headers: Mapping[str, str],
+        check: Check,
+        hear: Hear | None = None,
     ) -> None:
         """Create a relay; nothing is sent yet.
 
@@ -35,9 +42,10 @@ class Relay(Response):
             call: the call.
             headers: headers of the answer, besides those of the upstream.
             check: raises once the client's key is revoked, which ends the answer.
+            hear: takes the text of the reply, before the client has all of it.
         """
         super().__init__()
-        self._upstream, self._call, self._check = upstream, call, check
+        self._upstream, self._call, self._check, self._hear = upstream, call, check, hear
         self._has_begun = False
         self._extra_headers = [
             (name.lower().encode(), value.encode()) for name, value in headers.items()
@@ -78,8 +86,18 @@ class Relay(Response):
                 await send(
                     {"type": "http.response.start", "status": answer.status, "headers": headers}
                 )
+                reader = None
+                if self._hear is not None:
+                    reader = ReplyReader(answer.status, answer.headers)
                 async for piece in answer.pieces:
+                    if reader is not None:
+                        reader.feed(piece)
+                    if reader is not None and reader.is_done:
+                        await self._tell(reader)
+                        reader = None
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
+                if reader is not None:
+                    await self._tell(reader)
                 await send({"type": "http.response.body"})
         except UpstreamUnavailableError as error:
             request_id = scope["state"]["request_id"]
@@ -87,3 +105,8 @@ class Relay(Response):
             if self._has_begun:
                 raise BrokenOff from None
             raise
+
+    async def _tell(self, reader: ReplyReader) -> None:
+        text = reader.text()
+        if text is not None and self._hear is not None:
+            await self._hear(text)

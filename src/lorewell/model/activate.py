@@ -289,9 +289,17 @@ class SillyTavernRequest(SillyTavernScene):
             entry.
         dry_run: ignore and keep the state of sticky and cooldown.
         explain: `full` returns the ledger (`loops`, `events`, `verdicts`), other values don't.
+        chat_length: number of messages of the whole chat, for `delay` and the ends of effects; null
+            counts those of `chat`, or, in a conversation, finds it from what was sent before.
     """
 
     draws: Annotated[tuple[Draw, ...], Field(max_length=100_000)] | None = None
     forced: Annotated[tuple[ForcedEntry, ...], Field(max_length=1_000)] = ()
     dry_run: Flag = False
     explain: Explain = "full"
+    chat_length: Count | None = None
+
+    @property
+    def length(self) -> int:
+        """The number of messages of the whole chat."""
+        return len(self.chat) if self.chat_length is None else self.chat_length

@@ -315,18 +315,22 @@ class VectorsUsed:
     embedding_version: str | None
 
 
+ContinuedState = Literal["given", "kept", "none", "lost"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
     """The timed state that a turn of a conversation started from.
 
     Attributes:
         conversation_id: the conversation.
-        state: `given` in the request, `kept` from an earlier turn, or `none`.
+        state: `given` in the request, `kept` from an earlier turn, `none` before the first one, or
+            `lost`: no line of the request could be placed in the conversation.
         kept_after: number of messages of the chat when the kept state was stored.
     """
 
     conversation_id: str
-    state: Literal["given", "kept", "none"]
+    state: ContinuedState
     kept_after: int | None = None
 
 

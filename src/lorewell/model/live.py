@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 import orjson
 
+from lorewell.model.activated import ContinuedState
 from lorewell.model.binding import Policy
 from lorewell.model.entry import Role
 
@@ -161,6 +162,8 @@ class LiveSelection:
         ledger: path and query of the full ledger; None if it is not kept.
         groups: in the order of the prompt; empty if no entry is active.
         stats: counts of the active entries.
+        continued: the timed state that a turn of a conversation started from; None without one, and
+            then left out of the JSON.
     """
 
     id: int = 0
@@ -174,6 +177,7 @@ class LiveSelection:
     ledger: str | None
     groups: tuple[LiveGroup, ...]
     stats: LiveStats
+    continued: ContinuedState | None = None
 
     def to_json(self) -> bytes:
         """Return the frame as compact JSON in UTF-8."""
@@ -246,7 +250,7 @@ def _encode(value: object) -> object:
             return {k: v for k, v in members if v is not None or k == "book_id"}
         case LiveSelection() | LiveMissed():
             members = ((name, getattr(value, name)) for name in value.__slots__)
-            return {k: v for k, v in members if k != "id" or v}
+            return {k: v for k, v in members if k not in ("id", "continued") or v}
         case LiveStats() | LivePosition():
             return {name: getattr(value, name) for name in value.__slots__}
     raise TypeError

@@ -1,4 +1,4 @@
-"""Conversations: the timed state after each of their turns."""
+"""Conversations: the timed state after each of their turns, and their lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from sqlalchemy import Select, and_, bindparam, delete, func, or_, select
 from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
-from lorewell.store.tables import conversation_states as states, conversations
+from lorewell.store.tables import (
+    conversation_lines as lines,
+    conversation_pairs as pairs,
+    conversation_states as states,
+    conversations,
+    tenant_secrets,
+)
+
+_MAX_SHARED = 8
 
 _OF_CONVERSATION = (states.c.tenant_id == bindparam("tenant")) & (
     states.c.conversation_id == bindparam("conversation")
@@ -46,6 +54,20 @@ _OLD = (
 )
 _DROP = delete(states).where(_OF_CONVERSATION, states.c.messages_hash.in_(_OLD))
 _DELETE = delete(conversations).where(_IS_CONVERSATION)
+_LOCK = select(conversations.c.updated_at).where(_IS_CONVERSATION).with_for_update()
+_LINES = select(lines.c.body).where(
+    lines.c.tenant_id == bindparam("tenant"),
+    lines.c.conversation_id == bindparam("conversation"),
+)
+_IS_PAIR = (pairs.c.tenant_id == bindparam("tenant")) & pairs.c.pair.in_(
+    bindparam("pairs", expanding=True)
+)
+_PAIRED = select(pairs.c.pair, pairs.c.conversation_id).where(_IS_PAIR)
+_SHARED = (
+    select(pairs.c.pair).where(_IS_PAIR).group_by(pairs.c.pair).having(func.count() >= _MAX_SHARED)
+)
+_UNPAIR = delete(pairs).where(_IS_PAIR, pairs.c.conversation_id == bindparam("conversation"))
+_SECRET = select(tenant_secrets.c.secret).where(tenant_secrets.c.tenant_id == bindparam("tenant"))
 
 
 class ConversationStatements(Statements):
@@ -117,5 +139,65 @@ class ConversationStatements(Statements):
         return self._unpack(found["state"])
 
     def delete_conversation(self, tenant_id: str, conversation_id: str) -> bool:
-        """Delete a conversation; the foreign key cascades to its states."""
+        """Delete a conversation; the foreign keys cascade to its states, lines and pairs."""
         return self._change(_DELETE, tenant=tenant_id, conversation=conversation_id) == 1
+
+    def find_lines(
+        self, tenant_id: str, conversation_id: str, *, lock: bool = False
+    ) -> bytes | None:
+        """Return the stored lines of a conversation; `lock` blocks other writers of them."""
+        if lock:
+            self._row(_LOCK, tenant=tenant_id, conversation=conversation_id)
+        found = self._row(_LINES, tenant=tenant_id, conversation=conversation_id)
+        return None if found is None else found["body"]
+
+    def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
+        """Store the lines of a conversation; hashes do not compress."""
+        name = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        self._put(lines, {**name, "body": body})
+
+    def put_pairs(
+        self,
+        tenant_id: str,
+        conversation_id: str,
+        *,
+        added: Sequence[bytes],
+        removed: Sequence[bytes],
+    ) -> None:
+        """Add and remove pairs; one that 8 conversations have is not added."""
+        name = {"tenant": tenant_id, "conversation": conversation_id}
+        if removed:
+            self._change(_UNPAIR, **name, pairs=removed)
+        if not added:
+            return
+        shared = {row["pair"] for row in self._rows(_SHARED, tenant=tenant_id, pairs=added)}
+        rows = [
+            {"tenant_id": tenant_id, "pair": pair, "conversation_id": conversation_id}
+            for pair in added
+            if pair not in shared
+        ]
+        if rows:
+            self._execute(self._insert(pairs).on_conflict_do_nothing(), rows)
+
+    def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
+        """Return which conversations have these pairs, in the order of the ids."""
+        if not pairs:
+            return []
+        found = self._rows(_PAIRED, tenant=tenant_id, pairs=pairs)
+        return sorted(
+            ((row["pair"], row["conversation_id"]) for row in found),
+            key=lambda each: (each[1], each[0]),
+        )
+
+    def add_secret(self, tenant_id: str, secret: bytes) -> bytes:
+        """Store the tenant's secret unless it has one; return the stored one."""
+        self._add(tenant_secrets, {"tenant_id": tenant_id, "secret": secret})
+        found = self.find_secret(tenant_id)
+        if found is None:
+            raise LorewellError("A stored secret is missing.", tenant_id=tenant_id)
+        return found
+
+    def find_secret(self, tenant_id: str) -> bytes | None:
+        """Return the tenant's secret."""
+        found = self._row(_SECRET, tenant=tenant_id)
+        return None if found is None else found["secret"]

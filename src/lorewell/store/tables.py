@@ -255,6 +255,45 @@ conversation_states = Table(
     ),
 )
 
+# The known lines of a conversation in one value (host/known_lines.py): a turn reads them whole.
+conversation_lines = Table(
+    "conversation_lines",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("conversation_id", String, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "conversation_id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "conversation_id"],
+        ["conversations.tenant_id", "conversations.conversation_id"],
+        ondelete="CASCADE",
+    ),
+)
+
+# Hashes of neighbouring lines, to find conversations that have no id of their client.
+conversation_pairs = Table(
+    "conversation_pairs",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("pair", LargeBinary, nullable=False),
+    Column("conversation_id", String, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "pair", "conversation_id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "conversation_id"],
+        ["conversations.tenant_id", "conversations.conversation_id"],
+        ondelete="CASCADE",
+    ),
+)
+Index(None, conversation_pairs.c.tenant_id, conversation_pairs.c.conversation_id)
+
+tenant_secrets = Table(
+    "tenant_secrets",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("secret", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tenant_id"),
+)
+
 # `chunk_count` and `done` are the progress of a build; `lease_until` is set while it runs. The
 # stored chunks belong to `ready_build_id`.
 vector_indexes = Table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,15 @@ from lorewell.errors import BookNotFoundError, PolicyMismatchError
 from lorewell.formats import ImportedBook, load_world
 from lorewell.formats.export.replica import replica_document
 from lorewell.formats.loading import open_book
+from lorewell.host.alignment import (
+    Place,
+    align,
+    extend,
+    hash_lines,
+    lines_of,
+    start_over,
+)
+from lorewell.host.known_lines import KnownLines
 from lorewell.model import (
     ActivateRequest,
     BookRef,
@@ -32,14 +40,16 @@ from lorewell.model import (
     SelectResponse,
     SillyTavernResponse,
 )
-from lorewell.model.activate import ChatLine
-from lorewell.model.activated import Continued
+from lorewell.model.activated import Continued, ContinuedState
 from lorewell.model.binding import PolicyChoice, original_policy
-from lorewell.model.text import canonical_json
 
 GivenBook = str | os.PathLike[str] | CompiledBook | Attached
 
+# By their chains, with the length of the chat; oldest first.
+_States = dict[bytes, tuple[int, Mapping[str, Any]]]
+
 _MAX_STATES = 200
+_KEY = b"lorewell"  # the lines stay in memory
 
 
 class FileLore:
@@ -78,7 +88,8 @@ class FileLore:
         for given, book in zip(books, opened, strict=True):
             self._add(given, book)
         self._library = Library(self._worlds.values())
-        self._states: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._states: dict[str, _States] = {}
+        self._known: dict[str, KnownLines] = {}
 
     def _add(self, given: GivenBook, book: ImportedBook | CompiledBook | Attached) -> None:
         match self.policy, book:
@@ -150,24 +161,38 @@ class FileLore:
                 message = f"There is no book {book.book_id}."
                 raise BookNotFoundError(message, book_id=book.book_id)
         name = request.conversation_id
-        hashes = [] if name is None else _prefix_hashes(request.chat)
-        states = {} if name is None else self._states.setdefault(name, {})
-        known = [number for number, each in enumerate(hashes[:-1]) if each in states]
-        state = states[hashes[known[-1]]] if known else request.timed_state
-        turn = request.model_copy(update={"books": (), "timed_state": {**state}})
-        answer = activate(self._library, turn, counter=self._counter)
+        turn = request.model_copy(update={"books": ()})
         if name is None:
-            return answer
-        states.pop(hashes[-1], None)  # so that it becomes the newest
-        states[hashes[-1]] = answer.timed_state
+            return activate(self._library, turn, counter=self._counter)
+        states, known = self._states.setdefault(name, {}), self._known.get(name, KnownLines())
+        lines = hash_lines(_KEY, lines_of(turn))
+        lengths = {chain: length for chain, (length, _) in states.items()}
+        found = align(known, lines, kept=lengths)
+        begun, how, after = _starting(turn, found, known, states)
+        answer = activate(self._library, begun, counter=self._counter)
+        place = replace(found or start_over(lines), first=begun.length - len(lines))
+        self._known[name] = extend(known, place, lines)
+        states.pop(place.end, None)  # so that it becomes the newest
+        states[place.end] = (begun.length, answer.timed_state)
         for oldest in list(states)[:-_MAX_STATES]:
             del states[oldest]
-        continued = Continued(
-            conversation_id=name,
-            state="kept" if known else "none",
-            kept_after=known[-1] if known else None,
+        return replace(
+            answer, conversation=Continued(conversation_id=name, state=how, kept_after=after)
         )
-        return replace(answer, conversation=continued)
+
+
+def _starting(
+    turn: ActivateRequest, place: Place | None, known: KnownLines, states: _States
+) -> tuple[ActivateRequest, ContinuedState, int | None]:
+    """Return the turn with the state and the length that it starts with, and the report of both."""
+    chains = () if place is None else place.beginnings(known)
+    found = next((states[each] for each in chains if each in states), None)
+    after, state = (None, turn.timed_state) if found is None else found
+    length = turn.length if place is None or turn.chat_length is not None else place.length
+    begun = turn.model_copy(update={"timed_state": {**state}, "chat_length": length})
+    if place is None and known.lines:
+        return begun, "lost", None
+    return begun, "none" if found is None else "kept", after
 
 
 def _open(book: GivenBook) -> ImportedBook | CompiledBook | Attached:
@@ -181,13 +206,3 @@ def _policy(books: Sequence[ImportedBook | CompiledBook | Attached]) -> Policy:
         for book in books
     )
     return "sillytavern" if any(foreign) else "native"
-
-
-def _prefix_hashes(chat: Sequence[ChatLine]) -> list[str]:
-    """Return the hash of the first 0, 1, 2, … messages."""
-    running = hashlib.sha256()
-    hashes = [running.hexdigest()]
-    for line in chat:
-        running.update(canonical_json([line.name, line.content]))
-        hashes.append(running.hexdigest())
-    return hashes

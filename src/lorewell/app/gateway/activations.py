@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lorewell.app.runtime.gateway import Gateway
+from lorewell.app.sillytavern.places import speaker_of
+from lorewell.host.alignment import SentLine
 from lorewell.host.completions import character_text, find_name, spoken
 from lorewell.model import ActivateRequest, BookRef
 from lorewell.model.activate import (
@@ -22,6 +24,18 @@ _MAX_NAME_CHARS = 500
 _WHOLE_PERCENT = 100
 # Default names, those of a chat without a character.
 _CHAR, _USER = "Assistant", "User"
+
+
+def spoken_lines(draft: Sequence[DraftMessage], *, with_roles: bool) -> list[SentLine]:
+    """Return the lines of a chat, for its place in a conversation."""
+    return [
+        SentLine(
+            speaker_of(each.role, each.name, has_role=with_roles),
+            each.text,
+            each.role == "assistant",
+        )
+        for each in spoken(draft)[-_MAX_LINES:]
+    ]
 
 
 def make_activation(

@@ -10,7 +10,7 @@ from typing import TypeVar, assert_never
 
 from lorewell.app.access import Caller
 from lorewell.app.bindings import find_bound
-from lorewell.app.gateway.activations import make_activation
+from lorewell.app.gateway.activations import make_activation, spoken_lines
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.native.selection import select_context, selection_ledger
 from lorewell.app.ports import Transaction
@@ -18,7 +18,8 @@ from lorewell.app.replica.activation import activate_replica
 from lorewell.app.runtime.bound_prompts import BoundPrompt
 from lorewell.app.runtime.gateway import Gateway, SentPrompt
 from lorewell.app.services import Services
-from lorewell.app.sillytavern.activation import activate_kept
+from lorewell.app.sillytavern.activation import Hear, SpokenChat, activate_kept
+from lorewell.app.sillytavern.places import UnnamedScope
 from lorewell.engine.steps import Steps
 from lorewell.errors import ForbiddenError
 from lorewell.host import (
@@ -34,6 +35,7 @@ from lorewell.host import (
 from lorewell.host.completions import find_name, read_completion
 from lorewell.host.draft import spoken_text
 from lorewell.model import BookRef, Policy, SelectResponse
+from lorewell.model.activated import Continued
 from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse, SharedPrefix
 from lorewell.model.live import Occasion
@@ -53,7 +55,8 @@ class ChatTurn:
 
     Attributes:
         prompt_ids: candidate prompts; the first one with books is used.
-        conversation_id: None derives one from tenant, prompt and the user's first message.
+        conversation_id: None if the client does not name one.
+        end_user: `user` of the request, if given.
         messages: with storable texts, each with a string as `role`.
         chars: their approximate length.
         tools: tool definitions.
@@ -63,6 +66,7 @@ class ChatTurn:
 
     prompt_ids: Sequence[str]
     conversation_id: str | None
+    end_user: str | None = None
     messages: Sequence[ChatMessage] = field(repr=False)
     chars: int
     tools: Sequence[Mapping[str, object]] = ()
@@ -82,6 +86,8 @@ class EnrichedChat:
         ledger: where the ledger can be opened; None if it is not kept.
         prefix: the prefix shared with the previous turn; None if unknown.
         selection: the selection, under the policy `native`.
+        continued: the timed state that the turn started from, under the policy `sillytavern`.
+        hear: stores the text of the reply; None if nothing is kept.
     """
 
     prompt_id: str
@@ -93,6 +99,8 @@ class EnrichedChat:
     ledger: LedgerRef | None
     prefix: SharedPrefix | None
     selection: SelectResponse | None
+    continued: Continued | None
+    hear: Hear | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +110,16 @@ class _PolicyResult:
     Attributes:
         blocks: makes the blocks to place.
         ledger: where its ledger can be opened; None if it is not kept.
+        selection: the selection, under the policy `native`.
+        continued: the timed state it started from, under the policy `sillytavern`.
+        hear: as in `EnrichedChat`.
     """
 
     blocks: Callable[[Steps], Sequence[HostBlock]]
     ledger: LedgerRef | None
     selection: SelectResponse | None = None
+    continued: Continued | None = None
+    hear: Hear | None = None
 
 
 async def enrich(
@@ -135,14 +148,14 @@ async def enrich(
     if bound.policy == "sillytavern" and "write" not in caller.scopes:
         message = "The books of this prompt store timed state, which requires the scope 'write'."
         raise ForbiddenError(message, scope="write")
-    prepare = partial(_prepare, tenant_id, bound.prompt_id, turn)
+    prepare = partial(_prepare, caller, bound.prompt_id, turn)
     is_small = turn.chars <= _SMALL_CHARS
     prepared = prepare() if is_small else await services.computing.run(tenant_id, prepare)
     draft, conversation_id, seed = prepared
     run = _Run(
         services=services,
         gateway=gateway,
-        tenant_id=tenant_id,
+        caller=caller,
         bound=bound,
         turn=turn,
         draft=draft,
@@ -154,14 +167,14 @@ async def enrich(
 
 
 def _prepare(
-    tenant_id: str, prompt_id: str, turn: ChatTurn
+    caller: Caller, prompt_id: str, turn: ChatTurn
 ) -> tuple[tuple[DraftMessage, ...], str, str]:
     """Return the messages, the conversation id, and the seed.
 
     A retry with the same messages gets the same seed.
     """
     draft = read_completion(turn.messages)
-    conversation_id = turn.conversation_id or _default_conversation_id(tenant_id, prompt_id, draft)
+    conversation_id = turn.conversation_id or _label(caller, prompt_id, turn, draft)
     return draft, conversation_id, _digest([conversation_id, turn.messages])
 
 
@@ -180,12 +193,17 @@ class _Run:
 
     services: Services
     gateway: Gateway
-    tenant_id: str
+    caller: Caller
     bound: BoundPrompt
     turn: ChatTurn
     draft: tuple[DraftMessage, ...]
     conversation_id: str
     seed: str
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant."""
+        return self.caller.tenant_id
 
     async def apply_policy(self) -> _PolicyResult:
         """Return the result of the prompt's policy."""
@@ -239,15 +257,34 @@ class _Run:
         request = await self._compute(
             lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
         )
-        response, ledger = await activate_kept(
+        response, ledger, hear = await activate_kept(
             self.services,
             self.tenant_id,
-            request.model_copy(update={"conversation_id": self.conversation_id, "seed": self.seed}),
+            request.model_copy(update={"conversation_id": self.turn.conversation_id}),
             self._occasion,
+            self._spoken(),
         )
         return _PolicyResult(
             blocks=lambda _: from_activation(response, split_lasting=self.gateway.stable_prefix),
             ledger=ledger,
+            continued=response.conversation,
+            hear=hear,
+        )
+
+    def _spoken(self) -> SpokenChat:
+        prompt_id, named = self.bound.prompt_id, self.turn.conversation_id
+        scope = None
+        if named is None:
+            scope = UnnamedScope(
+                prompt_id=prompt_id,
+                key_id=self.caller.key_id,
+                user=self.turn.end_user,
+                old_id=_old_id(self.tenant_id, prompt_id, self.draft),
+            )
+        return SpokenChat(
+            lines=spoken_lines(self.draft, with_roles=named is None),
+            scope=scope,
+            seed_name=prompt_id if named is None else named,
         )
 
     @property
@@ -260,7 +297,7 @@ class _Run:
 
     async def assemble(self, result: _PolicyResult) -> AssembleResponse:
         """Return the prompt, and remember it if the next turn will be compared with it."""
-        gateway, name = self.gateway, (self.tenant_id, self.conversation_id)
+        gateway, name = self.gateway, (self.tenant_id, self._name_of(result))
         previous = gateway.sent.find(*name) if gateway.stable_prefix else None
         options = _options(gateway, self.turn, previous)
 
@@ -275,6 +312,11 @@ class _Run:
             gateway.sent.keep(*name, SentPrompt(messages=made.messages, chars=self.turn.chars))
         return made
 
+    def _name_of(self, result: _PolicyResult) -> str:
+        """Return the id of the conversation, as the policy found it."""
+        found = result.continued
+        return self.conversation_id if found is None else found.conversation_id
+
     def report(self, result: _PolicyResult, made: AssembleResponse) -> EnrichedChat:
         """Return the messages and the facts about the selection."""
         indexes = {id(item.message): index for index, item in enumerate(self.draft)}
@@ -282,13 +324,15 @@ class _Run:
         return EnrichedChat(
             prompt_id=self.bound.prompt_id,
             policy=self.bound.policy,
-            conversation_id=self.conversation_id,
+            conversation_id=self._name_of(result),
             messages=tuple(indexes.get(id(message), message) for message in made.messages),
             entry_ids=tuple(dict.fromkeys(placed)),
             worldbook_tokens=made.figures.worldbook_tokens,
             ledger=result.ledger,
             prefix=made.prefix,
             selection=result.selection,
+            continued=result.continued,
+            hear=result.hear,
         )
 
 
@@ -308,14 +352,25 @@ def _options(
     ).model_copy(update={"budget": budget, "previous": previous})
 
 
-def _default_conversation_id(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessage]) -> str:
-    """Return the id of a conversation that the client did not name."""
+def _label(caller: Caller, prompt_id: str, turn: ChatTurn, draft: Sequence[DraftMessage]) -> str:
+    """Return a name for a chat without an id, where no state depends on it."""
+    first = _first_input(draft)
+    bounds = [each for each in (caller.key_id, turn.end_user) if each is not None]
+    return "gateway-" + _digest([caller.tenant_id, prompt_id, first, *bounds])
+
+
+def _old_id(tenant_id: str, prompt_id: str, draft: Sequence[DraftMessage]) -> str:
+    """Return the id under which earlier versions kept the state of a chat without one."""
+    return "gateway-" + _digest([tenant_id, prompt_id, _first_input(draft)])
+
+
+def _first_input(draft: Sequence[DraftMessage]) -> str:
     texts = (
         spoken_text(item.message)
         for item in draft
         if item.kind in ("chat", "input") and item.message.get("role") == "user"
     )
-    return "gateway-" + _digest([tenant_id, prompt_id, next(texts, "")])
+    return next(texts, "")
 
 
 def _digest(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
 from lorewell.engine.sillytavern.javascript import sort_descending
@@ -132,7 +133,9 @@ def of_activation(
     placed = [_activated(each, books) for each in ascending]
     placed.sort(key=lambda each: _in_prompt(each[0]))
     figures = _Figures(answer.budget.used, answer.budget.limit)
-    return _event(context, "sillytavern", placed, figures)
+    event = _event(context, "sillytavern", placed, figures)
+    begun = answer.conversation
+    return event if begun is None else replace(event, continued=begun.state)
 
 
 def _activated(entry: ActivatedEntry, books: Sequence[NamedBook]) -> _Placed:

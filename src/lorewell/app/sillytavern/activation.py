@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,11 +14,13 @@ from lorewell.app.live.events import NamedBook, of_activation
 from lorewell.app.loaded import snapshot_of
 from lorewell.app.ports import Transaction
 from lorewell.app.services import Services
-from lorewell.app.sillytavern.conversations import (
+from lorewell.app.sillytavern.conversations import keep_reply, keep_turn
+from lorewell.app.sillytavern.places import (
     StartingState,
+    TurnChat,
+    UnnamedScope,
     find_beginning,
-    hash_beginnings,
-    keep_state,
+    hash_chat,
 )
 from lorewell.app.sillytavern.vectorized import VectorMatches, embed_chat, find_near, with_forced
 from lorewell.app.sillytavern.worlds import (
@@ -32,6 +34,7 @@ from lorewell.app.tokens import choose_counter
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.releases import profile_of, with_release
 from lorewell.errors import TooExpensiveError
+from lorewell.host.alignment import SentLine
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -40,14 +43,18 @@ from lorewell.model import (
     ReplayResponse,
     SillyTavernResponse,
 )
-from lorewell.model.activated import ReplayedTurn
+from lorewell.model.activated import Continued, ReplayedTurn
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
+from lorewell.model.text import canonical_json
+
+Hear = Callable[[str], Coroutine[None, None, None]]
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
 MAX_REPLAY_ITEMS = 100_000  # active entries, timed effects and variables of all turns
 _CHARS_PER_ITEM = 100
+_SEEDING_LINES = 3
 _RESERVED_RATIO = 0.4  # of the remaining time, for one more turn and the answer
 
 
@@ -59,6 +66,7 @@ class KeptActivation:
     noun: ClassVar[str] = "activation"
 
     request: ActivateRequest
+    conversation: Continued | None = None
 
     @property
     def chars(self) -> int:
@@ -68,14 +76,20 @@ class KeptActivation:
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
-        return self.request.model_dump(mode="json", exclude_unset=True)
+        members = self.request.model_dump(mode="json", exclude_unset=True)
+        if self.conversation is None:
+            return members
+        return {**members, "conversation": asdict(self.conversation)}
 
     @classmethod
     def from_members(cls, members: Mapping[str, Any]) -> Self:
         """Return what `to_members` wrote."""
+        given = dict(members)
+        conversation = given.pop("conversation", None)
         # Turns that name no counting are older than the setting.
-        settings = {"token_counting": "plain", **members.get("settings", {})}
-        return cls(parse_model(ActivateRequest, {**members, "settings": settings}))
+        settings = {"token_counting": "plain", **given.get("settings", {})}
+        request = parse_model(ActivateRequest, {**given, "settings": settings})
+        return cls(request, None if conversation is None else Continued(**conversation))
 
 
 async def activate_turn(
@@ -102,18 +116,63 @@ async def activate_turn(
     return finished.response
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpokenChat:
+    """What the gateway knows of a chat besides the request.
+
+    Attributes:
+        lines: the lines, by their roles.
+        scope: who may continue it; None if the request names its conversation.
+        seed_name: a name that its random numbers depend on, besides its place and its last lines.
+    """
+
+    lines: Sequence[SentLine]
+    scope: UnnamedScope | None
+    seed_name: str
+
+    def seed(self, length: int) -> str:
+        """Return the seed at a place: a retry gets the same, and so does a chat sent in part."""
+        last = [line.text for line in self.lines[-_SEEDING_LINES:]]
+        return hashlib.sha256(canonical_json([self.seed_name, length, last])).hexdigest()
+
+
+class KeptAnswer(NamedTuple):
+    """The answer of a turn, where its ledger can be opened if it is kept, and who takes its reply.
+
+    `hear` stores the text of the reply, so that the next turn can be recognised by it.
+    """
+
+    response: SillyTavernResponse
+    ledger: LedgerRef | None
+    hear: Hear | None
+
+
 async def activate_kept(
-    services: Services, tenant_id: str, request: ActivateRequest, occasion: Occasion
-) -> tuple[SillyTavernResponse, LedgerRef | None]:
+    services: Services,
+    tenant_id: str,
+    request: ActivateRequest,
+    occasion: Occasion,
+    spoken: SpokenChat,
+) -> KeptAnswer:
     """Run a turn as `activate_turn` does, and keep it for a while so that its ledger can be opened.
 
+    Args:
+        services: the service.
+        tenant_id: the tenant.
+        request: the turn.
+        occasion: for its live event.
+        spoken: the chat, for its place in a conversation.
+
     Returns:
-        The answer, and where its ledger can be opened; None if turns are not kept.
+        The answer with what the gateway needs besides.
 
     Raises:
         LorewellError: as `activate_turn`.
     """
-    finished = await _activate_and_keep(services, tenant_id, request)
+    finished = await _activate_and_keep(services, tenant_id, request, spoken)
+    conversation = finished.response.conversation
+    if conversation is not None:
+        occasion = replace(occasion, conversation_id=conversation.conversation_id)
     ledger = None
     if services.keeper.is_on:
         settings = with_release(finished.turn.settings)
@@ -121,10 +180,10 @@ async def activate_kept(
         kept_id = await services.computing.finish(
             tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
         )
-        services.keeper.keep(tenant_id, kept_id, KeptActivation(pinned))
+        services.keeper.keep(tenant_id, kept_id, KeptActivation(pinned, conversation))
         ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
     _publish(services, tenant_id, finished, occasion, ledger)
-    return finished.response, ledger
+    return KeptAnswer(finished.response, ledger, finished.hear)
 
 
 def _publish(
@@ -150,7 +209,8 @@ async def open_activation(
     """
     kept = await services.keeper.get(tenant_id, activation_id, KeptActivation)
     request = kept.request.model_copy(update={"explain": "full"})
-    return (await _activate(services, tenant_id, request, [])).response
+    response = (await _activate(services, tenant_id, request, None)).response
+    return replace(response, conversation=kept.conversation)
 
 
 class _FinishedTurn(NamedTuple):
@@ -159,16 +219,31 @@ class _FinishedTurn(NamedTuple):
     turn: ActivateRequest
     response: SillyTavernResponse
     books: Sequence[NamedBook]
+    begun: StartingState | None
+    hear: Hear | None = None
 
 
 async def _activate_and_keep(
-    services: Services, tenant_id: str, request: ActivateRequest
+    services: Services,
+    tenant_id: str,
+    request: ActivateRequest,
+    spoken: SpokenChat | None = None,
 ) -> _FinishedTurn:
-    hashes = await hash_beginnings(services, tenant_id, request)
-    finished = await _activate(services, tenant_id, request, hashes)
-    if request.conversation_id is not None and not request.dry_run:
+    chat = await hash_chat(
+        services,
+        tenant_id,
+        request,
+        spoken=None if spoken is None else spoken.lines,
+        scope=None if spoken is None else spoken.scope,
+        keeps=not request.dry_run,
+    )
+    seed = None if spoken is None else spoken.seed
+    finished = await _activate(services, tenant_id, request, chat, seed)
+    if chat is not None and finished.begun is not None and not request.dry_run:
         state = finished.response.timed_state
-        await keep_state(services, (tenant_id, request.conversation_id), hashes, state)
+        await keep_turn(services, tenant_id, chat, finished.begun, state)
+        hear = partial(keep_reply, services, tenant_id, chat, finished.begun)
+        return finished._replace(hear=hear)
     return finished
 
 
@@ -183,12 +258,16 @@ async def preview_turn(
         LorewellError: as `activate_turn`.
         ValidationFailedError: a change does not fit its book.
     """
-    hashes = await hash_beginnings(services, tenant_id, request)
-    return (await _activate(services, tenant_id, request, hashes)).response
+    chat = await hash_chat(services, tenant_id, request, keeps=False)
+    return (await _activate(services, tenant_id, request, chat)).response
 
 
 async def _activate(
-    services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
+    services: Services,
+    tenant_id: str,
+    request: ActivateRequest,
+    chat: TurnChat | None,
+    seed: Callable[[int], str] | None = None,
 ) -> _FinishedTurn:
     counter = await choose_counter(services, tenant_id, request.tokenizer)
     query = await embed_chat(services, tenant_id, request)
@@ -198,7 +277,7 @@ async def _activate(
     ) -> tuple[list[LoadedWorld], StartingState | None, VectorMatches | None]:
         loaded = load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
         near = None if query is None else find_near(tx, tenant_id, loaded, query)
-        return loaded, find_beginning(tx, tenant_id, request, hashes), near
+        return loaded, find_beginning(tx, tenant_id, request, chat), near
 
     def answer(
         turn: ComputeTurn,
@@ -206,7 +285,10 @@ async def _activate(
         beginning: StartingState | None,
         near: VectorMatches | None,
     ) -> _FinishedTurn:
-        started = scan_request = request if beginning is None else beginning.of(request)
+        started = request if beginning is None else beginning.of(request)
+        if seed is not None:
+            started = started.model_copy(update={"seed": seed(started.length)})
+        scan_request = started
         attached = attach_worlds(services, turn, loaded)
         used = None
         if near is not None and request.vectors is not None:
@@ -223,7 +305,7 @@ async def _activate(
             NamedBook(each.world, None if book.row is None else book.row.book_id)
             for each, book in zip(attached, loaded, strict=True)
         ]
-        return _FinishedTurn(started, response, books)
+        return _FinishedTurn(started, response, books, beginning)
 
     computing = services.computing
     # A preview may contain whole books, which may take longer than a turn.

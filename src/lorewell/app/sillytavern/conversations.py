@@ -1,118 +1,105 @@
-"""Conversations: timed state stored from turn to turn.
-
-The state after a turn is stored under the hash of all messages of that turn. The next turn starts
-with the state of the longest stored chat that its own chat continues. So a swipe, which has the
-same messages again, starts as the first attempt did, and an edited or branched chat starts with the
-state before the change. No locks are needed, and repeating a turn changes nothing.
-"""
+"""Conversations: the timed state and the lines that are stored from turn to turn."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import ConversationRow, StateMark
 from lorewell.app.services import Services
+from lorewell.app.sillytavern.places import StartingState, TurnChat, pairs_of
 from lorewell.app.times import stamp
 from lorewell.errors import NotFoundError
+from lorewell.host.alignment import Place, SentLine, chains_from, extend, hash_lines
+from lorewell.host.known_lines import KnownLines
 from lorewell.model import (
-    ActivateRequest,
     Conversation,
     ConversationInfo,
     ConversationPage,
     KeptState,
 )
-from lorewell.model.activate import ChatLine
-from lorewell.model.activated import Continued
-from lorewell.model.text import canonical_json
 
-_SHORT_CHARS = 50_000
 _FEW_EFFECTS = 200
+_FEW_LINES = 200
 
 TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartingState:
-    """The timed state that a turn of a conversation starts with, and its report in the answer."""
-
-    timed_state: dict[str, Any]
-    report: Continued
-
-    def of(self, request: ActivateRequest) -> ActivateRequest:
-        """Return the request with this state."""
-        return request.model_copy(update={"timed_state": self.timed_state})
-
-
-async def hash_beginnings(
-    services: Services, tenant_id: str, request: ActivateRequest
-) -> list[str]:
-    """Return the hashes of the first 0, 1, 2, …, all messages of a conversation's chat."""
-    if request.conversation_id is None:
-        return []
-    if (
-        sum(len(line.content) for line in request.chat) < _SHORT_CHARS
-    ):  # faster than the hop to a thread
-        return _hash_beginnings(request.chat)
-    return await services.computing.run(tenant_id, lambda: _hash_beginnings(request.chat))
-
-
-def _hash_beginnings(chat: Sequence[ChatLine]) -> list[str]:
-    running = hashlib.sha256()
-    hashes = [running.hexdigest()]
-    for line in chat:
-        running.update(canonical_json([line.name, line.content]))
-        hashes.append(running.hexdigest())
-    return hashes
-
-
-def find_beginning(
-    tx: Transaction, tenant_id: str, request: ActivateRequest, hashes: Sequence[str]
-) -> StartingState | None:
-    """Return the starting state of a turn; None if it belongs to no conversation.
-
-    A state in the request takes precedence over stored ones.
-    """
-    name = request.conversation_id
-    if name is None:
-        return None
-    if "timed_state" in request.model_fields_set:
-        report = Continued(conversation_id=name, state="given")
-        return StartingState(timed_state=request.timed_state, report=report)
-    before = {
-        mark.message_count: mark
-        for mark in tx.list_marks(tenant_id, name)
-        if mark.message_count < len(request.chat)
-        and hashes[mark.message_count] == mark.messages_hash
-    }
-    if not before:
-        return StartingState(timed_state={}, report=Continued(conversation_id=name, state="none"))
-    longest = max(before)
-    state = tx.get_state(tenant_id, name, before[longest].messages_hash)
-    report = Continued(conversation_id=name, state="kept", kept_after=longest)
-    return StartingState(timed_state=json.loads(state), report=report)
-
-
-async def keep_state(
-    services: Services, name: tuple[str, str], hashes: Sequence[str], state: TimedState
+async def keep_turn(
+    services: Services,
+    tenant_id: str,
+    chat: TurnChat,
+    begun: StartingState,
+    state: TimedState,
 ) -> None:
-    """Store the state after a turn, and drop all but the newest states of the conversation."""
+    """Store the state after a turn, and its lines.
+
+    All but the newest states and lines of the conversation are dropped.
+    """
+    name, place = (tenant_id, begun.report.conversation_id), begun.place
     mark = StateMark(
-        messages_hash=hashes[-1], message_count=len(hashes) - 1, kept_at=services.clock.now()
+        messages_hash=place.end.hex(), message_count=place.length, kept_at=services.clock.now()
     )
 
-    def write() -> bytes:
-        return json.dumps(state).encode()
+    def write() -> tuple[bytes, bytes]:
+        return json.dumps(state).encode(), extend(begun.known, place, chat.lines).dump()
 
-    is_small = sum(map(len, state.values())) < _FEW_EFFECTS  # faster than the hop to a thread
-    body = write() if is_small else await services.computing.finish(name[0], write)
+    is_small = (  # faster than the hop to a thread
+        sum(map(len, state.values())) < _FEW_EFFECTS
+        and len(begun.known.lines) + len(chat.lines) < _FEW_LINES
+    )
+    body, lines = write() if is_small else await services.computing.finish(tenant_id, write)
     most = services.max_conversation_states
-    await services.store.write(lambda tx: tx.keep_state(*name, mark, body, most=most))
+
+    def store(tx: Transaction) -> None:
+        if begun.copied is not None:
+            tx.keep_state(*name, *begun.copied, most=most)
+        tx.keep_state(*name, mark, body, most=most)  # from here on, other writers wait
+        stored = tx.find_lines(*name)
+        if stored == begun.body:
+            _put_lines(tx, name, chat.scope, stored, lines)
+        else:
+            known = extend(KnownLines.parse(stored or b""), place, chat.lines)
+            _put_lines(tx, name, chat.scope, stored, known.dump())
+
+    await services.store.write(store)
+
+
+async def keep_reply(
+    services: Services, tenant_id: str, chat: TurnChat, begun: StartingState, text: str
+) -> None:
+    """Store the reply to a turn as a known line, so that the next turn can be recognised by it."""
+    key = await services.secrets.get(services.store, tenant_id, make=True)
+    reply = hash_lines(key, [SentLine(chat.replier, text, is_reply=True)])
+    name, end = (tenant_id, begun.report.conversation_id), begun.place.end
+
+    def store(tx: Transaction) -> None:
+        stored = tx.find_lines(*name, lock=True)
+        known = KnownLines.parse(stored or b"")
+        if end not in known.by_chain:
+            return
+        place = Place(
+            first=begun.place.length, head=0, chains=tuple(chains_from(end, reply)), overlap=0
+        )
+        answered = extend(known, place, reply, ends_turn=False)
+        _put_lines(tx, name, chat.scope, stored, answered.dump())
+
+    await services.store.write(store)
+
+
+def _put_lines(
+    tx: Transaction, name: tuple[str, str], scope: bytes, stored: bytes | None, lines: bytes
+) -> None:
+    if stored == lines:
+        return
+    tx.put_lines(*name, lines)
+    if scope:
+        old = pairs_of(scope, KnownLines.parse(stored or b""))
+        new = pairs_of(scope, KnownLines.parse(lines))
+        tx.put_pairs(*name, added=sorted(new - old), removed=sorted(old - new))
 
 
 async def list_conversations(

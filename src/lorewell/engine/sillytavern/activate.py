@@ -60,7 +60,7 @@ def activate(
     tally = TextCounter(counter, extra, steps, before_blank=before_blank, cached=cached)
     ledger = Ledger(steps, kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
-    timed = TimedEffects.of(request.timed_state, len(request.chat), entries)
+    timed = TimedEffects.of(request.timed_state, request.length, entries)
     if not request.dry_run:
         timed.check(ledger, steps)
     forced = queue(request.forced, entries, steps)

@@ -50,7 +50,7 @@ class TimedEffects:
     """The effects of one chat in one scan.
 
     Attributes:
-        length: number of messages in the chat.
+        length: number of messages of the whole chat.
         state: the stored effects, updated for the next turn.
     """
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated
 
 import orjson
@@ -12,6 +14,8 @@ from lorewell.app.access import Caller, enter
 from lorewell.app.gateway.chat import ChatTurn, enrich, list_prompts
 from lorewell.app.ports import UpstreamCall
 from lorewell.app.runtime.gateway import Gateway
+from lorewell.app.services import Services
+from lorewell.app.sillytavern.activation import Hear
 from lorewell.errors import (
     BindingInvalidError,
     BookNotFoundError,
@@ -39,6 +43,7 @@ from lorewell.http.relay import Relay
 
 TAG = "gateway"
 _SMALL_BYTES = 32_768
+_MAX_DELAY_S = 0.5
 _UPSTREAM = (GatewayOffError, UpstreamUnavailableError, UpstreamTimeoutError)
 _ANY_ANSWER = {
     "application/json": {"schema": {}},
@@ -128,7 +133,20 @@ async def create_chat_completion(
         authorization=_authorization(request, gateway),
         body=body,
     )
-    return Relay(gateway.upstream, call, names.lore_headers(enriched), _checking(request))
+    hear = None if enriched is None else enriched.hear
+    return Relay(
+        gateway.upstream,
+        call,
+        names.lore_headers(enriched),
+        _checking(request),
+        None if hear is None else partial(_keep_reply, services, hear),
+    )
+
+
+async def _keep_reply(services: Services, hear: Hear, text: str) -> None:
+    """Store a reply, but do not delay or fail the answer for it."""
+    stored = services.jobs.start(hear(text))
+    await asyncio.wait({stored}, timeout=_MAX_DELAY_S)
 
 
 @router.get(
@@ -198,6 +216,7 @@ def _turn_of(request: Request, completion: Completion) -> ChatTurn:
     return ChatTurn(
         prompt_ids=[named] if named else list(dict.fromkeys(each for each in fallbacks if each)),
         conversation_id=names.find_text(headers, names.CONVERSATION),
+        end_user=completion.find_text("user"),
         messages=completion.messages(),
         chars=len(completion.text),
         tools=completion.find_objects("tools"),
