@@ -7,13 +7,17 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
+from lorewell.model.scene import Scene, Trigger
+from lorewell.model.scene_fields import check_scene
 from lorewell.model.select import BookId, Explain
 from lorewell.model.text import (
+    Count,
     Flag,
     FreeObject,
     Integer,
     Name,
     Number,
+    ScannedText,
     StateObject,
     Text,
     check_object,
@@ -25,10 +29,7 @@ SHIPPED_BUDGET_PERCENT = 25
 MAX_BOOK_KIB = 16 * 1024
 
 BookSource = Literal["global", "chat", "persona", "character"]
-Trigger = Literal["normal", "continue", "impersonate", "swipe", "regenerate", "quiet"]
-Count = Annotated[Integer, Field(ge=0, le=1_000_000_000)]
 Draw = Annotated[Number, Field(ge=0, lt=1)]
-ScannedText = Annotated[Text, Field(max_length=200_000)]
 
 
 def _valid_percent(percent: float) -> float:
@@ -172,7 +173,7 @@ class SelectedCharacter(Contract):
         tags: its tags.
     """
 
-    avatar: Name
+    avatar: Name = ""
     tags: Annotated[tuple[Name, ...], Field(max_length=1_000)] = ()
 
 
@@ -293,9 +294,20 @@ class SillyTavernRequest(SillyTavernScene):
             entry.
         dry_run: ignore and keep the state of sticky and cooldown.
         explain: `full` returns the ledger (`loops`, `events`, `verdicts`), other values don't.
+        chat_length: number of messages of the whole chat, if `chat` holds only the newest; timed
+            effects count by it. Null means those of `chat`.
+        scene: the turn in the form that all policies share. No value may be given here and in its
+            own field.
     """
 
     draws: Annotated[tuple[Draw, ...], Field(max_length=100_000)] | None = None
     forced: Annotated[tuple[ForcedEntry, ...], Field(max_length=1_000)] = ()
     dry_run: Flag = False
     explain: Explain = "full"
+    chat_length: Count | None = None
+    scene: Scene | None = None
+
+    @model_validator(mode="after")
+    def _check_scene(self) -> Self:
+        check_scene(self, self.scene, "sillytavern")
+        return self

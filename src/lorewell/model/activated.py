@@ -13,6 +13,7 @@ import orjson
 
 from lorewell.model.activate import ForcedEntry
 from lorewell.model.decision import SnapshotItem
+from lorewell.model.warning import TurnWarning
 
 State = Literal["stop", "initial", "recursion", "min_activations"]
 
@@ -328,6 +329,7 @@ class SillyTavernResponse:
         conversation: the timed state that the turn started from, if the request names a
             conversation.
         vectors: the outcome of the vector search, if the request asks for one.
+        warnings: what the caller may not expect.
         policy_version: version of the rules; it changes when they change results.
     """
 
@@ -350,6 +352,7 @@ class SillyTavernResponse:
     snapshot: tuple[SnapshotItem, ...] = ()
     conversation: Continued | None = None
     vectors: VectorsUsed | None = None
+    warnings: tuple[TurnWarning, ...] = ()
     policy_version: str = "sillytavern/1.18.0"
 
     def to_json(self) -> bytes:
@@ -421,7 +424,7 @@ class ReplayResponse:
 
 
 def _encode(value: object) -> object:
-    if isinstance(value, Event | Hit):
+    if isinstance(value, Event | Hit | TurnWarning):
         named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
     if isinstance(value, ExampleEntry | ReplayedEntry):

@@ -6,10 +6,19 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from lorewell.model.activate import Count
 from lorewell.model.base import Contract
 from lorewell.model.entry import OutletName, Position, Role
-from lorewell.model.text import Flag, Integer, Name, Number, Text, WholeText, check_json, fault
+from lorewell.model.text import (
+    Count,
+    Flag,
+    Integer,
+    Name,
+    Number,
+    Text,
+    WholeText,
+    check_json,
+    fault,
+)
 
 DraftKind = Literal["character", "examples", "author_note", "chat", "input", "tool", "template"]
 MAX_MESSAGES = 10_000

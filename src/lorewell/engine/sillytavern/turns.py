@@ -13,6 +13,7 @@ from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import BookNotFoundError
 from lorewell.model.activate import AttachedBook, SillyTavernRequest
 from lorewell.model.activated import SillyTavernResponse
+from lorewell.model.scene_fields import with_scene
 
 _STEPS_PER_TURN: Final = 100
 _MESSAGES_PER_STEP: Final = 200
@@ -103,10 +104,12 @@ def replay(
         TooExpensiveError: a turn needs more than is left of `steps`.
         ValidationFailedError: the turns need more draws than the request has.
     """
+    request = with_scene(request, request.scene, "sillytavern")
     state, forced, draws = request.timed_state, request.forced, request.draws
     for number in range(1, len(request.chat) + 1) if turns is None else turns:
         change = {
             "chat": request.chat[:number],
+            "chat_length": None,
             "timed_state": state,
             "forced": forced,
             "draws": draws,
