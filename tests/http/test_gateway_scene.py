@@ -203,7 +203,7 @@ def test_replica_lore_follows_the_member(gateway: Gateway, *, stream: bool) -> N
     weak = gateway("replica", extra_body={"lorewell": {"tables": {"力量": 2}}})
     assert {each["uid"] for each in weak.ledger["entries"]} == {"named", "sea"}
     codes = {each["code"] for each in weak.ledger["warnings"]}
-    assert "name_missing" in codes
+    assert "value_missing" in codes
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])

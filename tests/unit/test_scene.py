@@ -305,7 +305,7 @@ def test_a_native_entry_without_a_name_is_a_warning() -> None:
     answer = ask(book, "Who lit the lamp?")
     assert reasons(answer)["lamp"] == "template_missing"
     (warning,) = answer.warnings
-    assert (warning.code, warning.entry) == ("name_missing", f"{BOOK_ID}:1:lamp")
+    assert (warning.code, warning.entry) == ("value_missing", f"{BOOK_ID}:1:lamp")
     assert warning.message == "{{user}} has no value: give the name of the user."
     assert ask(book, "Who lit the lamp?", explain="none").warnings == answer.warnings
     assert ask(book, "Who lit the lamp?", template_vars={"user": ""}).warnings == ()
@@ -369,4 +369,4 @@ def test_replica_entries_follow_the_scene() -> None:
 def test_a_replica_entry_without_a_name_is_a_warning() -> None:
     answer = turn([constant("a", content="{{ User }} {{time}}")])
     found = [(each.code, each.uid, each.message) for each in answer.warnings]
-    assert ("name_missing", "a", "{{ User }} has no value: give the name of the user.") in found
+    assert ("value_missing", "a", "{{ User }} has no value: give the name of the user.") in found

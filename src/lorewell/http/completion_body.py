@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lorewell.app.gateway.scenes import MEMBER, at_member
+from lorewell.app.gateway.scenes import MEMBER
 from lorewell.errors import Fault, MalformedJsonError, ValidationFailedError
 from lorewell.host.control_line import ControlLines, read_control_lines
+from lorewell.model.faults import faults_below
 from lorewell.model.parse import Member, decode, parse_elements, parse_members, parse_model
 from lorewell.model.scene import Scene
 from lorewell.model.structure import MAX_VALUES
@@ -138,7 +139,7 @@ class Completion:
             ValidationFailedError: it is not a scene; the fault names the member.
         """
         value = self._value(MEMBER)
-        with at_member():
+        with faults_below(pointer(MEMBER)):
             return None if value is None else parse_model(Scene, value)
 
     def find_text(self, name: str) -> str | None:

@@ -72,7 +72,7 @@ WarningCode = Literal[
     "rag_unavailable",
     "dependency_unavailable",
     "macro_unknown",
-    "name_missing",
+    "value_missing",
     "scene_unused",
 ]
 

@@ -6,20 +6,21 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 MAX_WARNINGS: Final = 100
+MISSING: Final = "value_missing"
 
 
 class TurnWarning(NamedTuple):
     """A warning of a turn. Members that do not apply are None, and left out of the JSON.
 
     Attributes:
-        code: `scene_unused`: the policy cannot use a member of the scene. `name_missing`: an entry
+        code: `scene_unused`: the policy cannot use a member of the scene. `value_missing`: an entry
             needs a name that nobody gave.
         message: the warning for people.
         member: the member of the scene.
         entry: full id of the entry.
     """
 
-    code: Literal["scene_unused", "name_missing"]
+    code: Literal["scene_unused", "value_missing"]
     message: str
     member: str | None = None
     entry: str | None = None

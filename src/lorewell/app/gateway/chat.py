@@ -11,7 +11,7 @@ from typing import TypeVar, assert_never
 from lorewell.app.access import Caller
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation
-from lorewell.app.gateway.scenes import ClientScene, KnownTurn, at_member
+from lorewell.app.gateway.scenes import MEMBER, ClientScene, KnownTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.native.selection import select_context, selection_ledger
 from lorewell.app.ports import Transaction
@@ -40,9 +40,10 @@ from lorewell.host.draft import spoken_text
 from lorewell.model import BookRef, Policy, SelectResponse
 from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse, SharedPrefix
+from lorewell.model.faults import faults_below
 from lorewell.model.live import Occasion
 from lorewell.model.scene import Scene
-from lorewell.model.text import canonical_json, is_blank
+from lorewell.model.text import canonical_json, is_blank, pointer
 
 _SMALL_CHARS = 32_768
 _ID_CHARS = 40
@@ -182,7 +183,7 @@ def place_note(turn: ChatTurn) -> tuple[int | ChatMessage, ...] | None:
 
 def _draft(turn: ChatTurn, scene: Scene | None) -> tuple[DraftMessage, ...]:
     draft = read_completion(turn.messages)
-    with at_member():
+    with faults_below(pointer(MEMBER)):
         return draft if scene is None or scene.note is None else insert_note(draft, scene.note)
 
 
@@ -215,7 +216,7 @@ async def _choose_counter(
 ) -> TokenCounter:
     if scene is None or scene.tokenizer in (None, gateway.counter.name):
         return gateway.counter
-    with at_member():
+    with faults_below(pointer(MEMBER)):
         return await choose_counter(services, tenant_id, scene.tokenizer)
 
 

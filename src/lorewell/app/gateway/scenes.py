@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lorewell.errors import ValidationFailedError
 from lorewell.model.parse import parse_model
 from lorewell.model.scene import Scene, merge_scenes
 
 MEMBER = "lorewell"
 """The member of a request's body that holds its scene."""
-
-
-@contextmanager
-def at_member() -> Iterator[None]:
-    """Move the faults of a scene to its member of the body."""
-    try:
-        yield
-    except ValidationFailedError as error:
-        raise error.moved(
-            lambda fault: fault._replace(pointer=f"/{MEMBER}{fault.pointer}")
-        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

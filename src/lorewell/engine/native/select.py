@@ -247,12 +247,12 @@ class _Turn:
         """Return the unused members of the scene, and the entries that lack a name."""
         nameless = sorted(self.eligible.nameless.items())
         entries = [
-            TurnWarning("name_missing", missing_name(expression), entry=full_id)
+            TurnWarning("value_missing", missing_name(expression), entry=full_id)
             for full_id, expression in nameless[:MAX_WARNINGS]
         ]
         if len(nameless) > MAX_WARNINGS:
             message = f"{len(nameless) - MAX_WARNINGS} more entries lack a name."
-            entries.append(TurnWarning("name_missing", message))
+            entries.append(TurnWarning("value_missing", message))
         return (*unused_warnings(self.unused, "native"), *entries)
 
     def _block(self, full_id: str, packing: Packing) -> Block:

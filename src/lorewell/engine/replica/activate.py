@@ -292,7 +292,7 @@ class _Turn:
         for expression in unknown:
             if is_variable(expression[2:-2]):
                 warning = ReplicaWarning(
-                    "name_missing", missing_name(expression), candidate.book_id, spec.uid
+                    "value_missing", missing_name(expression), candidate.book_id, spec.uid
                 )
                 self.warnings.append(warning)
         return ReplicaActive(
