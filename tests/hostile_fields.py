@@ -246,6 +246,19 @@ _FORCED = {"forced": [{"ref": "Harbour.0"}], "vectors": None}
 _TRIGGERS = {"keyword": [True, {"key": ["lamp"]}], "condition": [True, {"conditions": ["a == 1"]}]}
 _REPLICA_ENTRY = {"uid": "u", "content": "A lamp.", "trigger_config": {"triggers": _TRIGGERS}}
 _REPLICA = {"books": {"b": {"name": "b", "entries": {"u": _REPLICA_ENTRY}}}}
+_SCENE: Json = {
+    "state": {"a": 1},
+    "tables": {"b": 1},
+    "names": {"char": "c", "user": "u", "group": "g"},
+    "character": {"name": "n", "file": "f", "tags": ["t"], "description": "d", "scenario": "s"},
+    "persona": "p",
+    "note": {"text": "t", "position": "in_chat", "depth": 1, "role": "user"},
+    "trigger": "swipe",
+    "chat_length": 3,
+    "time": "2026-01-31T20:15:00Z",
+    "tokenizer": "cl100k_base",
+    "enabled": True,
+}
 _SHOWN: Mapping[str, Sequence[Json]] = {
     "/v1/sillytavern/activate": [{**_WORLDS, **_FORCED}],
     "/v1/sillytavern/preview": [{**_WORLDS, **_FORCED}],
@@ -261,7 +274,11 @@ _SHOWN: Mapping[str, Sequence[Json]] = {
     "/gateway/v1/chat/completions": [
         {
             "model": "p",
-            "messages": [{"role": "user", "content": [{"type": "text", "text": "lamp"}]}],
+            "messages": [
+                {"role": "system", "content": '[lorewell char="a" type=swipe last=1]'},
+                {"role": "user", "content": [{"type": "text", "text": "lamp"}]},
+            ],
+            "lorewell": _SCENE,
             "tools": [{"type": "function", "function": {"name": "f"}}],
             "user": "p",
             "max_tokens": 10,

@@ -22,6 +22,12 @@ ENGLISH = {
     "left": "Left out: 1",
     "none": "No book is linked to this prompt.",
     "down": "Failed: the service is unreachable.",
+    "scene": "Scene",
+    "char": "Character",
+    "state": "State, as JSON",
+    "persona": "Persona",
+    "warnings": "Warnings: 1",
+    "object": "Failed: must be a JSON object: State, as JSON",
 }
 CHINESE = {
     "lang": "zh-CN",
@@ -34,6 +40,12 @@ CHINESE = {
     "left": "未注入: 1",
     "none": "此提示词未关联任何书。",
     "down": "操作失败：无法连接服务。",
+    "scene": "场景",
+    "char": "角色名",
+    "state": "状态（JSON）",
+    "persona": "用户人设",
+    "warnings": "警告: 1",
+    "object": "操作失败：必须是 JSON 对象：状态（JSON）",
 }
 
 
@@ -65,6 +77,33 @@ def test_a_reply_shows_its_lore_and_the_reasons(
     expect(page.get_by_role("row").filter(has_text="not_triggered")).to_contain_text("tide")
     assert "LORE" not in page.content()
     show(page, f"demo-{texts['lang']}")
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_the_form_says_what_is_known_about_the_turn(
+    server: Server, visit: Visit, show: Show, texts: dict[str, str]
+) -> None:
+    tenant = Tenant(server, "demo")
+    storm = {"id": "storm", "constant": True, "content": "{{char}}"}
+    storm["conditions_text"] = ["tb.storm = true"]
+    book_id = tenant.create({"name": f"风 {texts['lang']}", "entries": [storm]})
+    prompt = f"scene-{texts['lang']}"
+    body = {"bindings": [{"book_id": book_id}]}
+    tenant("PUT", "/v1/prompt-bindings", params={"prompt_id": prompt}, json=body)
+    page = visit(f"{server.url}/demo", texts["lang"])
+    page.get_by_label(texts["prompt"], exact=True).fill(prompt)
+    page.get_by_text(texts["scene"], exact=True).click()
+    page.get_by_label(texts["char"], exact=True).fill("沈七")
+    page.get_by_label(texts["persona"], exact=True).fill("摆渡人")
+    page.get_by_label(texts["state"], exact=True).fill('{"storm": true}')
+    say(page, texts, "你好。")
+    expect(page.get_by_text(texts["injected"])).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="constant")).to_contain_text("storm")
+    expect(page.get_by_text(texts["warnings"])).to_be_visible()
+    show(page, f"demo-scene-{texts['lang']}")
+    page.get_by_label(texts["state"], exact=True).fill("[1]")
+    say(page, texts, "你好。")
+    expect(page.get_by_text(texts["object"])).to_be_visible()
 
 
 def test_the_other_language_keeps_the_chat(server: Server, visit: Visit) -> None:

@@ -23,8 +23,9 @@ from lorewell.client.problems import CLASSES
 from lorewell.errors import LorewellError
 from lorewell.formats.inspection import inspect_bytes
 from lorewell.http.problems import status_of
-from lorewell.model import Facts, Reason
+from lorewell.model import Facts, Policy, Reason
 from lorewell.model.decision import Recalled
+from lorewell.model.scene_fields import FIELDS
 
 API = "docs/api.md"
 SOURCES = Path(lorewell.__file__).parent
@@ -211,3 +212,15 @@ def test_every_setting_is_documented() -> None:
     for setting in list_settings():
         assert f"| `{setting.env}` |" in text
         assert f"| {setting.help} |" in text
+
+
+def test_the_table_of_the_scene_is_that_of_the_code() -> None:
+    """Each member of a scene has a row with its field under each policy."""
+    policies: tuple[Policy, ...] = ("native", "sillytavern", "replica")
+    table = [row for row in rows(section(API, "The scene")) if row[0].strip("`") in FIELDS]
+    assert [row[0].strip("`") for row in table] == list(FIELDS)
+    for name, _, *cells in table:
+        for policy, cell in zip(policies, cells, strict=True):
+            fields = FIELDS[name.strip("`")].get(policy, ())
+            assert re.findall(r"`([^`]+)`", cell) == list(fields)
+            assert fields or cell == ("" if name == "`enabled`" else "–")

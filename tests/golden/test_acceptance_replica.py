@@ -554,7 +554,7 @@ def test_35_markers_are_filled_where_the_host_wrote_them() -> None:
 def test_35_names_are_filled_in_and_others_are_left() -> None:
     response = turn([constant("a", content="{{char}}与{{user}}，{{time}}")], char="哑女")
     assert response.entries[0].content == "哑女与{{user}}，{{time}}"
-    assert warned(response) == [("macro_unknown", "a")]
+    assert warned(response) == [("macro_unknown", "a"), ("value_missing", "a")]
 
 
 def test_36_in_a_group_the_constant_wins_then_the_weight() -> None:

@@ -413,7 +413,7 @@ def test_33_the_trace_lists_every_decision_and_no_text(caplog: pytest.LogCapture
         "requestId", "replyId", "tenantId", "promptId", "conversationId", "policy", "books",
         "strategy", "tokenBudget", "query_chars", "history_count", "state_source", "scene_source",
         "capabilities", "skipped", "selection", "decisions", "placements", "needed_tokens",
-        "window", "error", "reused",
+        "window", "error", "reused", "warnings",
     }  # fmt: skip
     assert set(told["selection"]) == {
         "policy_version", "selection_fingerprint", "prompt_hash", "token_count", "tokenizer",

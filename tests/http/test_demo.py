@@ -137,3 +137,25 @@ def test_a_foreign_page_can_not_chat(demo: Api) -> None:
     body = {"conversation_id": "c", "prompt_id": "p", "input": "x"}
     headers = {"Origin": "http://evil.example"}
     assert code(demo("POST", CHAT, tenant=None, json=body, headers=headers)) == "forbidden"
+
+
+def test_a_message_may_come_with_a_scene(demo: Api) -> None:
+    entry = {"id": "n", "constant": True, "content": "{{user}}", "conditions_text": ["tb.a = 1"]}
+    book_id = demo.create({"name": "N", "entries": [entry]})
+    body = {"bindings": [{"book_id": book_id}]}
+    demo("PUT", "/v1/prompt-bindings", params={"prompt_id": "s"}, json=body)
+    said = {"conversation_id": "s", "prompt_id": "s", "input": "x"}
+
+    def trace(**scene: object) -> object:
+        answer = demo("POST", CHAT, tenant=None, json={**said, "scene": scene})
+        assert answer.status_code == 200, answer.text
+        return answer.json()["trace"]
+
+    full = trace(names={"user": "Ann"}, tables={"a": 1}, persona="x")
+    assert [each["reason"] for each in full["placements"]] == ["constant"]
+    assert [each["member"] for each in full["warnings"]] == ["persona"]
+    (missing,) = trace(tables={"a": 1})["warnings"]
+    assert missing["code"] == "value_missing"
+    assert trace(enabled=False)["skipped"] == "disabled"
+    refused = demo("POST", CHAT, tenant=None, json={**said, "scene": {"mood": 1}})
+    assert places(refused) == ["/scene/mood"]

@@ -177,3 +177,33 @@ def test_reading_is_enough_and_needed(database: str) -> None:
         headers = bearer(api, "read")
         answer = api("POST", ASSEMBLE, json={"draft": []}, headers=headers)
         assert answer.json()["messages"] == []
+
+
+def test_the_scene_brings_the_note_the_tokenizer_and_the_switch(api: Api) -> None:
+    answer = selected(api)
+    scene = {"note": {"text": "หมายเหตุ", "depth": 1}, "tokenizer": "o200k_base", "seed": "7"}
+    made = put(api, blocks=answer["blocks"], scene=scene)
+    assert "หมายเหตุ" in str(made["messages"])
+    assert made["figures"]["tokenizer"] == "o200k_base"
+    assert "敲钟付一枚铜钱" in str(made["messages"])
+    off = put(api, blocks=answer["blocks"], scene={**scene, "enabled": False})
+    assert "敲钟付一枚铜钱" not in str(off["messages"])
+    assert "หมายเหตุ" in str(off["messages"])
+
+
+@pytest.mark.parametrize(
+    ("members", "at"),
+    [
+        ({"scene": {"tokenizer": "words"}}, "/scene/tokenizer"),
+        ({"scene": {"tokenizer": "o200k_base"}, "tokenizer": "o200k_base"}, "/scene/tokenizer"),
+        ({"scene": {"mood": 1}}, "/scene/mood"),
+        (
+            {"scene": {"note": {}}, "draft": [*DRAFT, item("author_note", "system", "x")]},
+            "/scene/note",
+        ),
+    ],
+)
+def test_a_scene_at_fault_is_refused_at_its_place(api: Api, members: Json, at: str) -> None:
+    answer = api("POST", ASSEMBLE, json={"draft": DRAFT, **members})
+    assert answer.status_code == 422
+    assert places(answer) == [at]

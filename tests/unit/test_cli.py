@@ -165,6 +165,23 @@ def test_recall_is_told_by_its_ranks(lorewell: Lorewell) -> None:
     assert "third: outranked, 3 by words" in words
 
 
+def test_a_book_of_sillytavern_says_which_option_is_missing(lorewell: Lorewell) -> None:
+    contents = ("{{char}} waits.", "{{user}}", "{{user}} and {{char}}", "{{roll:6}} {{user}}")
+    entries = {
+        str(uid): {"uid": uid, "key": ["lamp"], "content": content}
+        for uid, content in enumerate(contents)
+    }
+    book = lorewell.file("world.json", {"entries": entries})
+    done = lorewell("select", "--book", book, "--query", "the lamp")
+    assert "0 of 4 entries selected" in done.words
+    assert "3 entries need a name for {{char}} or {{user}}: give --char/--user" in done.words
+    brief = lorewell.file("brief.json", {"query": "the lamp", "explain": "none"})
+    assert "give --char/--user" in lorewell("select", "--book", book, "--request", brief).words
+    named = lorewell("select", "--book", book, "--query", "lamp", "--char", "A", "--user", "B")
+    assert "3 of 4 entries selected" in named.words
+    assert "--char/--user" not in named.out
+
+
 def test_options_win_over_the_request_file(lorewell: Lorewell) -> None:
     history = lorewell.file("history.json", [])
     asked: list[str | Path] = ["select", "--book", HARBOUR, "--request", TURN, "--json"]

@@ -147,3 +147,42 @@ def test_a_model_server_gets_the_prompt_and_its_key(
 def test_options_that_do_not_fit_are_refused(lorewell: Lorewell, args: tuple[str, ...]) -> None:
     done = chat(lorewell, "hello\n", *args)
     assert (done.code, done.out) == (2, "")
+
+
+def test_a_chat_takes_a_scene_state_and_table(lorewell: Lorewell) -> None:
+    book = lorewell.book(
+        {"id": "named", "constant": True, "content": "{{char}} {{user}}"},
+        {"id": "storm", "constant": True, "content": "x", "conditions_text": ["tb.storm = true"]},
+        {"id": "strong", "constant": True, "content": "x", "conditions_text": ["tb.力量 > 9"]},
+    )
+    bare = chat(lorewell, "x\n", "--book", book)
+    assert "  ! 1 entry needs a name for {{char}} or {{user}}: give --char/--user" in bare.out
+    names = {"names": {"char": "沈七", "user": "Old"}, "persona": "x"}
+    scene = lorewell.file("scene.json", {**names, "state": {"storm": False}})
+    state = lorewell.file("state.json", {"storm": True})
+    given = ("--scene", scene, "--state", state, "--table", '{"力量": 15}', "--user", "小明")
+    done = chat(lorewell, "x\n", "--book", book, *given)
+    assert (done.code, done.err) == (0, "")
+    assert [line.split(":")[0] for line in done.out.splitlines()[1:4]] == [
+        *("  + named", "  + storm", "  + strong")
+    ]
+    assert "  ! The policy native does not use persona." in done.out
+
+
+@pytest.mark.parametrize(
+    ("document", "args", "says"),
+    [
+        ({"mood": 1}, (), "The scene in scene.json is not valid (at /mood: there is no such field"),
+        ([], (), "The scene in scene.json is not valid"),
+        ({"state": {"a": 1}}, ("--table", '{"a": 2}'), "/tables/a: is also given in state"),
+        ({}, ("--table", "{"), "--table can't be read"),
+        ({"names": 7}, ("--char", "x"), "at /names: "),
+    ],
+)
+def test_a_broken_scene_is_refused_by_name(
+    lorewell: Lorewell, document: object, args: tuple[str, ...], says: str
+) -> None:
+    book = lorewell.book(LAW)
+    scene = lorewell.file("scene.json", document)
+    done = chat(lorewell, "x\n", "--book", book, "--scene", scene, *args)
+    assert (done.code, says in done.err) == (2, True), done.err

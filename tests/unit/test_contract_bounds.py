@@ -28,6 +28,8 @@ FREE = {
     "ConditionTrial/table",
     "PreviewRequest/state",
     "SelectRequest/state",
+    "Scene/state",
+    "Scene/tables",
     "DynamicTable/currentValues",
     "ReplicaPreview/books",
     "ReplicaRequest/books",

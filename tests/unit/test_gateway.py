@@ -132,7 +132,7 @@ def test_odd_members_are_not_taken_for_what_they_are_not() -> None:
     assert body.find_count("max_completion_tokens", "max_tokens") is None
     assert body.find_objects("tools") == [{"a": "\ufffd"}]
     assert body.find_objects("user") == []
-    assert body.messages() == [{"role": "user", "content": "\ufffd"}]
+    assert body.read_messages().messages == [{"role": "user", "content": "\ufffd"}]
     lore = {"role": "system", "content": "灯"}
     assert body.write([0, lore], None).startswith(
         b'{"messages": [{"role": "user", "content": "\\ud800"},'

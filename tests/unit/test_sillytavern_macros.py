@@ -12,9 +12,9 @@ from lorewell.engine.sillytavern.macros.dates import read_date, read_sent
 from lorewell.engine.sillytavern.macros.moments import LocalTime
 from lorewell.engine.sillytavern.macros.new_engine import MAX_DEPTH
 from lorewell.errors import TooExpensiveError, ValidationFailedError
-from lorewell.model.activated import MacroWarning
 from lorewell.model.macro_values import MAX_VARIABLE_CHARS, MAX_VARIABLES, Moment
 from lorewell.model.parse import parse_model
+from lorewell.model.warning import TurnWarning
 from macro_texts import expand, macros_for
 
 NAMES = {"user": "Tom", "char": "Mira"}
@@ -36,7 +36,7 @@ def turn(*entries: dict[str, Any], chat: str = "the gate", **members: Any) -> Si
 # Warnings
 
 
-def warnings_of(text: str, engine: str = "new", **members: Any) -> tuple[str, list[MacroWarning]]:
+def warnings_of(text: str, engine: str = "new", **members: Any) -> tuple[str, list[TurnWarning]]:
     macros = macros_for(engine, **members)
     return macros.expand(text, "book.0", "/content"), macros.warnings
 
@@ -46,7 +46,15 @@ def test_name_that_nobody_gave_is_empty_and_a_warning(engine: str) -> None:
     text, warnings = warnings_of("雾 {{char}}!", engine, macros={"user": "阿岚"})
     assert text == "雾 !"
     (warning,) = warnings
-    assert warning == ("value_missing", "book.0", "/content", "char", (2, 10), "char")
+    assert warning == TurnWarning(
+        "value_missing",
+        "{{char}} has no value: give `macros.char`.",
+        entry="book.0",
+        at="/content",
+        macro="char",
+        span=(2, 10),
+        missing="char",
+    )
 
 
 def test_span_is_that_of_the_text_as_written() -> None:

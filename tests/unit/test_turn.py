@@ -14,6 +14,8 @@ from lorewell.errors import BookNotFoundError, LorewellError, PolicyMismatchErro
 from lorewell.host import DraftMessage
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import ActivateRequest
+from lorewell.model.parse import parse_model
+from lorewell.model.scene import Scene
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn import (
     ConversationKey,
@@ -22,6 +24,7 @@ from lorewell.turn import (
     FileLore,
     MemoryConversations,
     PreparedTurn,
+    TurnError,
     TurnHost,
     TurnInput,
 )
@@ -230,3 +233,99 @@ def test_names_of_conversations_never_meet() -> None:
     }
     assert len(names) == len(ids) ** 2
     assert all(len(name) <= 200 and "/" not in name and name.isprintable() for name in names)
+
+
+# The scene
+
+SCENE = {
+    "state": {"storm": True},
+    "tables": {"力量": 15},
+    "names": {"char": "沈七", "user": "小明"},
+    "note": {"text": "简短。", "depth": 1},
+    "trigger": "swipe",
+    "character": {"file": "沈七.png"},
+}
+
+
+def scene(**members: Any) -> Scene:
+    return parse_model(Scene, members)
+
+
+def test_a_turn_takes_the_scene_under_every_policy(files: Lorewell) -> None:
+    native = files.book(
+        {"id": "n", "constant": True, "content": "{{char}}/{{user}}"},
+        {"id": "s", "constant": True, "content": "S", "conditions_text": ["tb.storm = true"]},
+        {"id": "t", "constant": True, "content": "T", "position": "author_note_top"},
+    )
+    prepared = prepare(FileLore([native]), "你好。", scene=scene(**SCENE))
+    contents = {
+        each["id"].rpartition(":")[2]: each["content"]
+        for each in prepared.trace.members()["placements"]
+    }
+    assert contents == {"n": "沈七/小明", "s": "S", "t": "T"}
+    assert any("\n简短。" in str(each["content"]) for each in prepared.messages)
+    unused = [each["member"] for each in prepared.trace.members()["warnings"]]
+    assert unused == ["character.file", "trigger"]
+
+    path = world(
+        files,
+        {"constant": True, "content": "{{char}}/{{user}}", "position": 0},
+        {"constant": True, "content": "F", "characterFilter": {"names": ["沈七"]}, "position": 0},
+        {"constant": True, "content": "W", "triggers": ["swipe"], "position": 0},
+        {"key": ["小明:"], "content": "L", "position": 0},
+        {"constant": True, "content": "T", "position": 2},
+    )
+    prepared = prepare(FileLore([path]), "你好。", scene=scene(**SCENE))
+    texts = [str(each["content"]) for each in prepared.messages]
+    assert {"沈七/小明", "F", "W", "L"} <= set(texts[0].splitlines())
+    assert texts[0].endswith("\n\nT\n简短。")  # the note joins the system message
+
+    book = files.file("r.json", {"name": "r", "entries": [conditional("s", "tb.力量 > 9")]})
+    prepared = prepare(FileLore([book], policy="replica"), "你好。", scene=scene(**SCENE))
+    assert "C-s" in str(prepared.messages)
+
+
+def test_a_scene_says_nothing_that_the_input_says_too(files: Lorewell) -> None:
+    lore = FileLore([files.book({"id": "n", "content": "x"})])
+
+    def fails(**given: Any) -> tuple[str, str]:
+        with pytest.raises(TurnError) as error:
+            prepare(lore, "x", **given)
+        return error.value.stage, str(error.value.cause)
+
+    assert fails(saved_state="{}", scene=scene(tables={"a": 1})) == (
+        "select",
+        "/scene/state: is also given in saved_state",
+    )
+    assert fails(char="A", scene=scene(character={"name": "B"})) == (
+        "select",
+        "/scene/names/char: is also given in char",
+    )
+    note = [item("author_note", "system", "Mine."), item("input", "user", "x")]
+    turn = TurnInput(
+        request_id="r",
+        user_id="u",
+        conversation_id="c",
+        prompt_id="p",
+        draft=note,
+        scene=scene(note={"text": "Yours."}),
+    )
+    with pytest.raises(TurnError, match="/scene/note: is also given by a message"):
+        run(TurnHost(CONFIG, lore).begin(turn).prepare())
+    assert fails(scene=scene(tokenizer="words"))[1].startswith("/scene/tokenizer: must be one of")
+
+
+def test_a_scene_may_turn_lore_off_and_keep_the_note(files: Lorewell) -> None:
+    lore = FileLore([files.book({"id": "n", "content": "x", "required": True})])
+    given = scene(enabled=False, note={"text": "简短。", "position": "after_prompt"})
+    prepared = prepare(lore, "x", scene=given)
+    assert prepared.lore.skipped == "disabled"
+    assert "简短。" in str(prepared.messages)
+    assert prepared.trace.members()["warnings"] == []
+
+
+def test_a_scene_counts_by_its_tokenizer(files: Lorewell) -> None:
+    lore = FileLore([files.book({"id": "n", "content": "x"})])
+    prepared = prepare(lore, "x", scene=scene(tokenizer="o200k_base"))
+    assert prepared.prompt is not None
+    assert prepared.prompt.figures.tokenizer == "o200k_base"

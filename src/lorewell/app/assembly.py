@@ -6,6 +6,7 @@ from lorewell.app.services import Services
 from lorewell.app.tokens import choose_counter
 from lorewell.host import assemble_request
 from lorewell.model import AssembleRequest, AssembleResponse
+from lorewell.model.faults import faults_below
 
 
 async def assemble_prompt(
@@ -18,6 +19,11 @@ async def assemble_prompt(
         PlacementFailedError: the draft lacks the place of a block.
         ContextOverflowError: the prompt exceeds the context window.
     """
-    counter = await choose_counter(services, tenant_id, request.tokenizer)
+    scene = request.scene
+    if scene is None or scene.tokenizer is None:
+        counter = await choose_counter(services, tenant_id, request.tokenizer)
+    else:
+        with faults_below("/scene"):
+            counter = await choose_counter(services, tenant_id, scene.tokenizer)
     async with services.computing.turn(tenant_id) as turn:
         return await turn.run(lambda: assemble_request(request, counter=counter, steps=turn.steps))

@@ -17,7 +17,8 @@ from lorewell.cli.failures import describe
 from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
 from lorewell.cli.option_values import parse_options
 from lorewell.cli.printing import say, write
-from lorewell.cli.turn_lines import decision_lines, injected_lines
+from lorewell.cli.scene_options import SceneOptions, load_scene
+from lorewell.cli.turn_lines import decision_lines, injected_lines, warning_lines
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import LorewellError, ValidationFailedError
 from lorewell.model import BindingsPut
@@ -25,6 +26,7 @@ from lorewell.model.assemble import DraftMessage
 from lorewell.model.binding import PolicyChoice
 from lorewell.model.parse import parse_model
 from lorewell.model.plain import unfinished
+from lorewell.model.scene import Scene
 from lorewell.turn import FileLore, LoreSource, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.turn.config import BLOCK, read_config
 
@@ -53,6 +55,7 @@ class ChatOptions:
     policy: PolicyChoice
     char: str | None
     user: str | None
+    scene: Scene | None
     config: dict[str, Any]
 
 
@@ -119,6 +122,21 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
     ] = DEFAULT_TOKENIZER,
     char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
     user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
+    scene: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON file with the scene of every turn; other options override it.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON file with the object that conditions read."),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Object that conditions of the form tb.name read."),
+    ] = None,
 ) -> None:
     """Chat with a model, and show which entries each turn injected and why.
 
@@ -140,6 +158,7 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         ).policy,
         char=char,
         user=user,
+        scene=load_scene(SceneOptions(scene=scene, state=state, table=table, char=char, user=user)),
         config={name: value for name, value in config.items() if value is not None},
     )
     _check(options)
@@ -273,7 +292,7 @@ class TerminalChat:
         async with self.host.begin(self._turn_input(user_input)) as turn:
             prepared = self.last = await turn.prepare()
             reply = await self._print_reply(prepared)
-        for line in injected_lines(prepared, self.host.counter):
+        for line in (*injected_lines(prepared, self.host.counter), *warning_lines(prepared)):
             say(f"  {line}")
         self.history += [_message("chat", "user", text), _message("chat", "assistant", reply)]
 
@@ -297,8 +316,9 @@ class TerminalChat:
             conversation_id=options.conversation,
             prompt_id=options.prompt or "chat",
             draft=[*opening, *self.history, user_input],
-            char=options.char,
-            user=options.user,
+            char=options.char if options.scene is None else None,
+            user=options.user if options.scene is None else None,
+            scene=options.scene,
         )
 
 

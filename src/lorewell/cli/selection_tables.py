@@ -9,11 +9,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lorewell.cli.hints import name_hint
 from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, placed, reasons_table
 from lorewell.engine.native.compiled import CompiledBook
 from lorewell.model import Block, Decision, Facts, Reason, SelectRequest, SelectResponse
 from lorewell.model.decision import Recalled
 from lorewell.model.plain import plain
+from lorewell.model.warning import MISSING
 
 _REASONS: tuple[Reason, ...] = get_args(Reason)
 _MEANING: Mapping[str, str] = {
@@ -37,6 +39,7 @@ _MEANING: Mapping[str, str] = {
     "budget_dropped": "too few tokens left",
     "constant_budget_dropped": "too few tokens left for constants",
 }
+_NAMES = ("{{char}}", "{{user}}")
 _NOT_RECALLED: Mapping[Recalled | None, str] = {
     "below_floor": "below the floor",
     "gated": "ranked, but gated",
@@ -58,6 +61,9 @@ def selection_tables(
     names = {book.book_id: plain(book.name) for book in books if book.book_id in requested}
     view = _SelectionView(names, request, answer)
     parts: list[RenderableType] = [view.summary()]
+    nameless = _count_nameless(answer)
+    if nameless:
+        parts.append(Text(f"{name_hint(nameless)}\n", style="yellow"))
     if answer.blocks:
         parts.append(view.selected())
     if any(not decision.selected for decision in answer.decisions):
@@ -72,6 +78,17 @@ def selection_tables(
     if noted:
         parts.append(view.notes(noted))
     return parts
+
+
+def _count_nameless(answer: SelectResponse) -> int:
+    """Return how many entries need the name of the character or of the user."""
+    decided = (each.id for each in answer.decisions if _lacks_name(each))
+    warned = (each.entry for each in answer.warnings if each.code == MISSING)
+    return len({*decided, *warned} - {None})
+
+
+def _lacks_name(decision: Decision) -> bool:
+    return decision.reason == "template_missing" and decision.detail in _NAMES
 
 
 class _SelectionView:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lorewell.cli.hints import name_hint
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import ReplicaResponse, SelectResponse, SillyTavernResponse
 from lorewell.model.replica import ReplicaDecision
+from lorewell.model.warning import MISSING
 from lorewell.turn import PreparedTurn
 
 _MAX_LINES = 200
+_MAX_WARNINGS = 10
 
 
 def injected_lines(prepared: PreparedTurn, tokens: TokenCounter) -> list[str]:
@@ -28,6 +31,19 @@ def injected_lines(prepared: PreparedTurn, tokens: TokenCounter) -> list[str]:
             place = "the prompt has no place for it"
         lines.append(f"+ {summaries.get(each.id, each.id)}, {place}")
     return lines or ["no entries apply"]
+
+
+def warning_lines(prepared: PreparedTurn) -> list[str]:
+    """Return a line for each warning of the turn; one for all entries without a name."""
+    answer = prepared.lore.answer
+    warnings = () if answer is None else answer.warnings
+    lines = list(dict.fromkeys(each.message for each in warnings if each.code != MISSING))
+    count = sum(each.code == MISSING for each in warnings)
+    if count:
+        lines.append(name_hint(count))
+    more = len(lines) - _MAX_WARNINGS
+    listed = lines if more <= 0 else [*lines[:_MAX_WARNINGS], f"and {more} more"]
+    return [f"! {line}" for line in listed]
 
 
 def _entry_summaries(prepared: PreparedTurn, tokens: TokenCounter) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from lorewell.host.buckets import from_activation
 from lorewell.host.budget import check_budget, measure, message_tokens, shared_prefix
 from lorewell.host.draft import Part, PromptMessage
 from lorewell.host.merge import merge
-from lorewell.host.place import Placed, place
+from lorewell.host.place import Placed, insert_note, place
 from lorewell.host.query import TurnInputs, TurnQuery, capabilities, make_query
 from lorewell.host.replica import from_replica
 from lorewell.host.replica_query import make_replica
@@ -54,6 +54,7 @@ __all__ = [
     "from_activation",
     "from_replica",
     "from_selection",
+    "insert_note",
     "make_query",
     "make_replica",
     "measure",

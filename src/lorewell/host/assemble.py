@@ -12,7 +12,7 @@ from lorewell.host.buckets import from_activation
 from lorewell.host.budget import check_budget, measure, shared_prefix
 from lorewell.host.draft import Part, PromptMessage, role_of
 from lorewell.host.merge import merge
-from lorewell.host.place import place
+from lorewell.host.place import insert_note, place
 from lorewell.model.assemble import AssembleOptions, AssembleRequest, DraftMessage
 from lorewell.model.assembled import AssembleResponse, MessageOrigin, Placement, PromptPart
 
@@ -82,11 +82,16 @@ def assemble_request(
 ) -> AssembleResponse:
     """Return the prompt of a request; raises as `assemble`."""
     steps = steps or Steps()
-    if request.sillytavern is None:
+    scene, draft = request.scene, request.draft
+    if scene is not None and scene.note is not None:
+        draft = insert_note(draft, scene.note)
+    if scene is not None and scene.enabled is False:
+        blocks: tuple[HostBlock, ...] = ()
+    elif request.sillytavern is None:
         blocks = from_selection(request.blocks, steps=steps)
     else:
         blocks = from_activation(request.sillytavern, split_lasting=request.stable_prefix)
-    return assemble(request.draft, blocks, request, counter=counter, steps=steps)
+    return assemble(draft, blocks, request, counter=counter, steps=steps)
 
 
 def _origin(message: PromptMessage) -> MessageOrigin:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
-from lorewell.errors import PlacementFailedError
+from lorewell.errors import Fault, PlacementFailedError, ValidationFailedError
 from lorewell.host.blocks import HostBlock
 from lorewell.host.draft import (
     TOOL_ROLES,
@@ -20,6 +21,7 @@ from lorewell.host.draft import (
 )
 from lorewell.model import POSITIONS
 from lorewell.model.assemble import DraftMessage
+from lorewell.model.scene import SceneNote
 from lorewell.model.text import is_blank
 
 _AT_CHARACTER = frozenset({"before_character", "after_character"})
@@ -65,6 +67,31 @@ def place(
     for block in _in_order(blocks, stable_prefix=stable_prefix):
         places.add(block)
     return Placed(tuple(places.messages()), tuple(places.left_out))
+
+
+def insert_note(draft: Sequence[DraftMessage], note: SceneNote) -> tuple[DraftMessage, ...]:
+    """Return the draft with the author's note of a scene in its place.
+
+    Raises:
+        ValidationFailedError: the draft has an author's note already; the fault is at `/note`.
+    """
+    if any(item.kind == "author_note" for item in draft):
+        raise ValidationFailedError.at(Fault("/note", "is also given by a message"))
+    anchors = Anchors.of(draft)
+    match note.position:
+        case "before_prompt":
+            gap = 0
+        case "after_prompt":
+            gap = anchors.opening_end
+        case "in_chat":
+            gap = anchors.at_depth(note.depth)
+        case never:
+            assert_never(never)
+    gap = _gaps(draft)[gap]
+    message = DraftMessage.model_construct(
+        kind="author_note", message={"role": note.role, "content": note.text}
+    )
+    return (*draft[:gap], message, *draft[gap:])
 
 
 def _gaps(draft: Sequence[DraftMessage]) -> list[int]:

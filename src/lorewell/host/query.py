@@ -14,6 +14,8 @@ from lorewell.host.draft import Anchors, role_of, spoken_text
 from lorewell.model import POSITIONS, BookRef, Message, PlacementCapabilities, SelectRequest
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.parse import nesting, parse_json, parse_model
+from lorewell.model.scene import Scene
+from lorewell.model.scene_fields import for_request
 from lorewell.model.select import Strategy
 from lorewell.model.text import BLANK, MAX_NESTING, is_blank
 
@@ -39,6 +41,7 @@ class TurnInputs:
         request_id: of the turn. Retries use the same one, so that rolls repeat.
         saved_state: as stored: JSON or any text.
         char, user: names, if known.
+        scene: what the caller says about the turn; its members win over all others.
     """
 
     books: Sequence[BookRef]
@@ -48,6 +51,7 @@ class TurnInputs:
     saved_state: str = ""
     char: str | None = None
     user: str | None = None
+    scene: Scene | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +74,10 @@ def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
             fit.
         MalformedJsonError: the saved state is an object nested deeper than 100.
     """
-    state = read_state(turn.saved_state)
-    scene, scene_source = find_scene(state, turn.saved_state)
-    query = build_query(input_text(draft), scene)
+    values = None if turn.scene is None else turn.scene.values
+    state = read_state(turn.saved_state) if values is None else values
+    situation, scene_source = find_scene(state, turn.saved_state)
+    query = build_query(input_text(draft), situation)
     names = {"char": turn.char, "user": turn.user}
     members: dict[str, object] = {
         "books": tuple(turn.books),
@@ -87,7 +92,7 @@ def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
         "placement_capabilities": capabilities(draft),
     }
     return TurnQuery(
-        request=parse_model(SelectRequest, members),
+        request=parse_model(SelectRequest, for_request(members, turn.scene, "native")),
         state_source="none" if state is None else "json",
         scene_source=scene_source,
     )

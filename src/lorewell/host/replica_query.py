@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from lorewell.host.query import TurnInputs, chat_before_input, input_text, read_state
 from lorewell.model import ReplicaRequest
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.parse import parse_model
 from lorewell.model.replica import MAX_HISTORY
+from lorewell.model.scene_fields import for_request, table_of
 
 
 def make_replica(draft: Sequence[DraftMessage], turn: TurnInputs) -> ReplicaRequest:
@@ -33,27 +34,4 @@ def make_replica(draft: Sequence[DraftMessage], turn: TurnInputs) -> ReplicaRequ
         "char": turn.char,
         "user": turn.user,
     }
-    return parse_model(ReplicaRequest, members)
-
-
-def table_of(state: Mapping[str, object]) -> dict[str, object]:
-    """Return a story's state as the flat table that conditions of the policy `replica` read.
-
-    Members of nested objects get their path as name, so that `tb.hero.力量` means the same as under
-    the policy `native`. Lists stay values. A top-level member with the same name as a path wins.
-
-    >>> table_of({"hero": {"力量": 15, "bag": ["灯"]}, "态度": "友好"})
-    {'hero.力量': 15, 'hero.bag': ['灯'], '态度': '友好'}
-    """
-    table: dict[str, object] = {}
-    for name, value in _leaves(state, ""):
-        table.setdefault(name, value)
-    return table | {name: each for name, each in state.items() if not isinstance(each, dict)}
-
-
-def _leaves(state: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    for name, value in state.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    return parse_model(ReplicaRequest, for_request(members, turn.scene, "replica"))

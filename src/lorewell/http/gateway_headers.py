@@ -25,10 +25,12 @@ POLICY = "X-Lorewell-Policy"
 LEDGER = "X-Lorewell-Ledger"
 CONTINUED = "X-Lorewell-Continued"
 PREFIX = "X-Lorewell-Prefix-Tokens"
+WARNINGS = "X-Lorewell-Warnings"
 
 REQUEST_HEADERS = (PROMPT, CONVERSATION, CHAR, USER, UPSTREAM_AUTHORIZATION)
 RESPONSE_HEADERS = (
     *("X-Request-ID", ENTRIES, TOKENS, POLICY, PROMPT, CONVERSATION, CONTINUED, LEDGER, PREFIX),
+    WARNINGS,
 )
 # OpenAI's own library sends these from a browser.
 STAINLESS = tuple(
@@ -166,6 +168,8 @@ def lore_headers(enriched: EnrichedChat | None) -> Mapping[str, str]:
         headers[CONTINUED] = enriched.continued.state
     if enriched.ledger is not None:
         headers[LEDGER] = ledger_path(enriched.ledger)
+    if enriched.warning_count:
+        headers[WARNINGS] = str(enriched.warning_count)
     if enriched.prefix is not None:
         headers[PREFIX] = f"{enriched.prefix.token_count}/{enriched.prefix.prompt_tokens}"
     return headers

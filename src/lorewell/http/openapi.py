@@ -34,9 +34,10 @@ from lorewell.http import events, multipart, problems
 from lorewell.http.limits import BOOKS, BodyLimit, RequestBody
 from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import Facts
-from lorewell.model.activated import Event, ExampleEntry, Hit, MacroWarning, ReplayedEntry
+from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
 from lorewell.model.descriptions import describe
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
+from lorewell.model.warning import TurnWarning
 
 Document = dict[str, Any]
 Mode = Literal["validation", "serialization"]
@@ -46,7 +47,7 @@ Link = tuple[str, Mapping[str, str]]
 _PREFIX = "#/components/schemas/"
 # Named tuples are encoded as objects; these include their null members.
 _WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
-_TUPLES = (Facts, Event, Hit, MacroWarning, ReplicaFacts, ReplicaWarning, *_WITH_NULLS)
+_TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, TurnWarning, *_WITH_NULLS)
 _BODY = (BodyTooLargeError, RequestTimeoutError, UnsupportedMediaTypeError)
 _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
 _BEARER = "bearer"
@@ -161,9 +162,13 @@ def json_or_events(model: type) -> Document:
     }
 
 
-def any_body(description: str, limit: BodyLimit) -> RequestBody:
-    """Return the declaration of a JSON body without a schema of its own."""
-    content = {"schema": {"type": "object", "description": description}}
+def any_body(
+    description: str, limit: BodyLimit, *, own: Mapping[str, type] | None = None
+) -> RequestBody:
+    """Return the declaration of a JSON object of a foreign form, with members of our own."""
+    properties = {name: SchemaRef(model, "validation") for name, model in (own or {}).items()}
+    schema = {"type": "object", "description": description}
+    content = {"schema": schema | ({"properties": properties} if properties else {})}
     return RequestBody({"application/json": content}, limit)
 
 

@@ -40,6 +40,7 @@ from lorewell.model.records import (
     StoredBook,
 )
 from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse
+from lorewell.model.scene import Scene
 from lorewell.model.search import (
     SearchRequest,
     SearchResponse,
@@ -106,6 +107,7 @@ __all__ = [
     "Revision",
     "RevisionInfo",
     "RevisionPage",
+    "Scene",
     "Scope",
     "SearchRequest",
     "SearchResponse",

@@ -8,13 +8,17 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.macro_values import MacroValues, Variables
+from lorewell.model.scene import Scene, Trigger
+from lorewell.model.scene_fields import check_scene
 from lorewell.model.select import BookId, Explain
 from lorewell.model.text import (
+    Count,
     Flag,
     FreeObject,
     Integer,
     Name,
     Number,
+    ScannedText,
     StateObject,
     Text,
     check_object,
@@ -29,10 +33,7 @@ MacroEngine = Literal["new", "old"]
 BookSource = Literal["global", "chat", "persona", "character"]
 Release = Literal["1.19", "1.18"]
 TokenCounting = Literal["sillytavern-1.19", "sillytavern-1.18", "plain"]
-Trigger = Literal["normal", "continue", "impersonate", "swipe", "regenerate", "quiet"]
-Count = Annotated[Integer, Field(ge=0, le=1_000_000_000)]
 Draw = Annotated[Number, Field(ge=0, lt=1)]
-ScannedText = Annotated[Text, Field(max_length=200_000)]
 
 
 def _valid_percent(percent: float) -> float:
@@ -163,7 +164,7 @@ class SelectedCharacter(Contract):
         tags: its tags.
     """
 
-    avatar: Name
+    avatar: Name = ""
     tags: Annotated[tuple[Name, ...], Field(max_length=1_000)] = ()
 
 
@@ -291,6 +292,8 @@ class SillyTavernRequest(SillyTavernScene):
         explain: `full` returns the ledger (`loops`, `events`, `verdicts`), other values don't.
         chat_length: number of messages of the whole chat, for `delay` and the ends of effects; null
             counts those of `chat`, or, in a conversation, finds it from what was sent before.
+        scene: the turn in the form that all policies share. No value may be given here and in its
+            own field.
     """
 
     draws: Annotated[tuple[Draw, ...], Field(max_length=100_000)] | None = None
@@ -298,8 +301,14 @@ class SillyTavernRequest(SillyTavernScene):
     dry_run: Flag = False
     explain: Explain = "full"
     chat_length: Count | None = None
+    scene: Scene | None = None
 
     @property
     def length(self) -> int:
         """The number of messages of the whole chat."""
         return len(self.chat) if self.chat_length is None else self.chat_length
+
+    @model_validator(mode="after")
+    def _check_scene(self) -> Self:
+        check_scene(self, self.scene, "sillytavern")
+        return self

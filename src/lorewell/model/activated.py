@@ -14,6 +14,7 @@ import orjson
 from lorewell.model.activate import ForcedEntry
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.macro_values import VariableScope
+from lorewell.model.warning import MacroProblem, TurnWarning
 
 State = Literal["stop", "initial", "recursion", "min_activations"]
 
@@ -28,7 +29,6 @@ Activation = Literal[
     "not_any",
     "and_all",
 ]
-MacroProblem = Literal["value_missing", "time_missing", "macro_too_large"]
 EventKind = (
     Activation
     | MacroProblem
@@ -101,29 +101,6 @@ class Hit(NamedTuple):
     woken_by: str | None = None
 
 
-class MacroWarning(NamedTuple):
-    """A macro that asked for something in vain. Members that do not apply are left out of the JSON.
-
-    Attributes:
-        code: `value_missing` if a value is not given: the macro is empty text; `time_missing` if
-            the time is not given, and `macro_too_large` if a limit is exceeded: the macro stays
-            as written.
-        entry: the entry, as `book.uid`; None for a prompt.
-        at: where the text stands: a JSON pointer into the entry, or into the request.
-        macro: the macro, in lower case.
-        span: the macro's place in that text, half-open, in code points; None if a value put it
-            there. Decorators do not count as a part of `/content`.
-        missing: what is not given, as a member of `macros` in the request.
-    """
-
-    code: MacroProblem
-    entry: str | None
-    at: str
-    macro: str
-    span: tuple[int, int] | None = None
-    missing: str | None = None
-
-
 class Event(NamedTuple):
     """An event of a scan. Members that do not apply are None, and left out of the JSON.
 
@@ -163,7 +140,7 @@ class Event(NamedTuple):
     number: float | None = None
     timer: Literal["sticky", "cooldown"] | None = None
     why: Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"] | None = None
-    macro: MacroWarning | None = None
+    macro: TurnWarning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +332,6 @@ class SillyTavernResponse:
         chat_hash: send it as `macros.chat_hash` of the next turn of this chat; null if no macro
             asked for it.
         banned: words that macros banned from the reply, in order.
-        warnings: macros that asked in vain for something.
         forced: forced entries that stay queued for the next scan.
         budget: the token budget.
         draws_used: number of random numbers used.
@@ -366,6 +342,8 @@ class SillyTavernResponse:
         conversation: the timed state that the turn started from, if the request names a
             conversation.
         vectors: the outcome of the vector search, if the request asks for one.
+        warnings: what the caller may not expect: macros that asked in vain for something, and
+            members of the scene without effect.
         policy_version: version of the rules; it changes when they change results.
     """
 
@@ -385,7 +363,7 @@ class SillyTavernResponse:
     variables: Mapping[VariableScope, Mapping[str, str | float]] = field(default_factory=dict)
     chat_hash: int | None = None
     banned: tuple[str, ...] = ()
-    warnings: tuple[MacroWarning, ...] = ()
+    warnings: tuple[TurnWarning, ...] = ()
     loops: tuple[Loop, ...] = ()
     events: tuple[Event, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -467,7 +445,7 @@ class ReplayResponse:
 
 
 def _encode(value: object) -> object:
-    if isinstance(value, Event | Hit | MacroWarning):
+    if isinstance(value, Event | Hit | TurnWarning):
         named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
     if isinstance(value, ExampleEntry | ReplayedEntry):

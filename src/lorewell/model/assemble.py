@@ -6,10 +6,20 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from lorewell.model.activate import Count
 from lorewell.model.base import Contract
 from lorewell.model.entry import OutletName, Position, Role
-from lorewell.model.text import Flag, Integer, Name, Number, Text, WholeText, check_json, fault
+from lorewell.model.scene import Scene
+from lorewell.model.text import (
+    Count,
+    Flag,
+    Integer,
+    Name,
+    Number,
+    Text,
+    WholeText,
+    check_json,
+    fault,
+)
 
 DraftKind = Literal["character", "examples", "author_note", "chat", "input", "tool", "template"]
 MAX_MESSAGES = 10_000
@@ -229,12 +239,26 @@ class AssembleRequest(AssembleOptions):
         blocks: `blocks` of a response of `/v1/context/select`.
         sillytavern: a response of `/v1/sillytavern/activate`.
         tokenizer: a tokenizer, or a model for its tokenizer; null means the service's own.
+        scene: the turn in the form that all policies share. Its author's note is put into the
+            draft, its `tokenizer` counts, and nothing is placed if it adds no lore; its other
+            members have had their effect on the selection.
     """
 
     draft: Annotated[tuple[DraftMessage, ...], Field(max_length=MAX_MESSAGES)]
     blocks: Annotated[tuple[SelectedBlock, ...], Field(max_length=MAX_BLOCKS)] = ()
     sillytavern: Activation | None = None
     tokenizer: Name | None = None
+    scene: Scene | None = None
+
+    @model_validator(mode="after")
+    def _check_scene(self) -> Self:
+        if self.scene is None:
+            return self
+        if self.scene.tokenizer is not None and self.tokenizer is not None:
+            raise fault("/scene/tokenizer", "is also given in tokenizer")
+        if self.scene.note is not None and any(each.kind == "author_note" for each in self.draft):
+            raise fault("/scene/note", "is also given by a message of the draft")
+        return self
 
     @model_validator(mode="after")
     def _check_one_selection(self) -> Self:

@@ -9,7 +9,6 @@ from pydantic import Discriminator, Field, Tag
 from lorewell.model.activate import (
     AttachedBook,
     BookSource,
-    Count,
     SillyTavernRequest,
     SillyTavernScene,
 )
@@ -17,7 +16,7 @@ from lorewell.model.base import Contract
 from lorewell.model.book import BookCreate
 from lorewell.model.preview import ChangedBook, kind_of
 from lorewell.model.records import Timestamp
-from lorewell.model.text import Flag, Identifier, Integer, Name, Number
+from lorewell.model.text import Count, Flag, Identifier, Integer, Name, Number
 
 CONVERSATION_PATTERN = "^[^/]{1,200}$"  # the id is a segment of a path
 ConversationId = Annotated[Identifier, Field(max_length=200, pattern=CONVERSATION_PATTERN)]

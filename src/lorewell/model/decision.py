@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from lorewell.model.entry import Position, Role
+from lorewell.model.warning import TurnWarning
 
 Reason = Literal[
     "required",
@@ -180,11 +181,11 @@ class SnapshotItem:
     entry_count: int
 
 
-def _encode_facts(value: object) -> dict[str, object]:
+def _encode(value: object) -> dict[str, object]:
     if value is NO_FACTS:
         return _EMPTY
-    if isinstance(value, Facts):
-        named = zip(Facts._fields, value, strict=True)
+    if isinstance(value, Facts | TurnWarning):
+        named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
     raise TypeError
 
@@ -204,6 +205,7 @@ class SelectResponse:
         tokenizer: the tokenizer that counted.
         token_scope: always `worldbook_context`: the count does not cover the rest of the prompt.
         degraded: why hybrid recall was incomplete, sorted; empty if it was not.
+        warnings: what the caller may not expect; at most 100 about entries.
         policy_version: version of the selection rules; it changes when the rules change results.
         prompt_hash: SHA-256 of `context` in UTF-8, in hex.
         selection_fingerprint: SHA-256 over everything that determines the selection, in hex.
@@ -219,6 +221,7 @@ class SelectResponse:
     tokenizer: str
     token_scope: Literal["worldbook_context"] = "worldbook_context"  # noqa: S105  no password
     degraded: tuple[str, ...]
+    warnings: tuple[TurnWarning, ...] = ()
     policy_version: str
     prompt_hash: str
     selection_fingerprint: str
@@ -226,10 +229,10 @@ class SelectResponse:
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8, fields in the order of the contract."""
-        return orjson.dumps(self, default=_encode_facts)
+        return orjson.dumps(self, default=_encode)
 
 
 def decision_members(decision: Decision) -> dict[str, object]:
     """Return the decision as a JSON-safe object, for the details of an error."""
-    members: dict[str, object] = orjson.loads(orjson.dumps(decision, default=_encode_facts))
+    members: dict[str, object] = orjson.loads(orjson.dumps(decision, default=_encode))
     return members

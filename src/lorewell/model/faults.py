@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError, ValidationInfo, ValidatorFunctionWrapHandler
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from lorewell.errors import MAX_COUNTED, MAX_FAULTS, Fault
+from lorewell.errors import MAX_COUNTED, MAX_FAULTS, Fault, ValidationFailedError
 from lorewell.model.text import pointer
 
 _UNKNOWN = "there is no such field"
@@ -31,6 +32,22 @@ _LABELS = frozenset({"[key]", "[stored]", "[inline]", "[changed]", "[list]", "[d
 _LISTS = (list, tuple)
 _SEVERAL = "several"  # type of a pydantic error that stands for many faults
 _CHUNK = 100  # members of an object that are validated at once
+
+
+@contextmanager
+def faults_below(at: str) -> Iterator[None]:
+    """Move the faults of a part of a document to the pointer of that part.
+
+    >>> with faults_below("/scene"):
+    ...     raise ValidationFailedError.at(Fault("/seed", "must be a text"))
+    Traceback (most recent call last):
+    lorewell.errors.ValidationFailedError: /scene/seed: must be a text
+    """
+    try:
+        yield
+    except ValidationFailedError as error:
+        moved = error.moved(lambda fault: fault._replace(pointer=at + fault.pointer))
+        raise moved from error
 
 
 class Faults(NamedTuple):

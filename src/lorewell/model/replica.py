@@ -23,6 +23,8 @@ from lorewell.model.base import Bounded
 from lorewell.model.decision import SnapshotItem
 from lorewell.model.descriptions import describe_model
 from lorewell.model.preview import ChangedBook
+from lorewell.model.scene import Scene
+from lorewell.model.scene_fields import check_scene
 from lorewell.model.select import Explain
 from lorewell.model.text import (
     Identifier,
@@ -70,6 +72,8 @@ WarningCode = Literal[
     "rag_unavailable",
     "dependency_unavailable",
     "macro_unknown",
+    "value_missing",
+    "scene_unused",
 ]
 
 
@@ -196,6 +200,8 @@ class ReplicaRequest(_Nullable):
         prompt_id: in the service: also use the books bound to this prompt, before all others.
         explain: which decisions to return: `full` all, `selected` those on active entries, `none`
             none.
+        scene: the turn in the form that all policies share. No value may be given here and in its
+            own field.
     """
 
     world_book_data: WorldBookData = Field(default_factory=WorldBookData, alias="worldBookData")
@@ -210,6 +216,12 @@ class ReplicaRequest(_Nullable):
     books: Annotated[dict[str, Any], BeforeValidator(_check_books)] = Field(default_factory=dict)
     prompt_id: Annotated[Identifier, Field(min_length=1, max_length=200)] | None = None
     explain: Explain = "full"
+    scene: Scene | None = None
+
+    @model_validator(mode="after")
+    def _check_scene(self) -> Self:
+        check_scene(self, self.scene, "replica")
+        return self
 
 
 class ReplicaPreview(ReplicaRequest):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.entry import Distinct, OutletName, Position, Role
+from lorewell.model.scene import Audience, Scene, Seed
+from lorewell.model.scene_fields import check_scene
 from lorewell.model.text import Integer, Number, StateObject, Text, fault, pointer
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -105,20 +107,22 @@ class SelectRequest(Contract):
         recall_limit: for `hybrid`: most recalled entries; null means 30.
         recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
             `logic`.
+        scene: the turn in the form that all policies share. No value may be given here and in its
+            own field.
     """
 
     books: Annotated[tuple[BookRef, ...], Field(min_length=1, max_length=20)]
     query: Annotated[Text, Field(min_length=1, max_length=8_000)]
     history: Annotated[tuple[Message, ...], Field(max_length=100)] = ()
     state: StateObject = Field(default_factory=dict)
-    audience: Annotated[Text, Field(min_length=1, max_length=64)] = "actor"
+    audience: Audience = "actor"
     strategy: Strategy = "rules"
     scan_depth: Annotated[Integer, Field(ge=0, le=100)] = 4
     token_budget: Annotated[Integer, Field(ge=0, le=32_000)] = 1500
     constant_budget_ratio: Annotated[Number, Field(ge=0, le=1)] = 0.35
     max_entries: Annotated[Integer, Field(ge=1, le=200)] = 50
     max_recursion_rounds: Annotated[Integer, Field(ge=0, le=5)] = 2
-    seed: Annotated[Text, Field(max_length=200)] = "0"
+    seed: Seed = "0"
     template_vars: Annotated[
         dict[Literal["char", "user"], Annotated[Text, Field(max_length=500)]], Field(max_length=2)
     ] = Field(default_factory=dict)
@@ -127,8 +131,14 @@ class SelectRequest(Contract):
     recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
     recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
     recall_gate: RecallGate = "loose"
+    scene: Scene | None = None
 
     @field_validator("books", mode="after")
     @classmethod
     def _check_books(cls, books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
         return check_distinct_books(books)
+
+    @model_validator(mode="after")
+    def _check_scene(self) -> Self:
+        check_scene(self, self.scene, "native")
+        return self

@@ -83,8 +83,10 @@ Identifier = Annotated[Text, AfterValidator(_check_identifier)]
 MAX_WHOLE_CHARS = 10_000_000
 WholeText = Annotated[Text, Field(max_length=MAX_WHOLE_CHARS)]
 Name = Annotated[Text, Field(max_length=500)]
+ScannedText = Annotated[Text, Field(max_length=200_000)]
 Flag = Annotated[bool, Field(strict=True)]
 Integer = Annotated[int, Field(strict=True)]
+Count = Annotated[Integer, Field(ge=0, le=1_000_000_000)]
 # Integer or decimal, in the form it was given, so that 100 is never stored as 100.0.
 Number = Annotated[
     float,

@@ -8,10 +8,9 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from lorewell.model.access import TenantId
-from lorewell.model.activate import Count
 from lorewell.model.base import Contract
 from lorewell.model.select import Strategy
-from lorewell.model.text import Flag, Integer, Text
+from lorewell.model.text import Count, Flag, Integer, Text
 
 
 class WorldbookConfig(Contract):

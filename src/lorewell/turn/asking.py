@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final, Literal, TypeVar, assert_never
@@ -32,6 +32,7 @@ from lorewell.model import (
     SelectResponse,
     SillyTavernResponse,
 )
+from lorewell.model.assemble import DraftMessage
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.conversations import check_conversation
 from lorewell.turn.errors import Stage, TurnError
@@ -80,12 +81,17 @@ class TurnLore:
 
 @dataclass(slots=True, kw_only=True)
 class TurnSteps:
-    """Gets the lore of one turn, and keeps the results of earlier steps when a later one fails."""
+    """Gets the lore of one turn, and keeps the results of earlier steps when a later one fails.
+
+    Attributes:
+        draft: the draft of the prompt, with the author's note of the scene.
+    """
 
     lore: LoreSource
     conversations: Conversations
     config: WorldbookConfig
     given: TurnInput
+    draft: Sequence[DraftMessage] = ()
     bindings: ResolvedBindings | None = None
     _is_checked: bool = field(default=False)
 
@@ -105,6 +111,8 @@ class TurnSteps:
             )
         if not self.bindings.books:
             return TurnLore(skipped="no_bindings", bindings=self.bindings)
+        if self.given.scene is not None and self.given.scene.enabled is False:
+            return TurnLore(skipped="disabled", bindings=self.bindings)
         try:
             return await self._select(self.bindings)
         except TurnError:
@@ -124,7 +132,7 @@ class TurnSteps:
         begin, prompt_id = perf_counter(), self.given.prompt_id
         match bindings.policy:
             case "native":
-                query = make_query(self.given.draft, self._inputs(bindings))
+                query = make_query(self.draft, self._inputs(bindings))
                 selected = await self._step(
                     "select", lambda: self.lore.select_for_turn(query.request, prompt_id=prompt_id)
                 )
@@ -149,7 +157,7 @@ class TurnSteps:
                     duration_ms=(perf_counter() - begin) * 1000,  # the answer holds no duration
                 )
             case "replica":
-                replica_request = make_replica(self.given.draft, self._inputs(bindings))
+                replica_request = make_replica(self.draft, self._inputs(bindings))
                 found = await self._step(
                     "select",
                     lambda: self.lore.activate_replica(replica_request, prompt_id=prompt_id),
@@ -173,6 +181,7 @@ class TurnSteps:
             saved_state=self.given.saved_state,
             char=self.given.char,
             user=self.given.user,
+            scene=self.given.scene,
         )
 
     async def _step(self, stage: Stage, call: Callable[[], Awaitable[Answer]]) -> Answer:

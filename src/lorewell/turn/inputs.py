@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lorewell.errors import Fault, ValidationFailedError
 from lorewell.host.draft import role_of, spoken_text
+from lorewell.host.place import insert_note
 from lorewell.model import ActivateRequest, BookRef
 from lorewell.model.assemble import DraftMessage
+from lorewell.model.faults import faults_below
 from lorewell.model.parse import parse_model
+from lorewell.model.scene import Scene
+from lorewell.model.scene_fields import for_request
 from lorewell.model.text import is_blank
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.conversations import conversation_name
@@ -33,6 +38,8 @@ class TurnInput:
         saved_state: the stored state of the story: JSON or any text.
         char, user: the names of the character and the user, if known.
         tools: tool definitions, which count as part of the prompt.
+        scene: what is known about the turn in the form that all policies share. No value may be
+            given here and in another attribute.
     """
 
     request_id: str
@@ -45,6 +52,7 @@ class TurnInput:
     char: str | None = None
     user: str | None = None
     tools: Sequence[Mapping[str, Any]] = ()
+    scene: Scene | None = None
 
     def key(self, tenant_id: str) -> ConversationKey:
         """Return the key of the turn's conversation."""
@@ -58,6 +66,29 @@ class TurnInput:
         return tuple(item.message for item in self.draft if item.kind in _CHAT)
 
 
+def prompt_draft(given: TurnInput) -> tuple[DraftMessage, ...]:
+    """Return the draft of a turn with the author's note of its scene.
+
+    Raises:
+        ValidationFailedError: the scene gives a value that the input gives too.
+    """
+    scene = given.scene
+    if scene is None:
+        return tuple(given.draft)
+    twice = {
+        "/scene/state": ("saved_state", scene.values is not None and given.saved_state),
+        "/scene/names/char": ("char", scene.char is not None and given.char is not None),
+        "/scene/names/user": ("user", scene.user is not None and given.user is not None),
+    }
+    faults = [Fault(at, f"is also given in {name}") for at, (name, both) in twice.items() if both]
+    if faults:
+        raise ValidationFailedError.at(*faults)
+    if scene.note is None:
+        return tuple(given.draft)
+    with faults_below("/scene"):
+        return insert_note(given.draft, scene.note)
+
+
 def activation_request(
     given: TurnInput, config: WorldbookConfig, books: Sequence[BookRef]
 ) -> ActivateRequest:
@@ -69,7 +100,8 @@ def activation_request(
     Raises:
         ValidationFailedError: a text can't be stored, or the request id is too long.
     """
-    names = {"user": given.user or "", "assistant": given.char or ""}
+    scene = given.scene or Scene()
+    names = {"user": given.user or scene.user or "", "assistant": given.char or scene.char or ""}
     lines = [
         {"name": names[role_of(item.message)] or None, "content": said[:_MAX_TEXT_CHARS]}
         for item in given.draft
@@ -93,7 +125,7 @@ def activation_request(
         "seed": given.request_id,
         "conversation_id": conversation_name(given.key(config.tenant_id)),
     }
-    return parse_model(ActivateRequest, document)
+    return parse_model(ActivateRequest, for_request(document, given.scene, "sillytavern"))
 
 
 def _without_none(**members: str | None) -> dict[str, str]:

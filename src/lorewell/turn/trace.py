@@ -79,6 +79,7 @@ class TurnTrace:
             "selection": None if lore is None else _selection(lore),
             "decisions": [] if lore is None else _decisions(lore),
             "placements": self._placements(),
+            "warnings": [] if lore is None or lore.answer is None else _warnings(lore.answer),
             "needed_tokens": self._figure("needed_tokens"),
             "window": None if config is None else config.context_window,
             "error": None if self.error is None else self.error.members(),
@@ -167,6 +168,14 @@ def _selection(lore: TurnLore) -> dict[str, Any] | None:
             "duration_ms": lore.duration_ms,
         }
     return None
+
+
+def _warnings(
+    answer: SelectResponse | SillyTavernResponse | ReplicaResponse,
+) -> list[dict[str, Any]]:
+    """Return the warnings of an answer, without members that do not apply."""
+    members = (each._asdict() for each in answer.warnings)
+    return [{name: fact for name, fact in each.items() if fact is not None} for each in members]
 
 
 def _replica_members(decision: ReplicaDecision) -> dict[str, Any]:

@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from lorewell.engine.tokens import TokenCounter, counter as default_counter
+from lorewell.engine.tokens import BUNDLED, TokenCounter, counter as default_counter
 from lorewell.errors import (
     ContextOverflowError,
+    Fault,
     LorewellError,
     UpstreamInvalidError,
     UpstreamUnavailableError,
+    ValidationFailedError,
 )
 from lorewell.host import assemble, capabilities
-from lorewell.model.assemble import AssembleOptions, PromptBudget
+from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse
 from lorewell.model.parse import parse_model
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.asking import TurnLore, TurnSteps
 from lorewell.turn.conversations import MemoryConversations
 from lorewell.turn.errors import Stage, TurnError
-from lorewell.turn.inputs import TurnInput
+from lorewell.turn.inputs import TurnInput, prompt_draft
 from lorewell.turn.ports import Conversations, LoreSource
 from lorewell.turn.trace import TurnTrace
 
@@ -125,6 +127,7 @@ class Turn:
     def __init__(self, host: TurnHost, given: TurnInput) -> None:
         self.given = given
         self._host = host
+        self._draft: Sequence[DraftMessage] = given.draft
         self._steps: TurnSteps | None = None
         if host.config is not None and host.lore is not None:
             self._steps = TurnSteps(
@@ -167,6 +170,7 @@ class Turn:
         """
         lore, prompt, failed, reused = None, None, None, self._is_under_way()
         try:
+            self._add_note()
             lore = await self._select_once()
             prompt = None if self._host.config is None else await self._assemble(lore)
         except TurnError as error:
@@ -175,7 +179,7 @@ class Turn:
             given=self.given,
             config=self._host.config,
             reply_id=reply_id,
-            capabilities=capabilities(self.given.draft),
+            capabilities=capabilities(self._draft),
             lore=lore,
             prompt=prompt,
             error=failed,
@@ -228,6 +232,15 @@ class Turn:
                     return reply
         raise UpstreamInvalidError(f"None of {attempts} replies was acceptable.")
 
+    def _add_note(self) -> None:
+        """Put the author's note of the scene into the draft, once."""
+        if self._steps is None or self._steps.draft:
+            return
+        try:
+            self._draft = self._steps.draft = prompt_draft(self.given)
+        except LorewellError as error:
+            raise TurnError("select", error, turn_id=self.given.request_id) from error
+
     def _is_under_way(self) -> bool:
         """Return whether a selection is running or has succeeded."""
         task = self._lore_task
@@ -251,9 +264,11 @@ class Turn:
             raise AssertionError
         stage: Stage = "place"
         try:
-            options = _options(config, self.given.tools)
+            options, scene = _options(config, self.given.tools), self.given.scene
+            named = None if scene is None else scene.tokenizer
+            tokens = self._host.counter if named is None else _counter(named)
             return await asyncio.to_thread(
-                assemble, self.given.draft, lore.blocks, options, counter=self._host.counter
+                assemble, self._draft, lore.blocks, options, counter=tokens
             )
         except LorewellError as error:
             if isinstance(error, ContextOverflowError):
@@ -274,6 +289,14 @@ def _options(config: WorldbookConfig, tools: Sequence[Mapping[str, Any]]) -> Ass
     return AssembleOptions(
         merge_adjacent=config.merge_adjacent, stable_prefix=config.stable_prefix, budget=budget
     )
+
+
+def _counter(name: str) -> TokenCounter:
+    """Return the counter of a bundled encoding, which the scene names."""
+    if name not in BUNDLED:
+        fault = Fault("/scene/tokenizer", f"must be one of {', '.join(BUNDLED)}")
+        raise ValidationFailedError.at(fault)
+    return default_counter(name)
 
 
 def _retrieve_error(task: asyncio.Task[TurnLore]) -> None:

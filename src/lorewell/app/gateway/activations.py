@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lorewell.app.gateway.scenes import KnownTurn
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.sillytavern.places import speaker_of
 from lorewell.host.alignment import SentLine
-from lorewell.host.completions import character_text, find_name, spoken
+from lorewell.host.completions import SpokenMessage, character_text, find_name, spoken
 from lorewell.model import ActivateRequest, BookRef
-from lorewell.model.activate import (
-    AttachedBook,
-    ChatLine,
-    ScanTexts,
-    SillyTavernSettings,
-)
 from lorewell.model.assemble import DraftMessage
-from lorewell.model.macro_values import MacroValues
+from lorewell.model.parse import parse_model
+from lorewell.model.scene import Scene
+from lorewell.model.scene_fields import for_request
 
 _MAX_CHARS = 200_000
 _MAX_LINES = 10_000
@@ -42,36 +39,44 @@ def make_activation(
     gateway: Gateway,
     refs: Sequence[BookRef],
     draft: Sequence[DraftMessage],
-    names: tuple[str | None, str | None],
+    known: KnownTurn,
 ) -> ActivateRequest:
-    """Return the request of a turn, without its conversation and its seed.
+    """Return the request of a turn.
 
     Its budget is the gateway's, in tokens and not as a share of the window. A line has a name if
-    its message has one. Of the texts to scan besides the chat, only the character's is known.
+    its message has one, or its speaker is named. The character's description is that of the
+    messages.
 
     Args:
         gateway: the gateway, for its budget.
         refs: the books, in order.
         draft: the messages.
-        names: of the character and of the user, if given.
+        known: what is known about the turn besides its messages.
     """
     lines = spoken(draft)
     about = character_text(draft)[:_MAX_CHARS]
-    char = (names[0] or find_name(draft, "assistant") or _CHAR)[:_MAX_NAME_CHARS]
-    user = (names[1] or find_name(draft, "user") or _USER)[:_MAX_NAME_CHARS]
+    char = (find_name(draft, "assistant") or _CHAR)[:_MAX_NAME_CHARS]
+    user = (find_name(draft, "user") or _USER)[:_MAX_NAME_CHARS]
     budgets = [gateway.token_budget]
     if gateway.context_window is not None:
         budgets.append(gateway.context_window)
-    return ActivateRequest(
-        settings=SillyTavernSettings(world_info_budget=_WHOLE_PERCENT),
-        books=tuple(AttachedBook(book_id=ref.book_id, revision=ref.revision) for ref in refs),
-        chat=tuple(
-            ChatLine(name=each.name and each.name[:_MAX_NAME_CHARS], content=each.text[:_MAX_CHARS])
-            for each in lines[-_MAX_LINES:]
-        ),
-        scan_texts=ScanTexts(character_description=about),
-        macros=MacroValues(char=char, user=user, description=about),
-        trigger="continue" if lines and lines[-1].role != "user" else "normal",
-        context_tokens=min(budgets),
-        explain="selected",
-    )
+    document = {
+        "settings": {"world_info_budget": _WHOLE_PERCENT},
+        "books": tuple({"book_id": ref.book_id, "revision": ref.revision} for ref in refs),
+        "chat": tuple(_line(each, known.speakers) for each in lines[-_MAX_LINES:]),
+        "scan_texts": {"character_description": about},
+        "macros": {"char": char, "user": user, "description": about},
+        "trigger": "continue" if lines and lines[-1].role != "user" else "normal",
+        "context_tokens": min(budgets),
+        "seed": known.seed,
+        "conversation_id": known.conversation_id,
+        "explain": "selected",
+    }
+    return parse_model(ActivateRequest, for_request(document, known.scene, "sillytavern"))
+
+
+def _line(said: SpokenMessage, speakers: Scene | None) -> dict[str, str | None]:
+    name = said.name
+    if name is None and speakers is not None:
+        name = {"user": speakers.user, "assistant": speakers.char}.get(said.role)
+    return {"name": name and name[:_MAX_NAME_CHARS], "content": said.text[:_MAX_CHARS]}

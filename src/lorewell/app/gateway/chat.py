@@ -11,6 +11,7 @@ from typing import TypeVar, assert_never
 from lorewell.app.access import Caller
 from lorewell.app.bindings import find_bound
 from lorewell.app.gateway.activations import make_activation, spoken_lines
+from lorewell.app.gateway.scenes import MEMBER, ClientScene, KnownTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.native.selection import select_context, selection_ledger
 from lorewell.app.ports import Transaction
@@ -20,7 +21,9 @@ from lorewell.app.runtime.gateway import Gateway, SentPrompt
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.activation import Hear, SpokenChat, activate_kept
 from lorewell.app.sillytavern.places import UnnamedScope
+from lorewell.app.tokens import choose_counter
 from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import ForbiddenError
 from lorewell.host import (
     HostBlock,
@@ -29,6 +32,7 @@ from lorewell.host import (
     from_activation,
     from_replica,
     from_selection,
+    insert_note,
     make_query,
     make_replica,
 )
@@ -38,8 +42,10 @@ from lorewell.model import BookRef, Policy, SelectResponse
 from lorewell.model.activated import Continued
 from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse, SharedPrefix
+from lorewell.model.faults import faults_below
 from lorewell.model.live import Occasion
-from lorewell.model.text import canonical_json
+from lorewell.model.scene import Scene
+from lorewell.model.text import canonical_json, is_blank, pointer
 
 _SMALL_CHARS = 32_768
 _ID_CHARS = 40
@@ -61,7 +67,7 @@ class ChatTurn:
         chars: their approximate length.
         tools: tool definitions.
         reserved_tokens: tokens that the request allows the answer; None if it does not say.
-        char, user: names, if given.
+        said: what the client says about the turn.
     """
 
     prompt_ids: Sequence[str]
@@ -71,8 +77,7 @@ class ChatTurn:
     chars: int
     tools: Sequence[Mapping[str, object]] = ()
     reserved_tokens: int | None = None
-    char: str | None = None
-    user: str | None = None
+    said: ClientScene = field(default_factory=ClientScene)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,7 @@ class EnrichedChat:
         selection: the selection, under the policy `native`.
         continued: the timed state that the turn started from, under the policy `sillytavern`.
         hear: stores the text of the reply; None if nothing is kept.
+        warning_count: number of warnings in the ledger.
     """
 
     prompt_id: str
@@ -101,6 +107,7 @@ class EnrichedChat:
     selection: SelectResponse | None
     continued: Continued | None
     hear: Hear | None
+    warning_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,7 @@ class _PolicyResult:
 
     blocks: Callable[[Steps], Sequence[HostBlock]]
     ledger: LedgerRef | None
+    warning_count: int
     selection: SelectResponse | None = None
     continued: Continued | None = None
     hear: Hear | None = None
@@ -125,7 +133,9 @@ class _PolicyResult:
 async def enrich(
     services: Services, gateway: Gateway, caller: Caller, turn: ChatTurn
 ) -> EnrichedChat | None:
-    """Add lore to the messages of a turn; return None if its prompt has no books.
+    """Add lore to the messages of a turn; return None if there is none to add.
+
+    That is if its prompt has no books, or its scene turns lore off.
 
     Under the policy `sillytavern`, timed state is stored as for any turn of a conversation.
 
@@ -135,9 +145,13 @@ async def enrich(
         SelectionError: a required entry does not fit.
         PlacementFailedError: the messages lack the place of a block.
         ContextOverflowError: the prompt exceeds the context window.
+        ValidationFailedError: the scene gives the author's note of the messages again, or an
+            unknown tokenizer.
         LorewellError: as `select_context`, `activate_turn` and `activate_replica`.
     """
-    tenant_id = caller.tenant_id
+    tenant_id, scene = caller.tenant_id, turn.said.merged()
+    if scene is not None and scene.enabled is False:
+        return None
     bound = await gateway.bound.find(
         services.store,
         (tenant_id, *turn.prompt_ids),
@@ -148,10 +162,10 @@ async def enrich(
     if bound.policy == "sillytavern" and "write" not in caller.scopes:
         message = "The books of this prompt store timed state, which requires the scope 'write'."
         raise ForbiddenError(message, scope="write")
-    prepare = partial(_prepare, caller, bound.prompt_id, turn)
+    prepare = partial(_prepare, caller, bound.prompt_id, turn, scene)
     is_small = turn.chars <= _SMALL_CHARS
     prepared = prepare() if is_small else await services.computing.run(tenant_id, prepare)
-    draft, conversation_id, seed = prepared
+    draft, known = prepared
     run = _Run(
         services=services,
         gateway=gateway,
@@ -159,23 +173,64 @@ async def enrich(
         bound=bound,
         turn=turn,
         draft=draft,
-        conversation_id=conversation_id,
-        seed=seed,
+        known=known,
+        counter=await _choose_counter(services, gateway, tenant_id, scene),
     )
     result = await run.apply_policy()
     return run.report(result, await run.assemble(result))
 
 
+def place_note(turn: ChatTurn) -> tuple[int | ChatMessage, ...] | None:
+    """Return the messages of a turn without lore; None if they stay as they are.
+
+    The author's note of its scene is put in its place.
+
+    Raises:
+        ValidationFailedError: the messages have an author's note too.
+    """
+    scene = turn.said.merged()
+    if scene is None or scene.note is None or is_blank(scene.note.text):
+        return None
+    return _indexed(turn, [item.message for item in _draft(turn, scene)])
+
+
+def _draft(turn: ChatTurn, scene: Scene | None) -> tuple[DraftMessage, ...]:
+    draft = read_completion(turn.messages)
+    with faults_below(pointer(MEMBER)):
+        return draft if scene is None or scene.note is None else insert_note(draft, scene.note)
+
+
+def _indexed(turn: ChatTurn, messages: Sequence[ChatMessage]) -> tuple[int | ChatMessage, ...]:
+    """Return messages with the index of each one that is unchanged."""
+    indexes = {id(message): index for index, message in enumerate(turn.messages)}
+    return tuple(indexes.get(id(message), message) for message in messages)
+
+
 def _prepare(
-    caller: Caller, prompt_id: str, turn: ChatTurn
-) -> tuple[tuple[DraftMessage, ...], str, str]:
-    """Return the messages, the conversation id, and the seed.
+    caller: Caller, prompt_id: str, turn: ChatTurn, scene: Scene | None
+) -> tuple[tuple[DraftMessage, ...], KnownTurn]:
+    """Return the messages, and what else is known.
 
     A retry with the same messages gets the same seed.
     """
-    draft = read_completion(turn.messages)
+    draft = _draft(turn, scene)
     conversation_id = turn.conversation_id or _label(caller, prompt_id, turn, draft)
-    return draft, conversation_id, _digest([conversation_id, turn.messages])
+    known = KnownTurn(
+        scene=scene,
+        speakers=turn.said.speakers(),
+        conversation_id=conversation_id,
+        seed=_digest([conversation_id, turn.messages]),
+    )
+    return draft, known
+
+
+async def _choose_counter(
+    services: Services, gateway: Gateway, tenant_id: str, scene: Scene | None
+) -> TokenCounter:
+    if scene is None or scene.tokenizer in (None, gateway.counter.name):
+        return gateway.counter
+    with faults_below(pointer(MEMBER)):
+        return await choose_counter(services, tenant_id, scene.tokenizer)
 
 
 def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> BoundPrompt | None:
@@ -197,8 +252,8 @@ class _Run:
     bound: BoundPrompt
     turn: ChatTurn
     draft: tuple[DraftMessage, ...]
-    conversation_id: str
-    seed: str
+    known: KnownTurn
+    counter: TokenCounter
 
     @property
     def tenant_id(self) -> str:
@@ -226,11 +281,12 @@ class _Run:
     def _inputs(self) -> TurnInputs:
         return TurnInputs(
             books=self.bound.refs,
-            request_id=self.seed,
+            request_id=self.known.seed,
             strategy=self.gateway.strategy,
             token_budget=self.gateway.token_budget,
-            char=self.turn.char or find_name(self.draft, "assistant"),
-            user=self.turn.user or find_name(self.draft, "user"),
+            char=find_name(self.draft, "assistant"),
+            user=find_name(self.draft, "user"),
+            scene=self.known.scene,
         )
 
     async def _activate_replica(self) -> _PolicyResult:
@@ -240,6 +296,7 @@ class _Run:
         return _PolicyResult(
             blocks=lambda _: from_replica(response.entries),
             ledger=LedgerRef.of("replica", self.tenant_id, response.activation_id),
+            warning_count=len(response.warnings),
         )
 
     async def _select(self) -> _PolicyResult:
@@ -249,13 +306,13 @@ class _Run:
         return _PolicyResult(
             blocks=lambda steps: from_selection(response.blocks, steps=steps),
             ledger=selection_ledger(self.services, self.tenant_id, response),
+            warning_count=len(response.warnings),
             selection=response,
         )
 
     async def _activate(self) -> _PolicyResult:
-        names = (self.turn.char, self.turn.user)
         request = await self._compute(
-            lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
+            lambda: make_activation(self.gateway, self.bound.refs, self.draft, self.known)
         )
         response, ledger, hear = await activate_kept(
             self.services,
@@ -267,6 +324,7 @@ class _Run:
         return _PolicyResult(
             blocks=lambda _: from_activation(response, split_lasting=self.gateway.stable_prefix),
             ledger=ledger,
+            warning_count=len(response.warnings),
             continued=response.conversation,
             hear=hear,
         )
@@ -292,7 +350,7 @@ class _Run:
         return Occasion(
             prompt_id=self.bound.prompt_id,
             source="gateway",
-            conversation_id=self.conversation_id,
+            conversation_id=self.known.conversation_id,
         )
 
     async def assemble(self, result: _PolicyResult) -> AssembleResponse:
@@ -302,9 +360,8 @@ class _Run:
         options = _options(gateway, self.turn, previous)
 
         def put_together(steps: Steps) -> AssembleResponse:
-            counter = self.gateway.counter
             blocks = result.blocks(steps)
-            return assemble(self.draft, blocks, options, counter=counter, steps=steps)
+            return assemble(self.draft, blocks, options, counter=self.counter, steps=steps)
 
         async with self.services.computing.turn(self.tenant_id) as turn:
             made = await turn.run(lambda: put_together(turn.steps))
@@ -315,17 +372,16 @@ class _Run:
     def _name_of(self, result: _PolicyResult) -> str:
         """Return the id of the conversation, as the policy found it."""
         found = result.continued
-        return self.conversation_id if found is None else found.conversation_id
+        return self.known.conversation_id if found is None else found.conversation_id
 
     def report(self, result: _PolicyResult, made: AssembleResponse) -> EnrichedChat:
         """Return the messages and the facts about the selection."""
-        indexes = {id(item.message): index for index, item in enumerate(self.draft)}
         placed = (each.id for each in made.placements if each.message_index is not None)
         return EnrichedChat(
             prompt_id=self.bound.prompt_id,
             policy=self.bound.policy,
             conversation_id=self._name_of(result),
-            messages=tuple(indexes.get(id(message), message) for message in made.messages),
+            messages=_indexed(self.turn, made.messages),
             entry_ids=tuple(dict.fromkeys(placed)),
             worldbook_tokens=made.figures.worldbook_tokens,
             ledger=result.ledger,
@@ -333,6 +389,7 @@ class _Run:
             selection=result.selection,
             continued=result.continued,
             hear=result.hear,
+            warning_count=result.warning_count,
         )
 
 

@@ -78,7 +78,8 @@ class KeptSelection:
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
         return {
-            "request": self.request.model_dump(mode="json"),
+            # Not the defaults: a field that is set conflicts with the scene.
+            "request": self.request.model_dump(mode="json", exclude_unset=True),
             "snapshot": [asdict(each) for each in self.snapshot],
             "query": None if self.query is None else self.query.to_members(),
         }
@@ -238,7 +239,8 @@ async def preview_context(
             stored.get(index) or _preview_book(services, turn, item, each, index)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
         ]
-        fields = {name: getattr(request, name) for name in SelectRequest.model_fields}
+        given = request.model_fields_set & SelectRequest.model_fields.keys()
+        fields = {name: getattr(request, name) for name in given}
         fields["books"] = tuple(book.ref for book in books)
         if services.embedder is not None:
             unstored = {

@@ -35,6 +35,7 @@ from lorewell.model import BookRef, ChangedBook
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse, Source
+from lorewell.model.scene_fields import with_scene
 from lorewell.model.text import canonical_json
 
 # Members that a turn does not depend on, or that its pinned revisions replace.
@@ -73,7 +74,8 @@ class KeptReplica:
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
         return {
-            "request": self.request.model_dump(mode="json", exclude=_UNPINNED),
+            # Not the defaults: a field that is set conflicts with the scene.
+            "request": self.request.model_dump(mode="json", exclude=_UNPINNED, exclude_unset=True),
             "pins": [
                 [pin.key, pin.source, None if pin.ref is None else pin.ref.model_dump()]
                 for pin in self.pins
@@ -238,7 +240,9 @@ class _Turn:
         """Return the id of the turn, a hash of its inputs and result; None if it is not kept."""
         if not self.may_be_kept:
             return None
-        request = self.request.model_dump(mode="json", exclude=_UNPINNED)
+        plain = with_scene(self.request, self.request.scene, "replica")
+        no_input = _UNPINNED if plain.scene is not None else {*_UNPINNED, "scene"}
+        request = plain.model_dump(mode="json", exclude=no_input)
         pins = [[key, source, ref and ref.model_dump()] for key, source, ref in self.pins]
         active = [[entry.book_id, entry.uid, entry.trigger_type] for entry in response.entries]
         return hashlib.sha256(canonical_json([request, pins, active])).hexdigest()

@@ -59,11 +59,15 @@ def read_frame(text: str, role: str) -> ReplicaChat:
     """
     document = parse_json(text.encode())
     frame = parse_model(ReplicaFrame, document)
+    named = None if frame.scene is None else frame.scene.char
     char = frame.char or _name_of(frame.current_role) or _name_of(role)
     prompt_id = frame.prompt_id or _prompt_of(role)
     listed = document.get("chatHistory") or ()
-    members = {name: getattr(frame, name) for name in ReplicaRequest.model_fields}
-    members |= {"char": char, "prompt_id": prompt_id, "explain": "selected"}
+    given = frame.model_fields_set & ReplicaRequest.model_fields.keys()
+    members = {name: getattr(frame, name) for name in given}
+    members |= {"prompt_id": prompt_id, "explain": "selected"}
+    if named is None:
+        members["char"] = char
     return ReplicaChat(
         request=ReplicaRequest.model_construct(**members),
         draft=ReplicaDraft(

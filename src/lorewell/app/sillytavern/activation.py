@@ -71,8 +71,9 @@ class KeptActivation:
     @property
     def chars(self) -> int:
         """Its approximate size in characters."""
-        messages = self.request.macros.messages or ()
-        return sum(len(line.content) for line in (*self.request.chat, *messages))
+        texts = [line.content for line in self.request.chat]
+        texts += (line.content for line in self.request.macros.messages or ())
+        return sum(map(len, texts))
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""

@@ -32,6 +32,10 @@ class Eligibility:
     """Decides which entries are eligible in one request: those that pass all filters.
 
     An entry is filtered when first asked about: most entries of a large book never are.
+
+    Attributes:
+        nameless: by full id, the `{{char}}` or `{{user}}` without a value of the entries that were
+            refused for it: those with a key, a flag, a rank or an entry that asked for them.
     """
 
     def __init__(self, request: SelectRequest, steps: Steps) -> None:
@@ -42,13 +46,16 @@ class Eligibility:
         self._contents: dict[str, str] = {}
         self._places = request.placement_capabilities or UNDECLARED
         self._table = counting(in_state(request.state), steps)
+        self.nameless: dict[str, str] = {}
         self._variables = {str(name): value for name, value in request.template_vars.items()}
 
     def refusal(self, entry: CompiledEntry) -> Refusal | None:
         """Return the first filter that the entry fails, None if it is eligible."""
         key = entry.full_id if entry.gate is None else entry.gate
         if key not in self._refusals:
-            self._refusals[key] = self._filter(entry)
+            refusal = self._refusals[key] = self._filter(entry)
+            if refusal is not None and refusal.reason == "template_missing":
+                self._note_name(entry)
         return self._refusals[key]
 
     def _filter(self, entry: CompiledEntry) -> Refusal | None:
@@ -56,6 +63,8 @@ class Eligibility:
         spec, request = entry.spec, self._request
         if not spec.enabled:
             return Refusal("disabled")
+        if request.scene is not None:
+            return Refusal("disabled", "the scene adds no lore")
         if request.audience not in spec.audience:
             return Refusal("audience_mismatch")
         return (
@@ -67,6 +76,13 @@ class Eligibility:
             or (Refusal("empty_content") if self._is_blank(entry) else None)
             or self._placement(entry)
         )
+
+    def _note_name(self, entry: CompiledEntry) -> None:
+        """Keep the name that an entry lacks, unless it has an expression that no name fills."""
+        template = entry.template
+        if template is not None and template.unsupported is None:
+            missing = min(template.variables - self._variables.keys())
+            self.nameless[entry.full_id] = f"{{{{{missing}}}}}"
 
     def content(self, entry: CompiledEntry) -> str:
         """Return the text of an eligible entry after substitution."""

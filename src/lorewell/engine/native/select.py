@@ -46,7 +46,9 @@ from lorewell.model import (
     SelectResponse,
 )
 from lorewell.model.decision import NO_FACTS, Recalled, decision_members
+from lorewell.model.scene_fields import unused_members, with_scene
 from lorewell.model.text import canonical_json
+from lorewell.model.warning import MAX_WARNINGS, TurnWarning, missing_name, unused_warnings
 
 POLICY_VERSION = "lorewell-select/1"
 _ROWS_PER_STEP, _TOKENS_PER_STEP = 1, 4
@@ -108,6 +110,8 @@ def select(
     [('lamp', 'keyword')]
     """
     steps = steps or Steps()
+    unused = unused_members(request.scene, "native")
+    request = with_scene(request, request.scene, "native")
     is_hybrid = request.strategy == "hybrid"
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
     # The steps of §8.1.
@@ -115,7 +119,7 @@ def select(
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, steps)
-    turn = _Turn(snapshot, request, eligible, activation, vectors, steps)
+    turn = _Turn(snapshot, request, eligible, activation, vectors, steps, unused)
     turn.refuse_unplaceable()
     packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
@@ -165,6 +169,7 @@ class _Turn:
     activation: ActivationResult
     vectors: VectorScores
     steps: Steps
+    unused: tuple[str, ...]
     costs: dict[str, int] = field(default_factory=dict)
 
     def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
@@ -221,6 +226,7 @@ class _Turn:
             wrap(packing.chosen[block.id].entry.tag, block.content) for block in blocks
         )
         counter = self.snapshot[0].counter
+        warnings = self._warnings()  # before a full ledger asks about every entry
         prompt_hash = hashlib.sha256(context.encode()).hexdigest()
         return SelectResponse(
             blocks=blocks,
@@ -231,10 +237,23 @@ class _Turn:
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
             degraded=tuple(sorted(self.vectors.degraded)),
+            warnings=warnings,
             policy_version=POLICY_VERSION,
             prompt_hash=prompt_hash,
             selection_fingerprint=self._fingerprint(blocks, prompt_hash, counter.name),
         )
+
+    def _warnings(self) -> tuple[TurnWarning, ...]:
+        """Return the unused members of the scene, and the entries that lack a name."""
+        nameless = sorted(self.eligible.nameless.items())
+        entries = [
+            TurnWarning("value_missing", missing_name(expression), entry=full_id)
+            for full_id, expression in nameless[:MAX_WARNINGS]
+        ]
+        if len(nameless) > MAX_WARNINGS:
+            message = f"{len(nameless) - MAX_WARNINGS} more entries lack a name."
+            entries.append(TurnWarning("value_missing", message))
+        return (*unused_warnings(self.unused, "native"), *entries)
 
     def _block(self, full_id: str, packing: Packing) -> Block:
         book, entry, _, _ = packing.chosen[full_id]

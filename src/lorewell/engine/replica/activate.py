@@ -21,6 +21,7 @@ from lorewell.engine.replica.search import KeywordSearch, TurnTexts
 from lorewell.engine.replica.statistics import count
 from lorewell.engine.replica.world import ReplicaEntry, ReplicaWorld, compile_world
 from lorewell.engine.steps import Steps
+from lorewell.engine.template import is_variable
 from lorewell.model.replica import (
     NO_REPLICA_FACTS,
     LoadedBook,
@@ -34,7 +35,10 @@ from lorewell.model.replica import (
     Source,
     Suppressed,
     Trigger,
+    WorldBookData,
 )
+from lorewell.model.scene_fields import unused_members, with_scene
+from lorewell.model.warning import missing_name, unused_warnings
 
 _STEPS_PER_ENTRY, _PLACES_PER_STEP, _CHARS_PER_STEP = 4, 10, 50
 _ENTRIES_PER_WATCH: Final = 200
@@ -80,7 +84,13 @@ def activate(
     ('灯塔由哑女看守。', ('灯塔',))
     """
     steps = steps or Steps()
-    warnings: list[ReplicaWarning] = []
+    warnings = [
+        ReplicaWarning("scene_unused", each.message)
+        for each in unused_warnings(unused_members(request.scene, "replica"), "replica")
+    ]
+    request = with_scene(request, request.scene, "replica")
+    if request.scene is not None:
+        request = request.model_copy(update={"world_book_data": WorldBookData()})
     collected = collect(books, request, warnings, steps)
     turn = _Turn(collected, request, warnings, steps)
     turn.trigger(scores)
@@ -279,6 +289,12 @@ class _Turn:
             message = f"It is left as it is: {', '.join(unknown)}."
             warning = ReplicaWarning("macro_unknown", message, candidate.book_id, spec.uid)
             self.warnings.append(warning)
+        for expression in unknown:
+            if is_variable(expression[2:-2]):
+                warning = ReplicaWarning(
+                    "value_missing", missing_name(expression), candidate.book_id, spec.uid
+                )
+                self.warnings.append(warning)
         return ReplicaActive(
             uid=spec.uid,
             content=content,

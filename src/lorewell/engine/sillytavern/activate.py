@@ -26,6 +26,8 @@ from lorewell.model.activated import (
     SillyTavernResponse,
     Verdict,
 )
+from lorewell.model.scene_fields import unused_members, with_scene
+from lorewell.model.warning import unused_warnings
 
 _STEPS_PER_ACTIVE: Final = 4
 _CHARS_PER_STEP, _EVENTS_PER_STEP = 1_000, 4
@@ -55,13 +57,17 @@ def activate(
     """
     counter = counter or shipped_counter(request.tokenizer)
     steps = steps or Steps()
+    unused = unused_members(request.scene, "sillytavern")
+    request = with_scene(request, request.scene, "sillytavern")
+    is_off = request.scene is not None
+    library = Library(()) if is_off else library
     cached = library.cached_counts(counter)
     extra, before_blank = surcharge_of(request, counter.name)
     tally = TextCounter(counter, extra, steps, before_blank=before_blank, cached=cached)
     ledger = Ledger(steps, kept=request.explain == "full")
     entries = library.in_order(request.settings.world_info_character_strategy)
     timed = TimedEffects.of(request.timed_state, request.length, entries)
-    if not request.dry_run:
+    if not (request.dry_run or is_off):
         timed.check(ledger, steps)
     forced = queue(request.forced, entries, steps)
     scan = Scan(
@@ -93,7 +99,7 @@ def activate(
         authors_note_bottom=tuple(output.note_bottom),
         outlets={name: tuple(output.outlets[name]) for name in in_object_order(output.outlets)},
         authors_note=merged,
-        timed_state=timed.state,
+        timed_state=request.timed_state if is_off else timed.state,
         forced=() if entries.entries else request.forced,
         budget=BudgetFigures(
             limit=scan.limit if entries.entries else None,
@@ -105,7 +111,7 @@ def activate(
         variables=scan.macros.state.variables.to_json(),
         chat_hash=scan.macros.state.chat_hash,
         banned=tuple(scan.macros.state.banned),
-        warnings=tuple(scan.macros.warnings),
+        warnings=(*unused_warnings(unused, "sillytavern"), *scan.macros.warnings),
         loops=tuple(ledger.loops),
         events=tuple(ledger.events),
         verdicts=_verdicts(entries, scan, ledger, steps) if ledger.kept else (),

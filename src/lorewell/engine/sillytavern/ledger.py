@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, TypedDict, Unpack
 
 from lorewell.engine.steps import Steps
-from lorewell.model.activated import Event, EventKind, Hit, Loop, MacroWarning
+from lorewell.model.activated import Event, EventKind, Hit, Loop
+from lorewell.model.warning import TurnWarning
 
 _STEPS_PER_EVENT, _CHARS_PER_STEP = 3, 50
 # Events that explain why an entry is not active. An active entry is explained by its trigger.
@@ -37,7 +38,7 @@ class EventFacts(TypedDict, total=False):
     number: float
     timer: Literal["sticky", "cooldown"]
     why: Literal["chat_not_advanced", "missing_entry", "not_configured", "expired"]
-    macro: MacroWarning
+    macro: TurnWarning
 
 
 class Ledger:

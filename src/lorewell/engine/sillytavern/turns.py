@@ -13,6 +13,7 @@ from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import BookNotFoundError
 from lorewell.model.activate import AttachedBook, SillyTavernRequest
 from lorewell.model.activated import SillyTavernResponse
+from lorewell.model.scene_fields import with_scene
 
 _STEPS_PER_TURN: Final = 100
 _MESSAGES_PER_STEP: Final = 200
@@ -105,11 +106,13 @@ def replay(
         TooExpensiveError: a turn needs more than is left of `steps`.
         ValidationFailedError: the turns need more draws than the request has.
     """
+    request = with_scene(request, request.scene, "sillytavern")
     state, forced, draws = request.timed_state, request.forced, request.draws
     variables, macros = request.variables, request.macros
     for number in range(1, len(request.chat) + 1) if turns is None else turns:
         change = {
             "chat": request.chat[:number],
+            "chat_length": None,
             "timed_state": state,
             "variables": variables,
             "macros": macros,
@@ -124,7 +127,7 @@ def replay(
         answer = run_turn(library, turn, counter=counter, steps=budget)
         yield answer
         state, forced = {**answer.timed_state}, answer.forced
-        variables = answer.variables
+        variables = {scope: {**values} for scope, values in answer.variables.items()}
         if answer.chat_hash != macros.chat_hash:
             macros = macros.model_copy(update={"chat_hash": answer.chat_hash})
         draws = None if draws is None else draws[answer.draws_used :]

@@ -22,6 +22,7 @@ from lorewell.model.assemble import DraftMessage
 from lorewell.model.base import Contract
 from lorewell.model.conversation import PromptName
 from lorewell.model.parse import parse_model
+from lorewell.model.scene import Scene
 from lorewell.model.text import Identifier, Text
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn import TurnError, TurnHost, TurnInput
@@ -37,11 +38,12 @@ router = APIRouter(include_in_schema=False)
 
 
 class DemoInput(Contract):
-    """A message of a visitor."""
+    """A message of a visitor, and what is known about its turn."""
 
     conversation_id: Annotated[Identifier, Field(min_length=1, max_length=200)]
     prompt_id: PromptName
     input: Annotated[Text, Field(min_length=1, max_length=8_000)]
+    scene: Scene | None = None
 
 
 class DemoChats:
@@ -104,6 +106,7 @@ async def chat(call: Visiting) -> Response:
             *chats.past(body.conversation_id),
             input_message,
         ),
+        scene=body.scene,
     )
     async with _host(chats, call).begin(given) as turn:
         try:

@@ -11,7 +11,8 @@ import orjson
 from fastapi import APIRouter, Header, Request, Response
 
 from lorewell.app.access import Caller, enter
-from lorewell.app.gateway.chat import ChatTurn, enrich, list_prompts
+from lorewell.app.gateway.chat import ChatTurn, enrich, list_prompts, place_note
+from lorewell.app.gateway.scenes import MEMBER, ClientScene
 from lorewell.app.ports import UpstreamCall
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.services import Services
@@ -35,11 +36,12 @@ from lorewell.errors import (
 from lorewell.http import gateway_headers as names
 from lorewell.http.bodies import naming_the_limit, read_body
 from lorewell.http.calls import OK, answer_json, shared
-from lorewell.http.completion_body import Completion
+from lorewell.http.completion_body import ClientMessages, Completion
 from lorewell.http.held import TENANT
 from lorewell.http.limits import BOOKS
 from lorewell.http.openapi import any_body, documented
 from lorewell.http.relay import Relay
+from lorewell.model.scene import Scene
 
 TAG = "gateway"
 _SMALL_BYTES = 32_768
@@ -89,7 +91,11 @@ router = APIRouter()
         PlacementFailedError,
         ContextOverflowError,
         gives={OK: _ANY_ANSWER},
-        takes=any_body("A request of OpenAI's chat completions, with any further members.", BOOKS),
+        takes=any_body(
+            "A request of OpenAI's chat completions, with any further members.",
+            BOOKS,
+            own={MEMBER: Scene},
+        ),
         is_gateway=True,
     ),
 )
@@ -103,6 +109,8 @@ async def create_chat_completion(
 ) -> Response:
     """Add lore to the messages and forward the request; the answer comes back unchanged.
 
+    The member `lorewell` and control lines in system messages say what is known about the turn;
+    they are not forwarded.
     Needs the scope `read`, and `write` if the books keep timed state.
     """
     gateway, entered = await _enter(request)
@@ -110,15 +118,15 @@ async def create_chat_completion(
     body = await read_body(request, shared(request).settings)
     is_small = len(body) < _SMALL_BYTES
     if is_small:
-        completion, turn = _parse(request, body)
+        completion, given, turn = _parse(request, body)
     else:
-        completion, turn = await services.computing.run(
+        completion, given, turn = await services.computing.run(
             entered.tenant_id, lambda: _parse(request, body)
         )
     enriched = await enrich(services, gateway, entered, turn)
     if enriched is not None and enriched.selection is not None:
         shared(request).metrics.selected(enriched.selection)
-    messages = None if enriched is None else enriched.messages
+    messages = given.written(place_note(turn) if enriched is None else enriched.messages)
     model = gateway.upstream_model or None
     if is_small:
         body = completion.write(messages, model)
@@ -195,11 +203,12 @@ def _authorization(request: Request, gateway: Gateway) -> str | None:
     return names.upstream_authorization(request.headers, gateway, auth=auth)
 
 
-def _parse(request: Request, body: bytes) -> tuple[Completion, ChatTurn]:
+def _parse(request: Request, body: bytes) -> tuple[Completion, ClientMessages, ChatTurn]:
     settings = shared(request).settings
     with naming_the_limit(settings):
         completion = Completion.parse(body, max_values=settings.max_json_values)
-    return completion, _turn_of(request, completion)
+    given = completion.read_messages()
+    return completion, given, _turn_of(request, completion, given)
 
 
 def _checking(request: Request) -> Callable[[], Awaitable[object]]:
@@ -209,7 +218,7 @@ def _checking(request: Request) -> Callable[[], Awaitable[object]]:
     return check
 
 
-def _turn_of(request: Request, completion: Completion) -> ChatTurn:
+def _turn_of(request: Request, completion: Completion, given: ClientMessages) -> ChatTurn:
     headers = request.headers
     named = names.find_text(headers, names.PROMPT)
     fallbacks = (completion.find_text("user"), completion.find_text("model"))
@@ -217,10 +226,14 @@ def _turn_of(request: Request, completion: Completion) -> ChatTurn:
         prompt_ids=[named] if named else list(dict.fromkeys(each for each in fallbacks if each)),
         conversation_id=names.find_text(headers, names.CONVERSATION),
         end_user=completion.find_text("user"),
-        messages=completion.messages(),
+        messages=given.messages,
         chars=len(completion.text),
         tools=completion.find_objects("tools"),
         reserved_tokens=completion.find_count("max_completion_tokens", "max_tokens"),
-        char=names.find_text(headers, names.CHAR),
-        user=names.find_text(headers, names.USER),
+        said=ClientScene(
+            member=completion.read_scene(),
+            control=given.control,
+            char=names.find_text(headers, names.CHAR),
+            user=names.find_text(headers, names.USER),
+        ),
     )

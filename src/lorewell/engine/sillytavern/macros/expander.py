@@ -11,7 +11,7 @@ from lorewell.engine.sillytavern.ledger import Ledger
 from lorewell.engine.sillytavern.macros import card, new_engine, old_engine
 from lorewell.engine.sillytavern.macros.state import MacroState, Miss
 from lorewell.model.activate import SillyTavernRequest
-from lorewell.model.activated import MacroWarning
+from lorewell.model.warning import MacroProblem, TurnWarning, macro_problem
 
 MAX_WARNINGS: Final = 1_000
 _HINT = re.compile(r"\{\{|\\[{}]|<(?:user|bot|char|group|charifnotgroup)>", re.IGNORECASE)
@@ -42,9 +42,9 @@ class Macros:
     def __init__(self, request: SillyTavernRequest, draws: RandomDraws, ledger: Ledger) -> None:
         """Bind the macros to the values of a request."""
         self.state = MacroState(request, draws, ledger.steps)
-        self.warnings: list[MacroWarning] = []
+        self.warnings: list[TurnWarning] = []
         self._ledger = ledger
-        self._seen: set[MacroWarning] = set()
+        self._seen: set[TurnWarning] = set()
         engine = request.settings.macro_engine
         self._expand = new_engine.expand if engine == "new" else old_engine.expand
         self._is_old = engine == "old"
@@ -99,15 +99,25 @@ class Macros:
                 return settled
 
         def report(miss: Miss, macro: str, span: tuple[int, int] | None) -> None:
-            self._warn(MacroWarning(miss.problem, entry, at, macro, span, miss.name or None))
+            missing = miss.name or None
+            warning = TurnWarning(
+                miss.problem,
+                macro_problem(miss.problem, macro, missing),
+                entry=entry,
+                at=at,
+                macro=macro,
+                span=span,
+                missing=missing,
+            )
+            self._warn(miss.problem, warning)
 
         return self._expand(text, self.state, report)
 
-    def _warn(self, warning: MacroWarning) -> None:
+    def _warn(self, problem: MacroProblem, warning: TurnWarning) -> None:
         """Record a warning, once."""
         if warning in self._seen or len(self._seen) >= MAX_WARNINGS:
             return
         self._seen.add(warning)
         self.state.steps.spend("macros", 1)
         self.warnings.append(warning)
-        self._ledger.add(warning.code, warning.entry, macro=warning)
+        self._ledger.add(problem, warning.entry, macro=warning)

@@ -10,7 +10,7 @@ from lorewell.engine.sillytavern.hashing import cyrb53
 from lorewell.engine.sillytavern.macros.variables import VariableStore
 from lorewell.engine.steps import Steps
 from lorewell.model.activate import SillyTavernRequest
-from lorewell.model.activated import MacroProblem
+from lorewell.model.warning import MacroProblem
 
 OUTLET: Final = "customWIOutlet_"  # SillyTavern's name of the prompt that holds an outlet
 _UNITS_PER_STEP: Final = 6
