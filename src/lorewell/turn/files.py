@@ -34,7 +34,7 @@ from lorewell.model import (
 )
 from lorewell.model.activate import ChatLine
 from lorewell.model.activated import Continued
-from lorewell.model.binding import PolicyChoice, original_policy
+from lorewell.model.binding import BoundBook, PolicyChoice, original_policy
 from lorewell.model.text import canonical_json
 
 GivenBook = str | os.PathLike[str] | CompiledBook | Attached
@@ -105,9 +105,8 @@ class FileLore:
         refs = [book.ref for book in self._compiled.values()]
         names = (*self._worlds, *self._replicas)
         refs += [BookRef(book_id=name, revision=1) for name in names]
-        return ResolvedBindings(
-            tenant_id="", prompt_id=prompt_id, policy=self.policy, books=tuple(refs)
-        )
+        books = tuple(BoundBook(book_id=ref.book_id, revision=ref.revision) for ref in refs)
+        return ResolvedBindings(tenant_id="", prompt_id=prompt_id, policy=self.policy, books=books)
 
     async def select_for_turn(
         self, request: SelectRequest, /, *, prompt_id: str | None = None

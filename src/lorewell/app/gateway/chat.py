@@ -33,7 +33,7 @@ from lorewell.host import (
 )
 from lorewell.host.completions import find_name, read_completion
 from lorewell.host.draft import spoken_text
-from lorewell.model import BookRef, Policy, SelectResponse
+from lorewell.model import Policy, SelectResponse
 from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse, SharedPrefix
 from lorewell.model.live import Occasion
@@ -167,10 +167,14 @@ def _prepare(
 
 def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> BoundPrompt | None:
     for prompt_id in prompt_ids:
-        policy, rows = find_bound(tx, tenant_id, prompt_id)
-        if rows:
-            refs = tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows)
-            return BoundPrompt(prompt_id=prompt_id, policy=policy, refs=refs)
+        bound = find_bound(tx, tenant_id, prompt_id)
+        if bound.rows:
+            return BoundPrompt(
+                prompt_id=prompt_id,
+                policy=bound.policy,
+                books=bound.books,
+                settings=bound.settings,
+            )
     return None
 
 
@@ -207,10 +211,11 @@ class _Run:
 
     def _inputs(self) -> TurnInputs:
         return TurnInputs(
-            books=self.bound.refs,
+            books=self.bound.books,
             request_id=self.seed,
             strategy=self.gateway.strategy,
             token_budget=self.gateway.token_budget,
+            settings=self.bound.settings.native,
             char=self.turn.char or find_name(self.draft, "assistant"),
             user=self.turn.user or find_name(self.draft, "user"),
         )
@@ -237,7 +242,7 @@ class _Run:
     async def _activate(self) -> _PolicyResult:
         names = (self.turn.char, self.turn.user)
         request = await self._compute(
-            lambda: make_activation(self.gateway, self.bound.refs, self.draft, names)
+            lambda: make_activation(self.gateway, self.bound, self.draft, names)
         )
         response, ledger = await activate_kept(
             self.services,
