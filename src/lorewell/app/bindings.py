@@ -13,7 +13,7 @@ from lorewell.errors import BindingInvalidError, PolicyMismatchError
 from lorewell.model import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.activate import BookSource
 from lorewell.model.binding import BoundBook
-from lorewell.model.prompt_settings import PromptSettings
+from lorewell.model.prompt_settings import NO_SETTINGS, PromptSettings
 
 _UNBOUND = StoredBindings(policy="auto", bindings=())
 
@@ -70,6 +70,13 @@ async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> Bi
         bindings=stored.bindings,
         settings=stored.settings,
     )
+
+
+async def settings_of(services: Services, tenant_id: str, prompt_id: str | None) -> PromptSettings:
+    """Return the settings of a prompt; none without a prompt."""
+    if prompt_id is None:
+        return NO_SETTINGS
+    return (await get_bindings(services, tenant_id, prompt_id)).settings
 
 
 async def resolve(services: Services, tenant_id: str, prompt_id: str) -> ResolvedBindings:

@@ -41,6 +41,7 @@ from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import LorewellError
 from lorewell.formats import load_book
 from lorewell.model.plain import plain_lines
+from lorewell.model.prompt_settings import PROMPT_STRATEGY, PROMPT_TOKEN_BUDGET
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="Lorebook, or card that holds one.")]
 _Tokenizer = Annotated[
@@ -160,7 +161,10 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(metavar="TOKENS", help="Token budget for all entries; 1500 by default."),
+        typer.Option(
+            metavar="TOKENS",
+            help=f"Token budget for all entries; {PROMPT_TOKEN_BUDGET} by default.",
+        ),
     ] = None,
     seed: Annotated[
         str | None, typer.Option(help="Seed of all probability rolls; 0 by default.")
@@ -169,7 +173,8 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         str | None,
         typer.Option(
             metavar="rules|hybrid",
-            help="hybrid also recalls entries that rank for the query; rules by default.",
+            help=f"hybrid also recalls entries that rank for the query; {PROMPT_STRATEGY} by "
+            "default. A request file has the defaults of a request.",
         ),
     ] = None,
     tokenizer: _Tokenizer = DEFAULT_TOKENIZER,

@@ -21,9 +21,9 @@ from lorewell.model.descriptions import describe_model
 from lorewell.model.select import SelectOptions, Strategy
 from lorewell.model.text import Flag, fault, pointer
 
+# The defaults of every turn that has a prompt, and of `lorewell select`.
 PROMPT_STRATEGY: Final[Strategy] = "hybrid"
 PROMPT_TOKEN_BUDGET: Final = 2_400
-"""With the strategy, the defaults of every turn that has a prompt, and of `lorewell select`."""
 
 _BUDGET = frozenset({"world_info_budget", "world_info_budget_cap"})
 _MAX_QUOTED = 100
@@ -70,6 +70,9 @@ def _choice(names: Mapping[str, object]) -> str:
 
 class NativeDefaults(Given, SelectOptions):
     """Settings of the policy `native`: what a turn of the prompt uses where it gives no value."""
+
+
+PROMPT_DEFAULTS: Final = NativeDefaults(strategy=PROMPT_STRATEGY, token_budget=PROMPT_TOKEN_BUDGET)
 
 
 class SillyTavernDefaults(Given, SillyTavernSettings):

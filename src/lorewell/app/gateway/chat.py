@@ -18,7 +18,7 @@ from lorewell.app.replica.activation import activate_replica
 from lorewell.app.runtime.bound_prompts import BoundPrompt
 from lorewell.app.runtime.gateway import Gateway, SentPrompt
 from lorewell.app.services import Services
-from lorewell.app.sillytavern.activation import activate_kept
+from lorewell.app.sillytavern.activation import activate_turn
 from lorewell.engine.steps import Steps
 from lorewell.errors import ForbiddenError
 from lorewell.host import (
@@ -244,7 +244,7 @@ class _Run:
         request = await self._compute(
             lambda: make_activation(self.gateway, self.bound, self.draft, names)
         )
-        response, ledger = await activate_kept(
+        response, ledger = await activate_turn(
             self.services,
             self.tenant_id,
             request.model_copy(update={"conversation_id": self.conversation_id, "seed": self.seed}),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
+from lorewell.app.bindings import settings_of
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import NamedBook, of_activation
@@ -30,6 +31,7 @@ from lorewell.app.sillytavern.worlds import (
 )
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.errors import TooExpensiveError
+from lorewell.host.usage import with_sillytavern
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -38,38 +40,54 @@ from lorewell.model import (
     ReplayResponse,
     SillyTavernResponse,
 )
-from lorewell.model.activated import ReplayedTurn
+from lorewell.model.activate import AttachedBook
+from lorewell.model.activated import ReplayedTurn, VectorsUsed
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
 MAX_REPLAY_ITEMS = 100_000  # active entries and timed effects of all turns
+_USED = "vectors_used"
 _RESERVED_RATIO = 0.4  # of the remaining time, for one more turn and the answer
 
 
 @dataclass(frozen=True, slots=True)
 class KeptActivation:
-    """A turn with fixed revisions and timed state, which gives the same answer every time."""
+    """A turn with fixed revisions and timed state, which gives the same answer every time.
+
+    Attributes:
+        request: the turn; the entries that vector search found are forced.
+        vectors: the outcome of that search; None if there was none.
+        chars: its approximate size.
+    """
 
     kind: ClassVar[str] = "activation"
     noun: ClassVar[str] = "activation"
 
     request: ActivateRequest
-
-    @property
-    def chars(self) -> int:
-        """Its approximate size in characters."""
-        return sum(len(line.content) for line in self.request.chat)
+    vectors: VectorsUsed | None = None
+    chars: int = 0
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
-        return self.request.model_dump(mode="json", exclude_unset=True)
+        request = self.request.model_dump(mode="json", exclude_unset=True)
+        return request if self.vectors is None else request | {_USED: self.vectors.to_members()}
 
     @classmethod
     def from_members(cls, members: Mapping[str, Any]) -> Self:
         """Return what `to_members` wrote."""
-        return cls(parse_model(ActivateRequest, members))
+        own = {name: each for name, each in members.items() if name != _USED}
+        used = members.get(_USED)
+        vectors = None if used is None else VectorsUsed.from_members(used)
+        return cls(parse_model(ActivateRequest, own), vectors)
+
+
+class ActivatedTurn(NamedTuple):
+    """The answer to a turn, and where its ledger can be opened; None if it is not kept."""
+
+    response: SillyTavernResponse
+    ledger: LedgerRef | None
 
 
 async def activate_turn(
@@ -77,11 +95,12 @@ async def activate_turn(
     tenant_id: str,
     request: ActivateRequest,
     occasion: Occasion | None = None,
-) -> SillyTavernResponse:
+) -> ActivatedTurn:
     """Run one turn under SillyTavern's rules.
 
     Unless it is a dry run, a turn of a conversation stores its timed state, and subscribers to the
-    prompt of the occasion get a live event.
+    prompt of the occasion get a live event. A turn of stored books is kept for a while, so that its
+    ledger can be opened.
 
     Raises:
         BindingInvalidError: a binding of the prompt names a missing book or revision.
@@ -91,44 +110,29 @@ async def activate_turn(
         ValidationFailedError: the given draws run out before the scan ends.
     """
     finished = await _activate_and_keep(services, tenant_id, request)
-    _publish(services, tenant_id, finished, occasion)
-    return finished.response
-
-
-async def activate_kept(
-    services: Services, tenant_id: str, request: ActivateRequest, occasion: Occasion
-) -> tuple[SillyTavernResponse, LedgerRef | None]:
-    """Run a turn as `activate_turn` does, and keep it for a while so that its ledger can be opened.
-
-    Returns:
-        The answer, and where its ledger can be opened; None if turns are not kept.
-
-    Raises:
-        LorewellError: as `activate_turn`.
-    """
-    finished = await _activate_and_keep(services, tenant_id, request)
-    ledger = None
-    if services.keeper.is_on:
-        pinned = finished.turn.model_copy(update={"conversation_id": None})
-        kept_id = await services.computing.finish(
-            tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
-        )
-        services.keeper.keep(tenant_id, kept_id, KeptActivation(pinned))
-        ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
-    _publish(services, tenant_id, finished, occasion, ledger)
-    return finished.response, ledger
-
-
-def _publish(
-    services: Services,
-    tenant_id: str,
-    finished: _FinishedTurn,
-    occasion: Occasion | None,
-    ledger: LedgerRef | None = None,
-) -> None:
+    kept_id = await _keep_turn(services, tenant_id, finished)
+    ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
     if not finished.turn.dry_run:
         make = partial(of_activation, finished.response, finished.books)
         services.publish_live(tenant_id, occasion, make, ledger)
+    return ActivatedTurn(finished.response, ledger)
+
+
+async def _keep_turn(services: Services, tenant_id: str, finished: _FinishedTurn) -> str | None:
+    """Keep a turn of stored books; return its id, a hash of everything that it depends on."""
+    pinned = finished.pinned
+    if pinned is None or not services.keeper.is_on:
+        return None
+    vectors = finished.response.vectors
+
+    def make() -> tuple[str, KeptActivation]:
+        written = pinned.model_dump_json()
+        kept_id = hashlib.sha256(written.encode()).hexdigest()
+        return kept_id, KeptActivation(pinned, vectors, chars=len(written))
+
+    kept_id, kept = await services.computing.finish(tenant_id, make)
+    services.keeper.keep(tenant_id, kept_id, kept)
+    return kept_id
 
 
 async def open_activation(
@@ -142,15 +146,22 @@ async def open_activation(
     """
     kept = await services.keeper.get(tenant_id, activation_id, KeptActivation)
     request = kept.request.model_copy(update={"explain": "full"})
-    return (await _activate(services, tenant_id, request, [])).response
+    response = (await _activate(services, tenant_id, request, [])).response
+    return replace(response, vectors=kept.vectors)
 
 
 class _FinishedTurn(NamedTuple):
-    """A turn with its starting timed state, its answer, and the books it used."""
+    """A turn with its starting timed state, its answer, and the books it used.
+
+    Attributes:
+        pinned: the turn with fixed revisions and entries found by vector search; None if a book is
+            not stored or has unsaved changes.
+    """
 
     turn: ActivateRequest
     response: SillyTavernResponse
     books: Sequence[NamedBook]
+    pinned: ActivateRequest | None
 
 
 async def _activate_and_keep(
@@ -182,6 +193,8 @@ async def preview_turn(
 async def _activate(
     services: Services, tenant_id: str, request: ActivateRequest, hashes: list[str]
 ) -> _FinishedTurn:
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    request = with_sillytavern(request, settings.sillytavern)
     query = await embed_chat(services, tenant_id, request)
 
     def load(
@@ -214,7 +227,7 @@ async def _activate(
             NamedBook(each.world, None if book.row is None else book.row.book_id)
             for each, book in zip(attached, loaded, strict=True)
         ]
-        return _FinishedTurn(started, response, books)
+        return _FinishedTurn(started, response, books, _pinned(scan_request, loaded))
 
     computing = services.computing
     # A preview may contain whole books, which may take longer than a turn.
@@ -225,6 +238,18 @@ async def _activate(
         return await turn.run(lambda: answer(turn, loaded, beginning, near))
 
 
+def _pinned(request: ActivateRequest, loaded: Sequence[LoadedWorld]) -> ActivateRequest | None:
+    books = [
+        each.item.model_copy(update={"book_id": each.row.book_id, "revision": each.row.revision})
+        for each in loaded
+        if each.row is not None and isinstance(each.item, AttachedBook)
+    ]
+    if len(books) < len(loaded):
+        return None
+    update = {"books": tuple(books), "prompt_id": None, "conversation_id": None, "vectors": None}
+    return request.model_copy(update=update)
+
+
 async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest) -> ReplayResponse:
     """Run SillyTavern's rules for each turn of a chat, without storing anything.
 
@@ -233,6 +258,8 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     Raises:
         LorewellError: as `activate_turn`.
     """
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    request = with_sillytavern(request, settings.sillytavern)
 
     def load(tx: Transaction) -> list[LoadedWorld]:
         return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
