@@ -29,6 +29,7 @@ from pydantic_settings import (
 from lorewell.engine.steps import MAX_CHARS, MAX_STEPS
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.notes import MAX_IMPORT_STEPS
+from lorewell.model.prompt_settings import PROMPT_STRATEGY, PROMPT_TOKEN_BUDGET
 
 PREFIX = "LOREWELL_"
 CONFIG = "LOREWELL_CONFIG"
@@ -345,13 +346,13 @@ class Settings(BaseSettings):
         description="Tokens of that window kept free for answers that the client does not limit.",
     )
     gateway_token_budget: int = Field(
-        2_400,
+        PROMPT_TOKEN_BUDGET,
         ge=0,
         le=32_000,
         description="Maximum tokens of lore that the gateway adds to a prompt.",
     )
     gateway_strategy: Literal["rules", "hybrid"] = Field(
-        "hybrid",
+        PROMPT_STRATEGY,
         description="Selection under the policy native: by rules alone, or hybrid with ranking.",
     )
     gateway_timeout_s: Seconds = Field(

@@ -7,6 +7,8 @@ from contract.rows import add_book, binding, uuid
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import StoredBindings
 from lorewell.errors import LorewellError
+from lorewell.model.parse import parse_model
+from lorewell.model.prompt_settings import PromptSettings
 
 PROMPT = "prompt/雾 1"
 
@@ -29,13 +31,32 @@ def test_bindings_keep_their_order_and_fields(db: Harness) -> None:
         policy="sillytavern",
         bindings=(
             binding(3, revision=1, position=-1_000_000, enabled=False),
-            binding(1, position=5),
-            binding(2, revision=4, position=1_000_000),
+            binding(1, position=5, source="character"),
+            binding(2, revision=4, position=1_000_000, source="persona"),
         ),
     )
     put(db, stored)
     assert db.read(lambda tx: tx.find_bindings("a", PROMPT)) == stored
     assert db.read(lambda tx: tx.find_bindings("a", "other")) is None
+
+
+def test_settings_keep_which_of_them_were_given(db: Harness) -> None:
+    document = {
+        "native": {"scan_depth": 4, "recall_floor": None},
+        "sillytavern": {"world_info_depth": 9, "vectors": {"messages": 3}},
+        "auto_index": False,
+    }
+    settings = parse_model(PromptSettings, document)
+    put(db, StoredBindings(policy="auto", bindings=(), settings=settings))
+    found = db.read(lambda tx: tx.find_bindings("a", PROMPT))
+    assert found is not None
+    assert found.settings.native.given() == {"scan_depth": 4, "recall_floor": None}
+    assert found.settings.sillytavern.given() == settings.sillytavern.given()
+    assert found.settings.model_dump() == settings.model_dump()
+    put(db, StoredBindings(policy="auto", bindings=()))
+    found = db.read(lambda tx: tx.find_bindings("a", PROMPT))
+    assert found is not None
+    assert found.settings.model_dump() == {}
 
 
 def test_bindings_are_replaced_as_a_whole(db: Harness) -> None:

@@ -14,8 +14,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
 from contract.harness import Harness, opened
-from contract.rows import START, add_book, head, uuid
-from lorewell.app.rows import StateMark
+from contract.rows import START, add_book, binding, head, uuid
+from lorewell.app.rows import StateMark, StoredBindings
 from lorewell.errors import StorageUnavailableError
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
@@ -122,7 +122,7 @@ def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"part": "newer_schema", "found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0005"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0006"}))
     assert db.run(db.store.check()) is None
 
 
@@ -174,6 +174,7 @@ def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
             kept = ("conversation_pairs", "conversation_lines", "conversation_states")
             for table in (*later, *kept, "conversations"):
                 connection.execute(text(f"DROP TABLE {table}"))
+            _drop_settings(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
 
         run_sql(db, go_back)
@@ -186,14 +187,47 @@ def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
         assert db.read(lambda tx: tx.list_states("a", "c")) == [(kept, b"{}")]
 
 
+def _drop_settings(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE binding_sets DROP COLUMN settings"))
+    connection.execute(text("ALTER TABLE bindings DROP COLUMN source"))
+
+
+def _drop_lines(connection: Connection) -> None:
+    for table in ("conversation_pairs", "conversation_lines", "tenant_secrets"):
+        connection.execute(text(f"DROP TABLE {table}"))
+
+
+def test_bindings_of_an_older_release_get_no_settings_and_global_books(empty_url: str) -> None:
+    stored = StoredBindings(
+        policy="sillytavern",
+        bindings=(binding(2, revision=1, position=3), binding(1, enabled=False)),
+    )
+    with opened(open_store(empty_url)) as db:
+        db.write(add_book(1))
+        db.write(add_book(2))
+        db.write(lambda tx: tx.put_bindings("a", "雾 p", stored))
+
+        def go_back(connection: Connection) -> None:
+            _drop_settings(connection)
+            connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
+
+        run_sql(db, go_back)
+        assert db.run(db.store.check()) == "migrations"
+    with opened(open_store(empty_url)) as db:  # migrates
+        found = db.read(lambda tx: tx.find_bindings("a", "雾 p"))
+        assert found == stored
+        assert found.settings.model_dump() == {}
+        assert [each.source for each in found.bindings] == ["global", "global"]
+
+
 def test_states_from_before_lines_were_kept_stay(empty_url: str) -> None:
     kept = StateMark(messages_hash=64 * "a", message_count=3, kept_at=START)
     with opened(open_store(empty_url)) as db:
         db.write(lambda tx: tx.keep_state("a", "c", kept, b"{}", most=9))
 
         def go_back(connection: Connection) -> None:
-            for table in ("conversation_pairs", "conversation_lines", "tenant_secrets"):
-                connection.execute(text(f"DROP TABLE {table}"))
+            _drop_settings(connection)
+            _drop_lines(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
 
         run_sql(db, go_back)

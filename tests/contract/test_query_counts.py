@@ -69,7 +69,7 @@ def list_page(tx: Transaction) -> None:
 
 def turn(tx: Transaction) -> None:
     """Set and bindings, heads, each revision, and which states there are of the conversation."""
-    _, rows = find_bound(tx, "a", "p")
+    rows = find_bound(tx, "a", "p").rows
     assert len(rows) == 2
     assert tx.list_marks("a", "c") == []
 

@@ -59,7 +59,9 @@ from lorewell.model import (
 )
 from lorewell.model.activate import AttachedBook, ChatLine
 from lorewell.model.activated import Hit
+from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
+from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
 
@@ -254,9 +256,13 @@ def activate(client: Client, book_id: str) -> None:
 def bind(client: Client, book_id: str) -> None:
     put = BindingsPut(bindings=(Binding(book_id=book_id, revision=1),), policy="native")
     assert client.put_bindings("场景 1", put).bindings == put.bindings
+    own = PromptSettings(native=NativeDefaults(scan_depth=4), auto_index=True)
+    set_up = client.put_bindings("场景 1", put.model_copy(update={"settings": own}))
+    assert set_up.settings.model_dump() == {"native": {"scan_depth": 4}, "auto_index": True}
+    assert client.resolve_bindings("场景 1").settings.native.given() == {"scan_depth": 4}
     assert client.get_bindings("场景 1").policy == "native"
     resolved = client.resolve_bindings("场景 1")
-    assert resolved.books == (BookRef(book_id=book_id, revision=1),)
+    assert resolved.books == (BoundBook(book_id=book_id, revision=1),)
     with pytest.raises(BookBoundError):
         client.delete_book(book_id)
     client.delete_book(book_id, force=True)

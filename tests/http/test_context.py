@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from service import UNKNOWN_BOOK, Api, Json, code, places, serving
@@ -268,7 +270,11 @@ def test_bindings_are_put_read_and_resolved(api: Api) -> None:
         "tenant_id": "demo",
         "prompt_id": "p",
         "policy": "native",
-        "books": [{"book_id": second, "revision": 2}, {"book_id": first, "revision": 1}],
+        "books": [
+            {"book_id": second, "revision": 2, "source": "global"},
+            {"book_id": first, "revision": 1, "source": "global"},
+        ],
+        "settings": {},
     }
     put({"book_id": first, "enabled": False})
     assert api("GET", "/v1/prompt-bindings/resolve", params=prompt).json()["books"] == []
@@ -278,6 +284,47 @@ def test_bindings_are_put_read_and_resolved(api: Api) -> None:
     assert code(put({"book_id": first, "revision": 9**30})) == "revision_not_found"
     assert places(put({"book_id": first}, {"book_id": first})) == ["/bindings/1/book_id"]
     assert places(put(*[{"book_id": first}] * 21)) == ["/bindings"]
+
+
+def test_bindings_carry_how_their_books_are_used(api: Api) -> None:
+    book_id = api.create()
+    prompt = {"prompt_id": "雾 p"}
+    settings = {
+        "native": {"strategy": "rules", "scan_depth": 4},
+        "sillytavern": {"world_info_depth": 3, "vectors": {"messages": 3}},
+        "auto_index": True,
+    }
+    body: dict[str, Any] = {
+        "bindings": [{"book_id": book_id, "source": "character"}],
+        "settings": settings,
+    }
+    stored = api("PUT", "/v1/prompt-bindings", params=prompt, json=body)
+    assert stored.status_code == 200
+    vectors = {"messages": 3, "max_entries": 5, "threshold": 0.25, "all_entries": False}
+    written = settings | {"sillytavern": {"world_info_depth": 3, "vectors": vectors}}
+    assert stored.json()["settings"] == written
+    assert stored.json() == api("GET", "/v1/prompt-bindings", params=prompt).json()
+    resolved = api("GET", "/v1/prompt-bindings/resolve", params=prompt).json()
+    assert resolved["settings"] == written
+    assert [each["source"] for each in resolved["books"]] == ["character"]
+
+    def refused(settings: object) -> Json:
+        answer = api(
+            "PUT", "/v1/prompt-bindings", params=prompt, json={**body, "settings": settings}
+        )
+        assert answer.status_code == 422
+        return answer
+
+    unknown = refused({"native": {"world_info_depth": 1}})
+    assert places(unknown) == ["/settings/native/world_info_depth"]
+    assert "choose from strategy, scan_depth, token_budget" in unknown.text
+    assert places(refused({"replica": {"seed": "1"}})) == ["/settings/replica/seed"]
+    assert places(refused({"other": {}})) == ["/settings/other"]
+    assert places(refused({"native": {"scan_depth": -1}})) == ["/settings/native/scan_depth"]
+    bad_source = {"bindings": [{"book_id": book_id, "source": "world"}]}
+    answer = api("PUT", "/v1/prompt-bindings", params=prompt, json=bad_source)
+    assert places(answer) == ["/bindings/0/source"]
+    assert api("GET", "/v1/prompt-bindings", params=prompt).json() == stored.json()
 
 
 @pytest.mark.parametrize("prompt_id", [None, "", "p" * 201])

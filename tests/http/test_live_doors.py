@@ -147,12 +147,17 @@ def test_an_activation_is_told_as_sillytavern_places_it(live: Api) -> None:
         "conversation_id": "c1",
         "context_tokens": 8_000,
     }
-    assert live("POST", "/v1/sillytavern/activate", json=body).status_code == 200
+    answer = live("POST", "/v1/sillytavern/activate", json=body)
+    assert answer.status_code == 200
+    activated = answer.json()["activated"]
     live("POST", "/v1/sillytavern/activate", json={**body, "dry_run": True})
     live("POST", "/v1/sillytavern/preview", json=body)
     (event,) = events(live)
     assert (event["policy"], event["source"]) == ("sillytavern", "activate")
-    assert (event["conversation_id"], event["ledger"]) == ("c1", None)
+    assert event["conversation_id"] == "c1"
+    opened = live("GET", event["ledger"].partition("?")[0]).json()
+    assert [each["id"] for each in opened["activated"]] == [each["id"] for each in activated]
+    assert opened["verdicts"]
     assert places(event) == [
         ("before_character", ["1", "0"]),
         ("before_examples", ["5"]),
@@ -253,6 +258,8 @@ def test_replicas_door_tells_of_its_turns(live: Api) -> None:
     assert (first["prompt_id"], second["prompt_id"]) == ("场景 1", "other")
     assert [place[0] for place in places(first)] == [5, 0]
     assert first["groups"][1]["entries"][0]["book_id"] == book_id
+    assert first["groups"][1]["entries"][0]["key"] == "钟"
+    assert "key" not in first["groups"][0]["entries"][0]  # a constant one
     assert live("GET", first["ledger"], tenant=None).status_code == 200
 
 
@@ -267,6 +274,9 @@ def test_the_gateway_and_turns_tell_of_replicas_too(live: Api) -> None:
         (event["policy"], event["source"], event["stats"]["total"]) for event in events(live)
     ]
     assert sources == [("replica", "gateway", 2), ("replica", "turn", 2)]
+    keys = [event["groups"][1]["entries"][0]["key"] for event in events(live)]
+    assert keys == ["钟", "钟"]
+    assert all(live("GET", e["ledger"], tenant=None).status_code == 200 for e in events(live))
 
 
 def test_of_very_many_entries_some_are_only_counted() -> None:

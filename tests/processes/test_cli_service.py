@@ -214,7 +214,7 @@ def test_a_prompt_is_bound(anywhere: Service) -> None:
     first, second = anywhere.create(), anywhere.create(WORLD)
     done = anywhere("bind", "scene 1", first, f"{second}@1", "--policy", "sillytavern")
     assert "scene 1: policy sillytavern, books: 2" in done.out
-    assert f"{first} latest 0 enabled {second} 1 0 enabled" in done.words
+    assert f"{first} latest global 0 enabled {second} 1 global 0 enabled" in done.words
     assert anywhere("bindings", "scene 1").out == done.out
     bound = anywhere("bindings", "scene 1", "--json").json
     assert [each["revision"] for each in bound["bindings"]] == [None, 1]
@@ -227,6 +227,39 @@ def test_a_prompt_is_bound(anywhere: Service) -> None:
     assert anywhere("bind", "p", first, first).code == 2
     assert anywhere("bind", "p", first, "--policy", "best").code == 2
     assert anywhere("bindings", "p" * 201).code == 2
+
+
+def test_a_prompt_is_bound_with_settings_of_its_policy(anywhere: Service) -> None:
+    native, tavern = anywhere.create(), anywhere.create(WORLD)
+    options = ("--set", "scan_depth=4", "--set", "strategy=rules", "--set", "auto_index=true")
+    done = anywhere("bind", "p", native, *options)
+    assert 'native strategy = "rules" native scan_depth = 4 auto_index = true' in done.words
+    bound = anywhere("bindings", "p", "--json").json
+    assert bound["settings"] == {
+        "native": {"strategy": "rules", "scan_depth": 4},
+        "auto_index": True,
+    }
+    # The policy `auto` follows the books, and with it the names.
+    values = ("--set", "world_info_depth=3", "--set", 'vectors={"messages": 3}')
+    bound = anywhere("bind", "p", f"{tavern}@1=character", native, *values, "--json").json
+    assert bound["settings"]["sillytavern"]["world_info_depth"] == 3
+    assert bound["settings"]["sillytavern"]["vectors"]["messages"] == 3
+    assert [each["source"] for each in bound["bindings"]] == ["character", "global"]
+    for pair, words in (
+        ("world_info_depth=3", "the policy native has no setting 'world_info_depth'; choose from"),
+        ("scan_depth", "must have the form NAME=VALUE"),
+        ("scan_depth=deep", "--set"),
+        ("scan_depth=-1", "--set"),
+    ):
+        refused = anywhere("bind", "p", native, "--set", pair)
+        assert refused.code == 2
+        assert words in refused.err
+    assert "scan_depth" in anywhere("bind", "p", native, "--set", "x=1").err
+    nothing = anywhere("bind", "p", native, "--policy", "replica", "--set", "x=1")
+    assert "choose from auto_index" in nothing.err
+    assert anywhere("bind", "p", f"{native}=world").code == 2
+    assert anywhere("bindings", "p", "--json").json == bound
+    assert anywhere("bind", "p", native, "--json").json["settings"] == {}
 
 
 def test_keys_are_made_and_revoked(anywhere: Service) -> None:

@@ -72,6 +72,7 @@ def test_sample_turn_shows_what_goes_in_and_why_the_rest_stays_out(lorewell: Lor
     done = lorewell("select", "--book", HARBOUR, "--request", TURN)
     assert (done.code, done.err) == (0, "")
     figures = f"11 of 25 entries selected, {answer.token_count} of 900 tokens (cl100k_base)"
+    figures += ", strategy rules"  # a request file has the defaults of a request
     assert done.out.startswith(f"Saltglass Harbour 盐镜港\n{figures}\n")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     by_id = {decision.entry_id: decision for decision in answer.decisions}
@@ -321,7 +322,7 @@ def test_every_fault_is_in_the_line(lorewell: Lorewell) -> None:
 
 def test_option_out_of_range_is_named(lorewell: Lorewell) -> None:
     done = lorewell("select", "--book", HARBOUR, "--query", "", "--budget", "-1")
-    one_line(done, 2, "The request is not valid (at /query: ", "at /token_budget: ")
+    one_line(done, 2, "The request is not valid (at /token_budget: ", "at /query: ")
 
 
 @pytest.mark.parametrize("content", [None, 3, "text"])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from lorewell.app.books import find_heads, head_in, no_revision
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow, StoredBindings
 from lorewell.app.services import Services
 from lorewell.errors import BindingInvalidError, PolicyMismatchError
-from lorewell.model import Binding, BindingSet, BindingsPut, BookRef, Policy, ResolvedBindings
+from lorewell.model import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
+from lorewell.model.activate import BookSource
+from lorewell.model.binding import BoundBook
+from lorewell.model.prompt_settings import NO_SETTINGS, PromptSettings
 
 _UNBOUND = StoredBindings(policy="auto", bindings=())
 
@@ -28,12 +32,18 @@ async def put_bindings(
         heads = find_heads(tx, tenant_id, [binding.book_id for binding in request.bindings])
         for index, binding in enumerate(request.bindings):
             _check_binding(tx, tenant_id, heads, binding, index)
-        stored = StoredBindings(policy=request.policy, bindings=request.bindings)
+        stored = StoredBindings(
+            policy=request.policy, bindings=request.bindings, settings=request.settings
+        )
         tx.put_bindings(tenant_id, prompt_id, stored)
 
     await services.store.write(work)
     return BindingSet(
-        tenant_id=tenant_id, prompt_id=prompt_id, policy=request.policy, bindings=request.bindings
+        tenant_id=tenant_id,
+        prompt_id=prompt_id,
+        policy=request.policy,
+        bindings=request.bindings,
+        settings=request.settings,
     )
 
 
@@ -54,8 +64,19 @@ async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> Bi
         await services.store.read(lambda tx: tx.find_bindings(tenant_id, prompt_id)) or _UNBOUND
     )
     return BindingSet(
-        tenant_id=tenant_id, prompt_id=prompt_id, policy=stored.policy, bindings=stored.bindings
+        tenant_id=tenant_id,
+        prompt_id=prompt_id,
+        policy=stored.policy,
+        bindings=stored.bindings,
+        settings=stored.settings,
     )
+
+
+async def settings_of(services: Services, tenant_id: str, prompt_id: str | None) -> PromptSettings:
+    """Return the settings of a prompt; none without a prompt."""
+    if prompt_id is None:
+        return NO_SETTINGS
+    return (await get_bindings(services, tenant_id, prompt_id)).settings
 
 
 async def resolve(services: Services, tenant_id: str, prompt_id: str) -> ResolvedBindings:
@@ -64,19 +85,41 @@ async def resolve(services: Services, tenant_id: str, prompt_id: str) -> Resolve
     Raises:
         BindingInvalidError: an enabled binding names a missing book or revision.
     """
-    policy, rows = await services.store.read(lambda tx: find_bound(tx, tenant_id, prompt_id))
+    bound = await services.store.read(lambda tx: find_bound(tx, tenant_id, prompt_id))
     return ResolvedBindings(
         tenant_id=tenant_id,
         prompt_id=prompt_id,
-        policy=policy,
-        books=tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows),
+        policy=bound.policy,
+        books=bound.books,
+        settings=bound.settings,
     )
 
 
-def find_bound(
-    tx: Transaction, tenant_id: str, prompt_id: str
-) -> tuple[Policy, Sequence[RevisionRow]]:
-    """Return the policy of a prompt and the revisions that it uses now, in order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The books that a prompt uses now, in order, and how.
+
+    Attributes:
+        rows: their revisions.
+        sources: what each of them counts as.
+    """
+
+    policy: Policy
+    rows: Sequence[RevisionRow]
+    sources: Sequence[BookSource]
+    settings: PromptSettings
+
+    @property
+    def books(self) -> tuple[BoundBook, ...]:
+        """The revisions with their sources."""
+        return tuple(
+            BoundBook(book_id=row.book_id, revision=row.revision, source=source)
+            for row, source in zip(self.rows, self.sources, strict=True)
+        )
+
+
+def find_bound(tx: Transaction, tenant_id: str, prompt_id: str) -> Bound:
+    """Return the books that a prompt uses now, in order, with their policy and settings.
 
     Raises:
         BindingInvalidError: an enabled binding names a missing book or revision.
@@ -95,23 +138,26 @@ def find_bound(
         message = "A binding names a missing book or revision."
         raise BindingInvalidError(message, bindings=missing)
     found = [row for row in rows if row is not None]
-    return _policy(stored, found), found
+    return Bound(
+        policy=_policy(stored, found),
+        rows=found,
+        sources=[binding.source for binding in used],
+        settings=stored.settings,
+    )
 
 
-def find_bound_under(
-    tx: Transaction, tenant_id: str, prompt_id: str, policy: Policy
-) -> Sequence[RevisionRow]:
-    """Return the revisions that a prompt uses now, in order, if they run under `policy`.
+def find_bound_under(tx: Transaction, tenant_id: str, prompt_id: str, policy: Policy) -> Bound:
+    """Return the books that a prompt uses now, in order, if they run under `policy`.
 
     Raises:
         BindingInvalidError: an enabled binding names a missing book or revision.
         PolicyMismatchError: they run under another policy.
     """
-    actual, rows = find_bound(tx, tenant_id, prompt_id)
-    if rows and actual != policy:
-        message = f"The books of the prompt {prompt_id!r} run under the policy {actual}."
-        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=actual)
-    return rows
+    bound = find_bound(tx, tenant_id, prompt_id)
+    if bound.rows and bound.policy != policy:
+        message = f"The books of the prompt {prompt_id!r} run under the policy {bound.policy}."
+        raise PolicyMismatchError(message, prompt_id=prompt_id, policy=bound.policy)
+    return bound
 
 
 def _find_revision(tx: Transaction, head: HeadRow | None, binding: Binding) -> RevisionRow | None:

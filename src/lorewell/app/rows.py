@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lorewell.model.access import Scope
 from lorewell.model.binding import Binding, PolicyChoice
+from lorewell.model.prompt_settings import NO_SETTINGS, PromptSettings
 
 if TYPE_CHECKING:  # services without vectors never load numpy
     from numpy import float64, int64
@@ -50,10 +51,11 @@ class RevisionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBindings:
-    """A prompt's bindings, in stored order, and their policy."""
+    """A prompt's bindings, in stored order, their policy, and how its turns use the books."""
 
     policy: PolicyChoice
     bindings: tuple[Binding, ...]
+    settings: PromptSettings = NO_SETTINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

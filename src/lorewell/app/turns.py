@@ -58,4 +58,5 @@ class TenantLore:
         """Return the result of SillyTavern's rules for the requested books in a turn."""
         caller_leaves.set(None)
         occasion = Occasion.of(prompt_id, "turn", request.conversation_id)
-        return await activate_turn(self.services, self.tenant_id, request, occasion)
+        turn = await activate_turn(self.services, self.tenant_id, request, occasion)
+        return turn.response

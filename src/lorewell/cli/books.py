@@ -20,6 +20,7 @@ from lorewell.cli.listings import (
 from lorewell.cli.option_values import parse_options
 from lorewell.cli.output_files import write_file
 from lorewell.cli.printing import print_json, print_parts, say
+from lorewell.cli.prompt_settings import find_policy, read_settings
 from lorewell.errors import (
     Fault,
     ImportInvalidError,
@@ -225,7 +226,9 @@ def bind_command(
     books: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[BOOK[@REVISION]]...", help="Books in order; none removes all bindings."
+            metavar="[BOOK[@REVISION][=SOURCE]]...",
+            help="Books in order, each as global, chat, persona or character; none removes all "
+            "bindings.",
         ),
     ] = None,
     *,
@@ -235,12 +238,23 @@ def bind_command(
             metavar="auto|native|sillytavern|replica", help="Policy whose rules all books follow."
         ),
     ] = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Setting of the prompt's policy, or auto_index (repeatable); VALUE is JSON or "
+            "text. Without any, the prompt has no settings.",
+        ),
+    ] = None,
 ) -> None:
-    """Set the books that a prompt uses, replacing its former bindings."""
-    bindings = [parse_book_ref(name) for name in books or []]
-    members = {"bindings": bindings, "policy": policy}
+    """Set the books that a prompt uses and how, replacing its former bindings and settings."""
+    members = {"bindings": [_parse_binding(name) for name in books or []], "policy": policy}
     request = parse_options(BindingsPut, members, {"bindings": "BOOK", "policy": "--policy"})
     with context.open() as library:
+        if settings:
+            own = read_settings(settings, find_policy(library, request))
+            request = request.model_copy(update={"settings": own})
         bound = library.put_bindings(prompt, request)
     if context.as_json:
         print_json(bound)
@@ -319,6 +333,11 @@ def parse_book_ref(name: str) -> dict[str, object]:
         fault = Fault("", "the revision after @ must be a number", parameter=name)
         raise ValidationFailedError.at(fault)
     return {"book_id": book_id, "revision": int(revision)}
+
+
+def _parse_binding(name: str) -> dict[str, object]:
+    book, equals, source = name.partition("=")
+    return parse_book_ref(book) | ({"source": source} if equals else {})
 
 
 def _print_published(context: CommandContext, published: Published) -> None:

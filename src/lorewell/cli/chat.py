@@ -26,6 +26,7 @@ from lorewell.model.assemble import DraftMessage
 from lorewell.model.binding import PolicyChoice
 from lorewell.model.parse import parse_model
 from lorewell.model.plain import unfinished
+from lorewell.model.prompt_settings import PROMPT_STRATEGY, PROMPT_TOKEN_BUDGET
 from lorewell.model.scene import Scene
 from lorewell.turn import FileLore, LoreSource, PreparedTurn, TurnError, TurnHost, TurnInput
 from lorewell.turn.config import BLOCK, read_config
@@ -104,11 +105,17 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         str | None,
         typer.Option(
             metavar="rules|hybrid",
-            help="hybrid (default) also recalls entries that rank for the input.",
+            help="hybrid also recalls entries that rank for the input; by default as the prompt "
+            f"is set, else {PROMPT_STRATEGY}.",
         ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="Token budget for lore; 2400 by default.")
+        int | None,
+        typer.Option(
+            metavar="TOKENS",
+            help="Token budget for lore; by default as the prompt is set, else "
+            f"{PROMPT_TOKEN_BUDGET}.",
+        ),
     ] = None,
     window: Annotated[
         int | None,
@@ -319,6 +326,8 @@ class TerminalChat:
             char=options.char if options.scene is None else None,
             user=options.user if options.scene is None else None,
             scene=options.scene,
+            strategy=options.config.get("strategy"),  # an option wins over the prompt's settings
+            token_budget=options.config.get("tokenBudget"),
         )
 
 

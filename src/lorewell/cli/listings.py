@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from lorewell.model import (
 )
 from lorewell.model.index import IndexState
 from lorewell.model.plain import plain
+from lorewell.model.prompt_settings import PromptSettings
 
 _MAX_KEYS = 12  # of one entry; the JSON lists them all
 _MAX_EXCERPT_CHARS = 100
@@ -125,16 +127,28 @@ def diff_table(diff: BookDiff) -> Table:
 
 
 def bindings_parts(bound: BindingSet) -> list[RenderableType]:
-    """Return the policy of a prompt, and a table of its books, in order."""
+    """Return the policy and the settings of a prompt, and a table of its books, in order."""
     about = Text(plain(f"{bound.prompt_id}: policy {bound.policy}, books: {len(bound.bindings)}"))
+    parts: list[RenderableType] = [about, *_settings_lines(bound.settings)]
     if not bound.bindings:
-        return [about]
-    table = _table("Bindings", "Book", "Revision", "Position", "State")
+        return parts
+    table = _table("Bindings", "Book", "Revision", "Source", "Position", "State")
     for binding in sorted(bound.bindings, key=lambda each: each.position):
         revision = "latest" if binding.revision is None else str(binding.revision)
         state = Text("enabled" if binding.enabled else "disabled")
-        table.add_row(_cell(binding.book_id), revision, str(binding.position), state)
-    return [about, table]
+        position = str(binding.position)
+        table.add_row(_cell(binding.book_id), revision, binding.source, position, state)
+    return [*parts, table]
+
+
+def _settings_lines(settings: PromptSettings) -> Iterator[Text]:
+    """Yield a line for each setting: its policy if it has one, its name and its value as JSON."""
+    for name, value in settings.model_dump(mode="json").items():
+        named = value.items() if isinstance(value, dict) else [("", value)]
+        for own, each in named:
+            yield Text(
+                plain(f"{name} {own}".rstrip() + f" = {json.dumps(each, ensure_ascii=False)}")
+            )
 
 
 def indexes_table(states: Iterable[IndexState], names: Mapping[str, str]) -> Table:

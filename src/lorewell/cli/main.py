@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -33,14 +34,17 @@ from lorewell.cli import (
 )
 from lorewell.cli.book_contents import contents_tables, load_contents
 from lorewell.cli.failures import describe, exit_code
+from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
 from lorewell.cli.printing import print_json, print_parts, say
+from lorewell.cli.prompt_turn import PromptAtService, show_turn
 from lorewell.cli.selection_tables import selection_tables
 from lorewell.cli.turn_options import TurnOptions, load_request
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
-from lorewell.errors import LorewellError
+from lorewell.errors import LorewellError, ValidationFailedError
 from lorewell.formats import load_book
 from lorewell.model.plain import plain_lines
+from lorewell.model.prompt_settings import PROMPT_STRATEGY, PROMPT_TOKEN_BUDGET
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="Lorebook, or card that holds one.")]
 _Tokenizer = Annotated[
@@ -139,8 +143,23 @@ def lorewell(
 def select_command(  # noqa: PLR0913  an option is a parameter
     *,
     book: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="Book to select from (repeatable).")
-    ],
+        list[Path] | None, typer.Option(metavar="FILE", help="Book to select from (repeatable).")
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="Prompt at a service, whose books and settings are used instead."
+        ),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help=f"URL of the service, for --prompt; {URL} by default.")
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help=f"API key of the service; {API_KEY} by default.")
+    ] = None,
+    tenant: Annotated[
+        str, typer.Option(envvar=TENANT, show_envvar=False, help="Tenant at the service.")
+    ] = DEFAULT_TENANT,
     query: Annotated[str | None, typer.Option(help="Current user input.")] = None,
     request: Annotated[
         Path | None,
@@ -160,7 +179,10 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(metavar="TOKENS", help="Token budget for all entries; 1500 by default."),
+        typer.Option(
+            metavar="TOKENS",
+            help=f"Token budget for all entries; {PROMPT_TOKEN_BUDGET} by default.",
+        ),
     ] = None,
     seed: Annotated[
         str | None, typer.Option(help="Seed of all probability rolls; 0 by default.")
@@ -169,7 +191,8 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         str | None,
         typer.Option(
             metavar="rules|hybrid",
-            help="hybrid also recalls entries that rank for the query; rules by default.",
+            help=f"hybrid also recalls entries that rank for the query; {PROMPT_STRATEGY} by "
+            "default. A request file has the defaults of a request.",
         ),
     ] = None,
     tokenizer: _Tokenizer = DEFAULT_TOKENIZER,
@@ -181,7 +204,8 @@ def select_command(  # noqa: PLR0913  an option is a parameter
 ) -> None:
     """Show which entries go into this turn, and why the others don't.
 
-    Give the input with --query, or a whole request with --request.
+    With --prompt, it is a turn of that prompt under its policy; nothing is stored. Give the input
+    with --query, or a whole request with --request.
     """
     turn = TurnOptions(
         query=query,
@@ -194,7 +218,18 @@ def select_command(  # noqa: PLR0913  an option is a parameter
         char=char,
         user=user,
     )
-    books = [load_book(path, counter=counter(tokenizer)) for path in book]
+    if bool(book) == (prompt is not None):
+        raise ValidationFailedError("Give either --book or --prompt.")
+    if prompt is not None:
+        at_service = PromptAtService(
+            prompt_id=prompt,
+            url=url or os.environ.get(URL) or None,
+            api_key=api_key or os.environ.get(API_KEY) or None,
+            tenant=tenant,
+        )
+        show_turn(at_service, turn, counter(tokenizer), as_json=as_json)
+        return
+    books = [load_book(path, counter=counter(tokenizer)) for path in book or []]
     select_request = load_request(turn, [compiled.ref for compiled in books])
     start = perf_counter()
     answer = select(books, select_request)

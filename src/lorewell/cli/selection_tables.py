@@ -99,6 +99,7 @@ class _SelectionView:
     ) -> None:
         self._names = names
         self._messages = len(request.history)
+        self._strategy = request.strategy
         self._answer = answer
         self._decisions = {decision.id: decision for decision in answer.decisions}
 
@@ -109,7 +110,8 @@ class _SelectionView:
         text = Text(books, style="bold")
         figures = (
             f"\n{len(answer.blocks)} of {entries} entries selected,"
-            f" {answer.token_count} of {answer.token_budget} tokens ({plain(answer.tokenizer)})"
+            f" {answer.token_count} of {answer.token_budget} tokens ({plain(answer.tokenizer)}),"
+            f" strategy {self._strategy}"
         )
         return text.append(f"{figures}\n", style="not bold")
 

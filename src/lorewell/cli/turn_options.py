@@ -12,6 +12,7 @@ from lorewell.formats.faults import naming
 from lorewell.formats.files import load_json
 from lorewell.model import BookRef, SelectRequest
 from lorewell.model.parse import parse_model
+from lorewell.model.prompt_settings import PROMPT_DEFAULTS
 
 Value = TypeVar("Value")
 
@@ -52,6 +53,8 @@ class TurnOptions:
 def load_request(turn: TurnOptions, books: Sequence[BookRef]) -> SelectRequest:
     """Return the request; options override the request file.
 
+    Without a file, it has the defaults of a prompt's turns; a file has those of its contract.
+
     Args:
         turn: the options.
         books: the books to use if the request file names none, in order.
@@ -62,7 +65,8 @@ def load_request(turn: TurnOptions, books: Sequence[BookRef]) -> SelectRequest:
         ValidationFailedError: the request breaks its schema.
         OSError: a file can't be read.
     """
-    document = {} if turn.request is None else load_json(turn.request)
+    usual = {**PROMPT_DEFAULTS.given()}
+    document = usual if turn.request is None else load_json(turn.request)
     subject = "The request" if turn.request is None else f"The request in {turn.request.name}"
     if isinstance(document, dict):
         named = {"books": [book.model_dump() for book in books], **document}

@@ -14,6 +14,12 @@ from lorewell.host.draft import Anchors, role_of, spoken_text
 from lorewell.model import POSITIONS, BookRef, Message, PlacementCapabilities, SelectRequest
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.parse import nesting, parse_json, parse_model
+from lorewell.model.prompt_settings import (
+    NO_SETTINGS,
+    PROMPT_STRATEGY,
+    PROMPT_TOKEN_BUDGET,
+    NativeDefaults,
+)
 from lorewell.model.scene import Scene
 from lorewell.model.scene_fields import for_request
 from lorewell.model.select import Strategy
@@ -39,6 +45,8 @@ class TurnInputs:
     Attributes:
         books: the revisions that the turn uses, in order.
         request_id: of the turn. Retries use the same one, so that rolls repeat.
+        strategy, token_budget: of the service or host.
+        settings: of the prompt under the policy `native`; these win.
         saved_state: as stored: JSON or any text.
         char, user: names, if known.
         scene: what the caller says about the turn; its members win over all others.
@@ -46,8 +54,9 @@ class TurnInputs:
 
     books: Sequence[BookRef]
     request_id: str
-    strategy: Strategy = "hybrid"
-    token_budget: int = 2_400
+    strategy: Strategy = PROMPT_STRATEGY
+    token_budget: int = PROMPT_TOKEN_BUDGET
+    settings: NativeDefaults = NO_SETTINGS.native
     saved_state: str = ""
     char: str | None = None
     user: str | None = None
@@ -66,7 +75,7 @@ class TurnQuery:
 def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
     """Return the selection request of a turn, made from the draft of its prompt.
 
-    Only the fields of docs/rules/host.md §5 are set.
+    Only the fields of docs/rules/host.md §5 and the prompt's own settings are set.
 
     Raises:
         ValidationFailedError: the request exceeds a bound of the contract, such as a saved state
@@ -80,17 +89,21 @@ def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
     query = build_query(input_text(draft), situation)
     names = {"char": turn.char, "user": turn.user}
     members: dict[str, object] = {
-        "books": tuple(turn.books),
-        "query": query,
-        "history": chat_history(draft),
-        "state": state or {},
-        # A blank query recalls nothing; constants and keys in the history still select entries.
-        "strategy": "rules" if is_blank(query) else turn.strategy,
+        "strategy": turn.strategy,
         "token_budget": turn.token_budget,
+        **turn.settings.given(),
+        "books": tuple(
+            BookRef(book_id=each.book_id, revision=each.revision) for each in turn.books
+        ),
+        "query": query,
+        "history": chat_history(draft, most=max(MAX_HISTORY, turn.settings.scan_depth)),
+        "state": state or {},
         "seed": turn.request_id,
         "template_vars": {name: value for name, value in names.items() if value is not None},
         "placement_capabilities": capabilities(draft),
     }
+    if is_blank(query):  # it recalls nothing; constants and keys in the history select entries
+        members["strategy"] = "rules"
     return TurnQuery(
         request=parse_model(SelectRequest, for_request(members, turn.scene, "native")),
         state_source="none" if state is None else "json",
@@ -159,8 +172,8 @@ def input_text(draft: Sequence[DraftMessage]) -> str:
     return "\n".join(texts)
 
 
-def chat_history(draft: Sequence[DraftMessage]) -> tuple[Message, ...]:
-    """Return the newest 20 messages before the current input, oldest first, each cut to its limit.
+def chat_history(draft: Sequence[DraftMessage], *, most: int = MAX_HISTORY) -> tuple[Message, ...]:
+    """Return the newest messages before the current input, oldest first, each cut to its limit.
 
     Only real chat messages of user and assistant; blank ones are skipped. A list of parts
     contributes its texts.
@@ -169,7 +182,7 @@ def chat_history(draft: Sequence[DraftMessage]) -> tuple[Message, ...]:
     """
     return tuple(
         parse_model(Message, {"role": role, "content": text[:MAX_MESSAGE_CHARS]})
-        for role, text in chat_before_input(draft)[-MAX_HISTORY:]
+        for role, text in chat_before_input(draft)[-most:]
     )
 
 

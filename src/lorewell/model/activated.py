@@ -6,8 +6,8 @@ Slotted dataclasses and named tuples, as in `model/decision.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple, Self
 
 import orjson
 
@@ -290,6 +290,19 @@ class VectorsUsed:
     entries: tuple[VectorEntry, ...]
     degraded: tuple[str, ...]
     embedding_version: str | None
+
+    def to_members(self) -> dict[str, Any]:
+        """Return it as JSON-safe members."""
+        return asdict(self)
+
+    @classmethod
+    def from_members(cls, members: Mapping[str, Any]) -> Self:
+        """Return what `to_members` wrote."""
+        return cls(
+            entries=tuple(VectorEntry(**each) for each in members["entries"]),
+            degraded=tuple(members["degraded"]),
+            embedding_version=members["embedding_version"],
+        )
 
 
 ContinuedState = Literal["given", "kept", "none", "lost"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
+from lorewell.model.activate import BookSource
 from lorewell.model.base import Contract
 from lorewell.model.book import BookCreate
 from lorewell.model.entry import Level
+from lorewell.model.prompt_settings import NO_SETTINGS, PromptSettings
 from lorewell.model.select import BookId, BookRef
 from lorewell.model.text import Flag, Integer, fault, pointer
 
@@ -29,12 +32,15 @@ class Binding(Contract):
         revision: the pinned revision; null follows the latest one.
         position: bindings are ordered by this number, lower first.
         enabled: whether the binding is used.
+        source: what the book counts as under the policies `sillytavern` and `replica`. The latter
+            knows only `global` and, for one book, `character`; all others count as global there.
     """
 
     book_id: BookId
     revision: Annotated[Integer, Field(ge=1)] | None = None
     position: Level = 0
     enabled: Flag = True
+    source: BookSource = "global"
 
 
 class BindingsPut(Contract):
@@ -43,10 +49,12 @@ class BindingsPut(Contract):
     Attributes:
         bindings: at most 20, each book once; an empty list removes all bindings.
         policy: the rules that select lore for the prompt; `auto` chooses by the books' formats.
+        settings: how the prompt's turns use the books; those not given follow the service.
     """
 
     bindings: Annotated[tuple[Binding, ...], Field(max_length=MAX_BINDINGS)]
     policy: PolicyChoice = "auto"
+    settings: PromptSettings = NO_SETTINGS
 
     @field_validator("bindings", mode="after")
     @classmethod
@@ -67,12 +75,26 @@ class BindingSet(Contract):
         prompt_id: the prompt.
         policy: the stored policy, which may be `auto`.
         bindings: in stored order, disabled ones included.
+        settings: how the prompt's turns use the books.
     """
 
     tenant_id: str
     prompt_id: str
     policy: PolicyChoice
     bindings: tuple[Binding, ...]
+    settings: PromptSettings = NO_SETTINGS
+
+
+class BoundBook(BookRef):
+    """A revision that a prompt uses.
+
+    Attributes:
+        source: what the book counts as.
+    """
+
+    model_config = ConfigDict(from_attributes=True)  # a plain `BookRef` is a global book
+
+    source: BookSource = "global"
 
 
 class ResolvedBindings(Contract):
@@ -83,12 +105,24 @@ class ResolvedBindings(Contract):
         prompt_id: the prompt.
         policy: the policy that applies; never `auto`.
         books: revisions of the enabled bindings, in order.
+        settings: how the prompt's turns use the books.
     """
 
     tenant_id: str
     prompt_id: str
     policy: Policy
-    books: tuple[BookRef, ...]
+    books: tuple[BoundBook, ...]
+    settings: PromptSettings = NO_SETTINGS
+
+
+def source_of(book: BookRef) -> BookSource:
+    """Return what a book of a prompt counts as."""
+    return book.source if isinstance(book, BoundBook) else "global"
+
+
+def character_book(books: Iterable[BookRef]) -> BookRef | None:
+    """Return the first book that counts as the character's, the only one under `replica`."""
+    return next((book for book in books if source_of(book) == "character"), None)
 
 
 def original_policy(book: BookCreate) -> Policy:

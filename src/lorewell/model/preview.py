@@ -13,7 +13,7 @@ from lorewell.model.base import Contract
 from lorewell.model.book import MAX_ENTRIES, BookCreate
 from lorewell.model.entry import Entry, EntryId
 from lorewell.model.select import BookId, BookRef, SelectRequest
-from lorewell.model.text import Integer
+from lorewell.model.text import Identifier, Integer
 
 RevisionNumber = Annotated[Integer, Field(ge=1)]
 
@@ -70,6 +70,9 @@ class PreviewRequest(SelectRequest):
 
     Attributes:
         books: no book twice.
+        prompt_id: preview a turn of this prompt: values that the request does not give come from
+            its settings, else from the defaults of a prompt's turns. It adds no books.
     """
 
     books: Annotated[tuple[PreviewBook, ...], Field(min_length=1, max_length=20)]  # type: ignore[assignment]  # wider on purpose: it is turned into a SelectRequest
+    prompt_id: Annotated[Identifier, Field(min_length=1, max_length=200)] | None = None

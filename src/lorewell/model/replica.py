@@ -166,12 +166,16 @@ class WorldBookData(_Nullable):
     Attributes:
         global_books: books that apply to every conversation, in order.
         character_book_id: id or name of the character's book.
+        character_book_revision: revision of that book if it is stored; null means the latest one.
     """
 
     global_books: Annotated[tuple[ReplicaBookRef, ...], Field(max_length=MAX_BOOKS)] = Field(
         default=(), alias="globalBooks"
     )
     character_book_id: Name | None = Field(default=None, alias="characterBookId")
+    character_book_revision: Annotated[Integer, Field(ge=1)] | None = Field(
+        default=None, alias="characterBookRevision"
+    )
 
 
 class DynamicTable(_Nullable):

@@ -82,7 +82,35 @@ def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
     return books
 
 
-class SelectRequest(Contract):
+class SelectOptions(Contract):
+    """How a selection uses its books, whatever the turn says.
+
+    Attributes:
+        strategy: `rules` uses triggers only; `hybrid` also recalls entries by word rank and vector
+            similarity.
+        scan_depth: number of newest messages to scan, the query included.
+        token_budget: most tokens of the context.
+        constant_budget_ratio: share of the budget that optional constants may use.
+        max_entries: most selected entries, dependencies included.
+        max_recursion_rounds: rounds in which activated content may trigger more entries.
+        recall_floor: for `hybrid`: lowest cosine similarity that is recalled; null means no bound.
+        recall_limit: for `hybrid`: most recalled entries; null means 30.
+        recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
+            `logic`.
+    """
+
+    strategy: Strategy = "rules"
+    scan_depth: Annotated[Integer, Field(ge=0, le=100)] = 4
+    token_budget: Annotated[Integer, Field(ge=0, le=32_000)] = 1500
+    constant_budget_ratio: Annotated[Number, Field(ge=0, le=1)] = 0.35
+    max_entries: Annotated[Integer, Field(ge=1, le=200)] = 50
+    max_recursion_rounds: Annotated[Integer, Field(ge=0, le=5)] = 2
+    recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
+    recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
+    recall_gate: RecallGate = "loose"
+
+
+class SelectRequest(SelectOptions):
     """A turn to select lore for, under the policy `native`.
 
     Attributes:
@@ -91,22 +119,11 @@ class SelectRequest(Contract):
         history: earlier messages, oldest first, without the current input.
         state: values that conditions test; at most 256 KiB as JSON.
         audience: only entries with this audience are selected. It is not an access control.
-        strategy: `rules` uses triggers only; `hybrid` also recalls entries by word rank and vector
-            similarity.
-        scan_depth: number of newest messages to scan, the query included.
-        token_budget: most tokens of the context.
-        constant_budget_ratio: share of the budget that optional constants may use.
-        max_entries: most selected entries, dependencies included.
-        max_recursion_rounds: rounds in which activated content may trigger more entries.
         seed: seed of the probability rolls; the same seed gives the same rolls.
         template_vars: values of `{{char}}` and `{{user}}`.
         placement_capabilities: what the host can place; null means the three default positions.
         explain: which decisions to return: `full` all, `selected` those of selected entries,
             `none` none. It changes nothing else.
-        recall_floor: for `hybrid`: lowest cosine similarity that is recalled; null means no bound.
-        recall_limit: for `hybrid`: most recalled entries; null means 30.
-        recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
-            `logic`.
         scene: the turn in the form that all policies share. No value may be given here and in its
             own field.
     """
@@ -116,21 +133,12 @@ class SelectRequest(Contract):
     history: Annotated[tuple[Message, ...], Field(max_length=100)] = ()
     state: StateObject = Field(default_factory=dict)
     audience: Audience = "actor"
-    strategy: Strategy = "rules"
-    scan_depth: Annotated[Integer, Field(ge=0, le=100)] = 4
-    token_budget: Annotated[Integer, Field(ge=0, le=32_000)] = 1500
-    constant_budget_ratio: Annotated[Number, Field(ge=0, le=1)] = 0.35
-    max_entries: Annotated[Integer, Field(ge=1, le=200)] = 50
-    max_recursion_rounds: Annotated[Integer, Field(ge=0, le=5)] = 2
     seed: Seed = "0"
     template_vars: Annotated[
         dict[Literal["char", "user"], Annotated[Text, Field(max_length=500)]], Field(max_length=2)
     ] = Field(default_factory=dict)
     placement_capabilities: PlacementCapabilities | None = None
     explain: Explain = "full"
-    recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
-    recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
-    recall_gate: RecallGate = "loose"
     scene: Scene | None = None
 
     @field_validator("books", mode="after")

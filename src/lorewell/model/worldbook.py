@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from lorewell.model.access import TenantId
 from lorewell.model.base import Contract
+from lorewell.model.prompt_settings import PROMPT_STRATEGY, PROMPT_TOKEN_BUDGET
 from lorewell.model.select import Strategy
 from lorewell.model.text import Count, Flag, Integer, Text
 
@@ -37,8 +38,8 @@ class WorldbookConfig(Contract):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
     tenant_id: TenantId
-    strategy: Strategy = "hybrid"
-    token_budget: Annotated[Integer, Field(ge=0, le=32_000)] = 2_400
+    strategy: Strategy = PROMPT_STRATEGY
+    token_budget: Annotated[Integer, Field(ge=0, le=32_000)] = PROMPT_TOKEN_BUDGET
     service_url: Annotated[Text, Field(min_length=1)] | None = None
     api_key: Annotated[Annotated[Text, Field(min_length=1)] | None, Field(repr=False)] = None
     timeout_ms: Annotated[Integer, Field(ge=1, le=600_000)] = 10_000

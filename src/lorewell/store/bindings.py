@@ -8,17 +8,24 @@ from sqlalchemy import bindparam, delete, exists, insert, select, true
 
 from lorewell.app.rows import StoredBindings
 from lorewell.model.binding import Binding
+from lorewell.model.prompt_settings import PromptSettings
 from lorewell.store.statements import Statements
 from lorewell.store.tables import binding_sets, bindings
 
 _OF_PROMPT = (bindings.c.tenant_id == bindparam("tenant")) & (
     bindings.c.prompt_id == bindparam("prompt")
 )
-_POLICY = select(binding_sets.c.policy).where(
+_SET = select(binding_sets.c.policy, binding_sets.c.settings).where(
     binding_sets.c.tenant_id == bindparam("tenant"), binding_sets.c.prompt_id == bindparam("prompt")
 )
 _LIST = (
-    select(bindings.c.book_id, bindings.c.revision, bindings.c.position, bindings.c.enabled)
+    select(
+        bindings.c.book_id,
+        bindings.c.revision,
+        bindings.c.position,
+        bindings.c.enabled,
+        bindings.c.source,
+    )
     .where(_OF_PROMPT)
     .order_by(bindings.c.slot)
 )
@@ -46,13 +53,14 @@ class BindingStatements(Statements):
 
     def find_bindings(self, tenant_id: str, prompt_id: str) -> StoredBindings | None:
         """Return a prompt's bindings; None if none were ever stored."""
-        found = self._row(_POLICY, tenant=tenant_id, prompt=prompt_id)
+        found = self._row(_SET, tenant=tenant_id, prompt=prompt_id)
         if found is None:
             return None
         rows = self._rows(_LIST, tenant=tenant_id, prompt=prompt_id)
         return StoredBindings(
             policy=found["policy"],
             bindings=tuple(Binding.model_validate(dict(row)) for row in rows),
+            settings=PromptSettings.model_validate_json(found["settings"]),
         )
 
     def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
@@ -60,7 +68,12 @@ class BindingStatements(Statements):
         # First the row of the set, which serializes concurrent replacements.
         self._put(
             binding_sets,
-            {"tenant_id": tenant_id, "prompt_id": prompt_id, "policy": bindings.policy},
+            {
+                "tenant_id": tenant_id,
+                "prompt_id": prompt_id,
+                "policy": bindings.policy,
+                "settings": bindings.settings.model_dump_json(),
+            },
         )
         self._change(_CLEAR, tenant=tenant_id, prompt=prompt_id)
         rows = [
@@ -72,6 +85,7 @@ class BindingStatements(Statements):
                 "revision": binding.revision,
                 "position": binding.position,
                 "enabled": binding.enabled,
+                "source": binding.source,
             }
             for slot, binding in enumerate(bindings.bindings)
         ]

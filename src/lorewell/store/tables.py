@@ -175,6 +175,7 @@ binding_sets = Table(
     Column("tenant_id", String, nullable=False),
     Column("prompt_id", String, nullable=False),
     Column("policy", String, nullable=False),
+    Column("settings", String, nullable=False, server_default="{}"),  # a JSON object
     PrimaryKeyConstraint("tenant_id", "prompt_id"),
 )
 
@@ -188,6 +189,7 @@ bindings = Table(
     Column("revision", BigInteger),
     Column("position", BigInteger, nullable=False),
     Column("enabled", Boolean, nullable=False),
+    Column("source", String, nullable=False, server_default="global"),
     PrimaryKeyConstraint("tenant_id", "prompt_id", "slot"),
     UniqueConstraint("tenant_id", "prompt_id", "book_id"),
     ForeignKeyConstraint(

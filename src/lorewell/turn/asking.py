@@ -144,7 +144,7 @@ class TurnSteps:
                     duration_ms=selected.duration_ms,
                 )
             case "sillytavern":
-                request = activation_request(self.given, self.config, bindings.books)
+                request = activation_request(self.given, self.config, bindings)
                 activated = await self._step(
                     "select", lambda: self.lore.activate_for_turn(request, prompt_id=prompt_id)
                 )
@@ -178,6 +178,7 @@ class TurnSteps:
             request_id=self.given.request_id,
             strategy=self.config.strategy,
             token_budget=self.config.token_budget,
+            settings=bindings.settings.native.model_copy(update=self.given.usage),
             saved_state=self.given.saved_state,
             char=self.given.char,
             user=self.given.user,

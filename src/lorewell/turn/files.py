@@ -41,7 +41,7 @@ from lorewell.model import (
     SillyTavernResponse,
 )
 from lorewell.model.activated import Continued, ContinuedState
-from lorewell.model.binding import PolicyChoice, original_policy
+from lorewell.model.binding import BoundBook, PolicyChoice, original_policy
 
 GivenBook = str | os.PathLike[str] | CompiledBook | Attached
 
@@ -116,9 +116,8 @@ class FileLore:
         refs = [book.ref for book in self._compiled.values()]
         names = (*self._worlds, *self._replicas)
         refs += [BookRef(book_id=name, revision=1) for name in names]
-        return ResolvedBindings(
-            tenant_id="", prompt_id=prompt_id, policy=self.policy, books=tuple(refs)
-        )
+        books = tuple(BoundBook(book_id=ref.book_id, revision=ref.revision) for ref in refs)
+        return ResolvedBindings(tenant_id="", prompt_id=prompt_id, policy=self.policy, books=books)
 
     async def select_for_turn(
         self, request: SelectRequest, /, *, prompt_id: str | None = None

@@ -9,18 +9,19 @@ from typing import Any, Final
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.host.draft import role_of, spoken_text
 from lorewell.host.place import insert_note
-from lorewell.model import ActivateRequest, BookRef
+from lorewell.host.usage import sillytavern_use, with_sillytavern
+from lorewell.model import ActivateRequest, ResolvedBindings
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.faults import faults_below
 from lorewell.model.parse import parse_model
 from lorewell.model.scene import Scene
 from lorewell.model.scene_fields import for_request
+from lorewell.model.select import Strategy
 from lorewell.model.text import is_blank
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.conversations import conversation_name
 from lorewell.turn.ports import ConversationKey
 
-_DEFAULT_CONTEXT: Final = 8_192
 _MAX_TEXT_CHARS: Final = 200_000
 _MAX_LINES: Final = 10_000
 _CHAT = frozenset({"chat", "input"})
@@ -37,6 +38,7 @@ class TurnInput:
         draft: the messages, in order.
         saved_state: the stored state of the story: JSON or any text.
         char, user: the names of the character and the user, if known.
+        strategy, token_budget: of this turn; None takes the prompt's, else the configured ones.
         tools: tool definitions, which count as part of the prompt.
         scene: what is known about the turn in the form that all policies share. No value may be
             given here and in another attribute.
@@ -51,6 +53,8 @@ class TurnInput:
     saved_state: str = ""
     char: str | None = None
     user: str | None = None
+    strategy: Strategy | None = None
+    token_budget: int | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     scene: Scene | None = None
 
@@ -59,6 +63,12 @@ class TurnInput:
         return ConversationKey(
             tenant_id=tenant_id, user_id=self.user_id, conversation_id=self.conversation_id
         )
+
+    @property
+    def usage(self) -> Mapping[str, object]:
+        """The strategy and the budget that this turn has of its own."""
+        own = {"strategy": self.strategy, "token_budget": self.token_budget}
+        return {name: each for name, each in own.items() if each is not None}
 
     @property
     def history(self) -> tuple[Mapping[str, Any], ...]:
@@ -90,12 +100,12 @@ def prompt_draft(given: TurnInput) -> tuple[DraftMessage, ...]:
 
 
 def activation_request(
-    given: TurnInput, config: WorldbookConfig, books: Sequence[BookRef]
+    given: TurnInput, config: WorldbookConfig, bindings: ResolvedBindings
 ) -> ActivateRequest:
     """Return the request of a turn under SillyTavern's rules.
 
-    The budget is the configured one, not a share of the context. The lore source keeps timed state,
-    under a name made of tenant, user and conversation.
+    The budget is the configured one, unless the turn or the prompt has its own. The lore source
+    keeps timed state, under a name made of tenant, user and conversation.
 
     Raises:
         ValidationFailedError: a text can't be stored, or the request id is too long.
@@ -111,21 +121,25 @@ def activation_request(
     ]
     card = "\n".join(spoken_text(item.message) for item in given.draft if item.kind == "character")
     described = card[:_MAX_TEXT_CHARS]
+    settings = bindings.settings.sillytavern
+    token_budget = config.token_budget
+    if given.token_budget is not None:
+        settings, token_budget = settings.without_budget(), given.token_budget
+    usage = sillytavern_use(
+        settings, token_budget=token_budget, context_window=config.context_window
+    )
     document = {
-        "books": tuple({"book_id": ref.book_id, "revision": ref.revision} for ref in books),
+        "books": tuple(book.model_dump() for book in bindings.books),
         "chat": tuple(lines[-_MAX_LINES:]),
         "macros": {**_without_none(char=given.char, user=given.user), "description": described},
         "scan_texts": {"character_description": described},
-        "settings": {
-            # The whole context up to the cap, since a cap of 0 would mean no cap.
-            "world_info_budget": 100 if config.token_budget else 0,
-            "world_info_budget_cap": config.token_budget,
-        },
-        "context_tokens": max(config.context_window or _DEFAULT_CONTEXT, config.token_budget),
+        "settings": usage.settings,
+        "context_tokens": usage.context_tokens,
         "seed": given.request_id,
         "conversation_id": conversation_name(given.key(config.tenant_id)),
     }
-    return parse_model(ActivateRequest, for_request(document, given.scene, "sillytavern"))
+    made = parse_model(ActivateRequest, for_request(document, given.scene, "sillytavern"))
+    return with_sillytavern(made, settings)
 
 
 def _without_none(**members: str | None) -> dict[str, str]:

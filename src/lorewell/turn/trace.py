@@ -70,7 +70,7 @@ class TurnTrace:
             "policy": None if lore is None else lore.policy,
             "books": [ref.model_dump() for ref in self.books],
             "strategy": self._strategy(query),
-            "tokenBudget": None if config is None else config.token_budget,
+            "tokenBudget": self._token_budget(query),
             **self._input_sizes(lore, query),
             "state_source": "none" if query is None else query.state_source,
             "scene_source": "none" if query is None else query.scene_source,
@@ -95,6 +95,11 @@ class TurnTrace:
         if query is not None:
             return query.request.strategy
         return None if self.config is None else self.config.strategy
+
+    def _token_budget(self, query: TurnQuery | None) -> int | None:
+        if query is not None:
+            return query.request.token_budget
+        return None if self.config is None else self.config.token_budget
 
     @staticmethod
     def _input_sizes(lore: TurnLore | None, query: TurnQuery | None) -> dict[str, int]:

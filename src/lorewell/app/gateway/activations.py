@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lorewell.app.gateway.scenes import KnownTurn
+from lorewell.app.runtime.bound_prompts import BoundPrompt
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.sillytavern.places import speaker_of
 from lorewell.host.alignment import SentLine
 from lorewell.host.completions import SpokenMessage, character_text, find_name, spoken
-from lorewell.model import ActivateRequest, BookRef
+from lorewell.host.usage import sillytavern_use, with_sillytavern
+from lorewell.model import ActivateRequest
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.parse import parse_model
 from lorewell.model.scene import Scene
@@ -18,7 +20,6 @@ from lorewell.model.scene_fields import for_request
 _MAX_CHARS = 200_000
 _MAX_LINES = 10_000
 _MAX_NAME_CHARS = 500
-_WHOLE_PERCENT = 100
 # Default names, those of a chat without a character.
 _CHAR, _USER = "Assistant", "User"
 
@@ -37,19 +38,18 @@ def spoken_lines(draft: Sequence[DraftMessage], *, with_roles: bool) -> list[Sen
 
 def make_activation(
     gateway: Gateway,
-    refs: Sequence[BookRef],
+    bound: BoundPrompt,
     draft: Sequence[DraftMessage],
     known: KnownTurn,
 ) -> ActivateRequest:
     """Return the request of a turn.
 
-    Its budget is the gateway's, in tokens and not as a share of the window. A line has a name if
-    its message has one, or its speaker is named. The character's description is that of the
-    messages.
+    Its budget is the gateway's, unless the prompt has its own. A line has a name if its message has
+    one, or its speaker is named. The character's description is that of the messages.
 
     Args:
         gateway: the gateway, for its budget.
-        refs: the books, in order.
+        bound: the prompt, for its books and settings.
         draft: the messages.
         known: what is known about the turn besides its messages.
     """
@@ -57,22 +57,24 @@ def make_activation(
     about = character_text(draft)[:_MAX_CHARS]
     char = (find_name(draft, "assistant") or _CHAR)[:_MAX_NAME_CHARS]
     user = (find_name(draft, "user") or _USER)[:_MAX_NAME_CHARS]
-    budgets = [gateway.token_budget]
-    if gateway.context_window is not None:
-        budgets.append(gateway.context_window)
+    settings = bound.settings.sillytavern
+    usage = sillytavern_use(
+        settings, token_budget=gateway.token_budget, context_window=gateway.context_window
+    )
     document = {
-        "settings": {"world_info_budget": _WHOLE_PERCENT},
-        "books": tuple({"book_id": ref.book_id, "revision": ref.revision} for ref in refs),
+        "settings": usage.settings.model_dump(exclude_unset=True),
+        "books": tuple(book.model_dump() for book in bound.books),
         "chat": tuple(_line(each, known.speakers) for each in lines[-_MAX_LINES:]),
         "scan_texts": {"character_description": about},
         "macros": {"char": char, "user": user, "description": about},
         "trigger": "continue" if lines and lines[-1].role != "user" else "normal",
-        "context_tokens": min(budgets),
+        "context_tokens": usage.context_tokens,
         "seed": known.seed,
         "conversation_id": known.conversation_id,
         "explain": "selected",
     }
-    return parse_model(ActivateRequest, for_request(document, known.scene, "sillytavern"))
+    made = parse_model(ActivateRequest, for_request(document, known.scene, "sillytavern"))
+    return with_sillytavern(made, settings)
 
 
 def _line(said: SpokenMessage, speakers: Scene | None) -> dict[str, str | None]:

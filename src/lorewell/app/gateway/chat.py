@@ -19,7 +19,7 @@ from lorewell.app.replica.activation import activate_replica
 from lorewell.app.runtime.bound_prompts import BoundPrompt
 from lorewell.app.runtime.gateway import Gateway, SentPrompt
 from lorewell.app.services import Services
-from lorewell.app.sillytavern.activation import Hear, SpokenChat, activate_kept
+from lorewell.app.sillytavern.activation import Hear, SpokenChat, activate_turn
 from lorewell.app.sillytavern.places import UnnamedScope
 from lorewell.app.tokens import choose_counter
 from lorewell.engine.steps import Steps
@@ -38,7 +38,7 @@ from lorewell.host import (
 )
 from lorewell.host.completions import find_name, read_completion
 from lorewell.host.draft import spoken_text
-from lorewell.model import BookRef, Policy, SelectResponse
+from lorewell.model import Policy, SelectResponse
 from lorewell.model.activated import Continued
 from lorewell.model.assemble import AssembleOptions, DraftMessage, PromptBudget
 from lorewell.model.assembled import AssembleResponse, SharedPrefix
@@ -235,10 +235,14 @@ async def _choose_counter(
 
 def _find_prompt(tx: Transaction, tenant_id: str, prompt_ids: Sequence[str]) -> BoundPrompt | None:
     for prompt_id in prompt_ids:
-        policy, rows = find_bound(tx, tenant_id, prompt_id)
-        if rows:
-            refs = tuple(BookRef(book_id=row.book_id, revision=row.revision) for row in rows)
-            return BoundPrompt(prompt_id=prompt_id, policy=policy, refs=refs)
+        bound = find_bound(tx, tenant_id, prompt_id)
+        if bound.rows:
+            return BoundPrompt(
+                prompt_id=prompt_id,
+                policy=bound.policy,
+                books=bound.books,
+                settings=bound.settings,
+            )
     return None
 
 
@@ -280,10 +284,11 @@ class _Run:
 
     def _inputs(self) -> TurnInputs:
         return TurnInputs(
-            books=self.bound.refs,
+            books=self.bound.books,
             request_id=self.known.seed,
             strategy=self.gateway.strategy,
             token_budget=self.gateway.token_budget,
+            settings=self.bound.settings.native,
             char=find_name(self.draft, "assistant"),
             user=find_name(self.draft, "user"),
             scene=self.known.scene,
@@ -312,9 +317,9 @@ class _Run:
 
     async def _activate(self) -> _PolicyResult:
         request = await self._compute(
-            lambda: make_activation(self.gateway, self.bound.refs, self.draft, self.known)
+            lambda: make_activation(self.gateway, self.bound, self.draft, self.known)
         )
-        response, ledger, hear = await activate_kept(
+        response, ledger, hear = await activate_turn(
             self.services,
             self.tenant_id,
             request.model_copy(update={"conversation_id": self.turn.conversation_id}),

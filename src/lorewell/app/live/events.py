@@ -197,8 +197,15 @@ def of_replica(
         stored: the ids of its stored books, by the keys of the turn.
         context: the rest of the event.
     """
+    keys = {(each.book_id, each.uid): each.facts.keys for each in answer.decisions}
     placed = sorted(
-        ((_replica_place(each), _replica_entry(each, stored)) for each in answer.entries),
+        (
+            (
+                _replica_place(each),
+                _replica_entry(each, stored, keys.get((each.book_id, each.uid)) or ()),
+            )
+            for each in answer.entries
+        ),
         key=lambda each: _REPLICA_ORDER.index(cast("int", each[0].position)),
     )
     labels: dict[str | int, str] = {each.position: each.position_label for each in answer.entries}
@@ -211,7 +218,9 @@ def _replica_place(entry: ReplicaActive) -> _Place:
     return _Place(entry.position, depth=entry.depth, role=_ROLES.get(entry.role, "system"))
 
 
-def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry:
+def _replica_entry(
+    entry: ReplicaActive, stored: Mapping[str, str], keys: Sequence[str]
+) -> LiveEntry:
     book_id = stored.get(entry.book_id)
     return LiveEntry(
         book_id=book_id,
@@ -219,6 +228,7 @@ def _replica_entry(entry: ReplicaActive, stored: Mapping[str, str]) -> LiveEntry
         entry_id=entry.uid,
         title=entry.comment[:NAME_CHARS],
         reason=entry.trigger_type,
+        key=keys[0][:NAME_CHARS] if keys else None,
         preview=entry.content[:PREVIEW_CHARS],
     )
 

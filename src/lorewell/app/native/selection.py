@@ -9,6 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
+from lorewell.app.bindings import settings_of
 from lorewell.app.books import get_head, get_revision
 from lorewell.app.changes import apply_changes
 from lorewell.app.computing.pool import ComputeTurn
@@ -40,6 +41,7 @@ from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import NO_LIMIT, Steps
 from lorewell.errors import NotFoundError
+from lorewell.host.usage import with_native
 from lorewell.model import (
     BookRef,
     ChangedBook,
@@ -51,6 +53,7 @@ from lorewell.model import (
 )
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
+from lorewell.model.prompt_settings import PROMPT_DEFAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,8 @@ async def preview_context(
 ) -> SelectResponse:
     """Select as `select_context` does, from books that may be changed or not stored.
 
-    It gives the same bytes for the same books, and stores nothing.
+    With a prompt, it gives what a turn of that prompt does. It gives the same bytes for the same
+    books, and stores nothing.
 
     Raises:
         BookNotFoundError, RevisionNotFoundError: a stored book or revision is missing.
@@ -210,6 +214,9 @@ async def preview_context(
         InvalidDependencyError: a `requires` of an inline book can't be met.
         SelectionError: a required entry does not fit.
     """
+    if request.prompt_id is not None:
+        settings = await settings_of(services, tenant_id, request.prompt_id)
+        request = with_native(with_native(request, settings.native), PROMPT_DEFAULTS)
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
     if request.strategy == "hybrid":

@@ -23,6 +23,7 @@ from lorewell.engine.steps import NO_LIMIT, Steps
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.export.replica import replica_document
 from lorewell.model import BookRef, ChangedBook
+from lorewell.model.binding import character_book
 from lorewell.model.replica import ReplicaBookRef, ReplicaRequest, Source
 from lorewell.model.select import lower_uuid
 from lorewell.model.text import pointer
@@ -75,20 +76,35 @@ def find_books(
         BookNotFoundError, RevisionNotFoundError: a changed book or revision is missing.
         ValidationFailedError: a changed book does not belong to the turn.
     """
-    prompt_id = request.prompt_id
-    bound = () if prompt_id is None else find_bound_under(tx, tenant_id, prompt_id, POLICY)
+    bound = _find_bound(tx, tenant_id, request)
     named = _named_books(request)
     wanted = {key: revision for key, (_, revision) in named.items() if key not in request.books}
     rows = _find_rows(tx, tenant_id, wanted)
     keys = {row.book_id: key for key, row in reversed(rows.items())}
     found = [
-        ReplicaBook(key=keys.get(row.book_id, row.book_id), source="global", row=row)
-        for row in bound
+        ReplicaBook(key=keys.get(row.book_id, row.book_id), source=source, row=row)
+        for source, row in bound
     ]
     found += [
         ReplicaBook(key=key, source=source, row=rows.get(key)) for key, (source, _) in named.items()
     ]
     return _with_changes(tx, tenant_id, _unique(found, request), changes)
+
+
+def _find_bound(
+    tx: Transaction, tenant_id: str, request: ReplicaRequest
+) -> Sequence[tuple[Source, RevisionRow]]:
+    """Return the books of the request's prompt with their sources, in order.
+
+    The first book that is bound as the character's is that, unless the request names another one.
+    """
+    if request.prompt_id is None:
+        return ()
+    bound = find_bound_under(tx, tenant_id, request.prompt_id, POLICY)
+    has_character = bool(request.world_book_data.character_book_id)
+    character = None if has_character else character_book(bound.books)
+    own_id = None if character is None else character.book_id
+    return [("character" if row.book_id == own_id else "global", row) for row in bound.rows]
 
 
 def _named_books(request: ReplicaRequest) -> Mapping[str, tuple[Source, int | None]]:
@@ -98,7 +114,7 @@ def _named_books(request: ReplicaRequest) -> Mapping[str, tuple[Source, int | No
     for ref in data.global_books:
         named.setdefault(ref.key, ("global", ref.revision))
     if data.character_book_id:
-        named.setdefault(data.character_book_id, ("character", None))
+        named.setdefault(data.character_book_id, ("character", data.character_book_revision))
     return named
 
 

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from lorewell.app.ports import Store, Transaction
-from lorewell.model import BookRef, Policy
+from lorewell.model import Policy
+from lorewell.model.binding import BoundBook
+from lorewell.model.prompt_settings import PromptSettings
 
 _MAX_PROMPTS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPrompt:
-    """A prompt with books: their policy, and the revisions in use, in order."""
+    """A prompt with books: their policy, the revisions in use, in order, and its settings."""
 
     prompt_id: str
     policy: Policy
-    refs: tuple[BookRef, ...]
+    books: tuple[BoundBook, ...]
+    settings: PromptSettings
 
 
 class BoundPromptCache:

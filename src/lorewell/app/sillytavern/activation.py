@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
+from lorewell.app.bindings import settings_of
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import NamedBook, of_activation
@@ -35,6 +36,7 @@ from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.releases import profile_of, with_release
 from lorewell.errors import TooExpensiveError
 from lorewell.host.alignment import SentLine
+from lorewell.host.usage import with_sillytavern
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -43,7 +45,8 @@ from lorewell.model import (
     ReplayResponse,
     SillyTavernResponse,
 )
-from lorewell.model.activated import Continued, ReplayedTurn
+from lorewell.model.activate import AttachedBook
+from lorewell.model.activated import Continued, ReplayedTurn, VectorsUsed
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.text import canonical_json
@@ -55,66 +58,50 @@ MAX_TURNS = 1_000
 MAX_REPLAY_ITEMS = 100_000  # active entries, timed effects and variables of all turns
 _CHARS_PER_ITEM = 100
 _SEEDING_LINES = 3
+_USED, _CONVERSATION = "vectors_used", "conversation"
 _RESERVED_RATIO = 0.4  # of the remaining time, for one more turn and the answer
 
 
 @dataclass(frozen=True, slots=True)
 class KeptActivation:
-    """A turn with fixed revisions and timed state, which gives the same answer every time."""
+    """A turn with fixed revisions and timed state, which gives the same answer every time.
+
+    Attributes:
+        request: the turn; the entries that vector search found are forced.
+        vectors: the outcome of that search; None if there was none.
+        conversation: the timed state that the turn started from.
+        chars: its approximate size.
+    """
 
     kind: ClassVar[str] = "activation"
     noun: ClassVar[str] = "activation"
 
     request: ActivateRequest
+    vectors: VectorsUsed | None = None
     conversation: Continued | None = None
-
-    @property
-    def chars(self) -> int:
-        """Its approximate size in characters."""
-        texts = [line.content for line in self.request.chat]
-        texts += (line.content for line in self.request.macros.messages or ())
-        return sum(map(len, texts))
+    chars: int = 0
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
         members = self.request.model_dump(mode="json", exclude_unset=True)
-        if self.conversation is None:
-            return members
-        return {**members, "conversation": asdict(self.conversation)}
+        if self.vectors is not None:
+            members[_USED] = self.vectors.to_members()
+        if self.conversation is not None:
+            members[_CONVERSATION] = asdict(self.conversation)
+        return members
 
     @classmethod
     def from_members(cls, members: Mapping[str, Any]) -> Self:
         """Return what `to_members` wrote."""
         given = dict(members)
-        conversation = given.pop("conversation", None)
+        vectors, conversation = given.pop(_USED, None), given.pop(_CONVERSATION, None)
         # Turns that name no counting are older than the setting.
         settings = {"token_counting": "plain", **given.get("settings", {})}
-        request = parse_model(ActivateRequest, {**given, "settings": settings})
-        return cls(request, None if conversation is None else Continued(**conversation))
-
-
-async def activate_turn(
-    services: Services,
-    tenant_id: str,
-    request: ActivateRequest,
-    occasion: Occasion | None = None,
-) -> SillyTavernResponse:
-    """Run one turn under SillyTavern's rules.
-
-    Unless it is a dry run, a turn of a conversation stores its timed state, and subscribers to the
-    prompt of the occasion get a live event.
-
-    Raises:
-        BindingInvalidError: a binding of the prompt names a missing book or revision.
-        PolicyMismatchError: the prompt's books run under another policy.
-        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
-        SnapshotTooLargeError: the books are too large in total.
-        ValidationFailedError: the given draws run out before the scan ends, or the service has no
-            such tokenizer.
-    """
-    finished = await _activate_and_keep(services, tenant_id, request)
-    _publish(services, tenant_id, finished, occasion)
-    return finished.response
+        return cls(
+            parse_model(ActivateRequest, {**given, "settings": settings}),
+            None if vectors is None else VectorsUsed.from_members(vectors),
+            None if conversation is None else Continued(**conversation),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +124,11 @@ class SpokenChat:
         return hashlib.sha256(canonical_json([self.seed_name, length, last])).hexdigest()
 
 
-class KeptAnswer(NamedTuple):
-    """The answer of a turn, where its ledger can be opened if it is kept, and who takes its reply.
+class ActivatedTurn(NamedTuple):
+    """The answer to a turn, where its ledger can be opened if it is kept, and who takes its reply.
 
-    `hear` stores the text of the reply, so that the next turn can be recognised by it.
+    `hear` stores the text of the reply, so that the next turn can be recognised by it; it is None
+    if the turn has no conversation.
     """
 
     response: SillyTavernResponse
@@ -148,55 +136,55 @@ class KeptAnswer(NamedTuple):
     hear: Hear | None
 
 
-async def activate_kept(
+async def activate_turn(
     services: Services,
     tenant_id: str,
     request: ActivateRequest,
-    occasion: Occasion,
-    spoken: SpokenChat,
-) -> KeptAnswer:
-    """Run a turn as `activate_turn` does, and keep it for a while so that its ledger can be opened.
+    occasion: Occasion | None = None,
+    spoken: SpokenChat | None = None,
+) -> ActivatedTurn:
+    """Run one turn under SillyTavern's rules.
 
-    Args:
-        services: the service.
-        tenant_id: the tenant.
-        request: the turn.
-        occasion: for its live event.
-        spoken: the chat, for its place in a conversation.
-
-    Returns:
-        The answer with what the gateway needs besides.
+    Unless it is a dry run, a turn of a conversation stores its timed state, and subscribers to the
+    prompt of the occasion get a live event. A turn of stored books is kept for a while, so that its
+    ledger can be opened.
 
     Raises:
-        LorewellError: as `activate_turn`.
+        BindingInvalidError: a binding of the prompt names a missing book or revision.
+        PolicyMismatchError: the prompt's books run under another policy.
+        BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
+        SnapshotTooLargeError: the books are too large in total.
+        ValidationFailedError: the given draws run out before the scan ends, or the service has no
+            such tokenizer.
     """
     finished = await _activate_and_keep(services, tenant_id, request, spoken)
     conversation = finished.response.conversation
-    if conversation is not None:
+    if occasion is not None and conversation is not None:
         occasion = replace(occasion, conversation_id=conversation.conversation_id)
-    ledger = None
-    if services.keeper.is_on:
-        settings = with_release(finished.turn.settings)
-        pinned = finished.turn.model_copy(update={"conversation_id": None, "settings": settings})
-        kept_id = await services.computing.finish(
-            tenant_id, lambda: hashlib.sha256(pinned.model_dump_json().encode()).hexdigest()
-        )
-        services.keeper.keep(tenant_id, kept_id, KeptActivation(pinned, conversation))
-        ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
-    _publish(services, tenant_id, finished, occasion, ledger)
-    return KeptAnswer(finished.response, ledger, finished.hear)
-
-
-def _publish(
-    services: Services,
-    tenant_id: str,
-    finished: _FinishedTurn,
-    occasion: Occasion | None,
-    ledger: LedgerRef | None = None,
-) -> None:
+    kept_id = await _keep_turn(services, tenant_id, finished)
+    ledger = LedgerRef.of("sillytavern", tenant_id, kept_id)
     if not finished.turn.dry_run:
         make = partial(of_activation, finished.response, finished.books)
         services.publish_live(tenant_id, occasion, make, ledger)
+    return ActivatedTurn(finished.response, ledger, finished.hear)
+
+
+async def _keep_turn(services: Services, tenant_id: str, finished: _FinishedTurn) -> str | None:
+    """Keep a turn of stored books; return its id, a hash of everything that it depends on."""
+    pinned = finished.pinned
+    if pinned is None or not services.keeper.is_on:
+        return None
+    response = finished.response
+
+    def make() -> tuple[str, KeptActivation]:
+        written = pinned.model_dump_json()
+        kept_id = hashlib.sha256(written.encode()).hexdigest()
+        kept = KeptActivation(pinned, response.vectors, response.conversation, chars=len(written))
+        return kept_id, kept
+
+    kept_id, kept = await services.computing.finish(tenant_id, make)
+    services.keeper.keep(tenant_id, kept_id, kept)
+    return kept_id
 
 
 async def open_activation(
@@ -211,15 +199,21 @@ async def open_activation(
     kept = await services.keeper.get(tenant_id, activation_id, KeptActivation)
     request = kept.request.model_copy(update={"explain": "full"})
     response = (await _activate(services, tenant_id, request, None)).response
-    return replace(response, conversation=kept.conversation)
+    return replace(response, vectors=kept.vectors, conversation=kept.conversation)
 
 
 class _FinishedTurn(NamedTuple):
-    """A turn with its starting timed state, its answer, and the books it used."""
+    """A turn with its starting timed state, its answer, and the books it used.
+
+    Attributes:
+        pinned: the turn with fixed revisions and entries found by vector search; None if a book is
+            not stored or has unsaved changes.
+    """
 
     turn: ActivateRequest
     response: SillyTavernResponse
     books: Sequence[NamedBook]
+    pinned: ActivateRequest | None
     begun: StartingState | None
     hear: Hear | None = None
 
@@ -270,6 +264,8 @@ async def _activate(
     chat: TurnChat | None,
     seed: Callable[[int], str] | None = None,
 ) -> _FinishedTurn:
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    request = with_sillytavern(request, settings.sillytavern)
     counter = await choose_counter(services, tenant_id, request.tokenizer)
     query = await embed_chat(services, tenant_id, request)
 
@@ -306,7 +302,7 @@ async def _activate(
             NamedBook(each.world, None if book.row is None else book.row.book_id)
             for each, book in zip(attached, loaded, strict=True)
         ]
-        return _FinishedTurn(started, response, books, beginning)
+        return _FinishedTurn(started, response, books, _pinned(scan_request, loaded), beginning)
 
     computing = services.computing
     # A preview may contain whole books, which may take longer than a turn.
@@ -317,6 +313,22 @@ async def _activate(
         return await turn.run(lambda: answer(turn, loaded, beginning, near))
 
 
+def _pinned(request: ActivateRequest, loaded: Sequence[LoadedWorld]) -> ActivateRequest | None:
+    books = [
+        each.item.model_copy(update={"book_id": each.row.book_id, "revision": each.row.revision})
+        for each in loaded
+        if each.row is not None and isinstance(each.item, AttachedBook)
+    ]
+    if len(books) < len(loaded):
+        return None
+    update = {
+        "books": tuple(books),
+        "settings": with_release(request.settings),
+        **dict.fromkeys(("prompt_id", "conversation_id", "vectors")),
+    }
+    return request.model_copy(update=update)
+
+
 async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest) -> ReplayResponse:
     """Run SillyTavern's rules for each turn of a chat, without storing anything.
 
@@ -325,6 +337,8 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     Raises:
         LorewellError: as `activate_turn`.
     """
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    request = with_sillytavern(request, settings.sillytavern)
     counter = await choose_counter(services, tenant_id, request.tokenizer)
 
     def load(tx: Transaction) -> list[LoadedWorld]:

@@ -91,12 +91,10 @@ def load_worlds(
 def _find_bound(
     tx: Transaction, tenant_id: str, prompt_id: str, named: set[str]
 ) -> list[LoadedWorld]:
-    rows = find_bound_under(tx, tenant_id, prompt_id, POLICY)
+    bound = find_bound_under(tx, tenant_id, prompt_id, POLICY)
     return [
-        LoadedWorld(
-            item=AttachedBook(book_id=row.book_id, revision=row.revision), index=-1, row=row
-        )
-        for row in rows
+        LoadedWorld(item=AttachedBook(**book.model_dump()), index=-1, row=row)
+        for book, row in zip(bound.books, bound.rows, strict=True)
         if row.book_id not in named
     ]
 

@@ -118,7 +118,7 @@ def activate_for_turn(
 def get_activation(
     session: Session, activation_id: str, **options: Unpack[TenantOptions]
 ) -> ClientCall[SillyTavernResponse]:
-    """Return a recent turn of the gateway with its whole ledger."""
+    """Return a recent turn of stored books with its whole ledger."""
     path = f"{SILLYTAVERN}/activations/{segment(activation_id)}"
     return session.call(
         RouteArguments(method="GET", path=path, kind=Repeatability.READ), activation, options

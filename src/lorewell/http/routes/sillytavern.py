@@ -23,6 +23,8 @@ from lorewell.errors import (
 )
 from lorewell.http.calls import OK, Reading, answer_encoded
 from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
+from lorewell.http.gateway_headers import LEDGER
+from lorewell.http.ledgers import ledger_path
 from lorewell.http.limits import BOOKS, TURN
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
@@ -46,7 +48,8 @@ _PROBLEMS = (
 )
 
 ActivationId = Annotated[
-    str, Path(description="The id in the gateway's header `X-Lorewell-Ledger`.")
+    str,
+    Path(description="The id in the header `X-Lorewell-Ledger` of an answer, or in a live event."),
 ]
 
 router = APIRouter()
@@ -70,7 +73,8 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     """Run one turn under SillyTavern's rules; return the active entries and the reasons.
 
     With a `conversation_id`, timed state is kept from turn to turn; this needs the scope `write`.
-    Subscribers to the prompt `prompt_id` of the query, else of the body, get a live event.
+    Subscribers to the prompt `prompt_id` of the query, else of the body, get a live event. A turn
+    whose books are all stored is kept for a while; `X-Lorewell-Ledger` is the path of its ledger.
     """
     request = await call.body(ActivateRequest)
     if request.conversation_id is not None:
@@ -78,7 +82,10 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     name = prompt_id or request.prompt_id
     occasion = Occasion.of(name, "activate", request.conversation_id)
     found = await activate_turn(call.services, call.tenant_id, request, occasion)
-    return await answer_encoded(call, found)
+    answer = await answer_encoded(call, found.response)
+    if found.ledger is not None:
+        answer.headers[LEDGER] = ledger_path(found.ledger)
+    return answer
 
 
 @router.get(
@@ -86,7 +93,7 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     **documented(*_PROBLEMS, NotFoundError, gives={OK: SillyTavernResponse}),
 )
 async def get_activation(call: Reading, activation_id: ActivationId) -> Response:
-    """Return a recent turn of the gateway with its whole ledger, recomputed."""
+    """Return a recent turn of stored books with its whole ledger, recomputed."""
     found = await open_activation(call.services, call.tenant_id, activation_id)
     return await answer_encoded(call, found)
 
