@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -99,7 +100,15 @@ def test_answer_and_ledger_have_each_warning_once() -> None:
     ]
     events = [each.macro for each in answer.events if each.kind == "value_missing"]
     assert events == list(answer.warnings)
-    assert b'"warnings":[{"code":"value_missing","entry":"book.1","at":"/key/0"' in answer.to_json()
+    assert json.loads(answer.to_json())["warnings"][0] == {
+        "code": "value_missing",
+        "message": "{{model}} has no value: give `macros.host.model`.",
+        "entry": "book.1",
+        "at": "/key/0",
+        "macro": "model",
+        "span": [0, 9],
+        "missing": "host.model",
+    }
 
 
 def test_warning_of_a_prompt_names_the_prompt() -> None:
