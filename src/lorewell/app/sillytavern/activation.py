@@ -41,6 +41,7 @@ from lorewell.model import (
 from lorewell.model.activated import ReplayedTurn
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
+from lorewell.model.scene_fields import without_given
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
@@ -64,7 +65,9 @@ class KeptActivation:
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
-        return self.request.model_dump(mode="json", exclude_unset=True)
+        members = self.request.model_dump(mode="json", exclude_unset=True)
+        # The service sets fields of a turn, which the scene may give too.
+        return without_given(members, self.request.scene, "sillytavern")
 
     @classmethod
     def from_members(cls, members: Mapping[str, Any]) -> Self:
