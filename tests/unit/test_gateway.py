@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from lorewell.app.gateway.scenes import ClientScene
 from lorewell.app.runtime.gateway import KnownCounts, SentPrompt, SentPrompts
 from lorewell.engine.tokens import counter
 from lorewell.errors import MalformedJsonError, ValidationFailedError
 from lorewell.host.completions import character_text, find_name, read_completion, spoken
 from lorewell.http.completion_body import Completion
-from lorewell.model.parse import parse_elements, parse_json, parse_members
+from lorewell.model.parse import parse_elements, parse_json, parse_members, parse_model
+from lorewell.model.scene import Scene
 from property.test_import import VALUES
 
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}
@@ -139,6 +141,29 @@ def test_odd_members_are_not_taken_for_what_they_are_not() -> None:
         + json.dumps(lore, ensure_ascii=False, separators=(",", ":")).encode()
         + b"]"
     )
+
+
+def test_the_layers_of_a_scene_have_an_order() -> None:
+    def scene(char: str | None, **members: Any) -> Scene:
+        return parse_model(Scene, {"names": {"char": char}, **members})
+
+    said = ClientScene(
+        member=scene(None, seed="m"),
+        control=scene("L", trigger="swipe", seed="l"),
+        char="H",
+        user="H2",
+    )
+    bound = scene("B", audience="cast", trigger="quiet", names={"char": "B", "group": "G"})
+    merged = said.merged(bound)
+    assert merged is not None
+    assert (merged.char, merged.user, merged.seed) == ("L", "H2", "m")
+    assert (merged.trigger, merged.audience) == ("swipe", "cast")
+    assert merged.names is not None
+    assert merged.names.group == "G"
+    speakers = said.speakers()
+    assert speakers is not None
+    assert (speakers.char, speakers.user) == ("L", None)
+    assert ClientScene().merged() is None
 
 
 def test_the_last_prompts_are_held_within_bounds() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from lorewell import SelectRequest
+from lorewell.app.sillytavern.activation import KeptActivation
 from lorewell.errors import ValidationFailedError
 from lorewell.model import ActivateRequest, PreviewRequest, ReplicaRequest
 from lorewell.model.parse import parse_model
@@ -217,6 +219,16 @@ def test_a_request_of_an_interface_gives_way_to_the_scene() -> None:
     native = for_request(NATIVE, given, "native")["scene"]
     assert isinstance(native, Scene)
     assert native.note is None
+
+
+def test_a_kept_turn_opens_though_the_service_set_what_the_scene_gives() -> None:
+    document = {"context_tokens": 9, "scene": {"seed": "1", "chat_length": 3}}
+    request = parse_model(ActivateRequest, document)
+    kept = KeptActivation(request.model_copy(update={"seed": "2", "chat_length": 5}))
+    opened = KeptActivation.from_members(json.loads(json.dumps(kept.to_members()))).request
+    assert opened.scene == request.scene
+    moved = with_scene(opened, opened.scene, "sillytavern")
+    assert (moved.seed, moved.chat_length) == ("1", 3)
 
 
 NAMED = st.fixed_dictionaries(

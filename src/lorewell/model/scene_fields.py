@@ -108,16 +108,24 @@ def for_request(
     """
     if scene is None:
         return {**document}
+    used = {name for name in PROMPT_MEMBERS if not FIELDS[name].get(policy)}
+    own = scene.model_copy(update=dict.fromkeys(used))
+    return {**without_given(document, scene, policy), "scene": own}
+
+
+def without_given(
+    document: Mapping[str, Any], scene: Scene | None, policy: Policy
+) -> dict[str, object]:
+    """Return the members of a request without those that its scene gives."""
     made: dict[str, object] = {**document}
-    for field in _values_of(scene, policy):
+    for field in {} if scene is None else _values_of(scene, policy):
         head, _, rest = field.partition(".")
         nested = made.get(head)
         if not rest:
             made.pop(head, None)
         elif isinstance(nested, Mapping):
             made[head] = {name: value for name, value in nested.items() if name != rest}
-    used = {name for name in PROMPT_MEMBERS if not FIELDS[name].get(policy)}
-    return {**made, "scene": scene.model_copy(update=dict.fromkeys(used))}
+    return made
 
 
 def table_of(state: Mapping[str, object]) -> dict[str, object]:

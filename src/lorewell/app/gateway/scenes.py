@@ -26,16 +26,20 @@ class ClientScene:
     char: str | None = None
     user: str | None = None
 
-    def merged(self) -> Scene | None:
+    def merged(self, bound: Scene | None = None) -> Scene | None:
         """Return the scene of the turn: each value from the highest layer that gives it.
 
-        The layers, highest first: the member `lorewell`, the control line, the headers. What no
-        layer gives comes from the messages, the settings and the defaults of the policy.
+        The layers, highest first: the member `lorewell`, the control line, the headers, the
+        prompt's binding. What no layer gives comes from the messages, the settings and the
+        defaults of the policy.
+
+        Args:
+            bound: the scene of the prompt's binding.
         """
         names = {"char": self.char, "user": self.user}
         given = {name: value for name, value in names.items() if value is not None}
         headers = parse_model(Scene, {"names": given}) if given else None
-        return merge_scenes(self.member, self.control, headers)
+        return merge_scenes(self.member, self.control, headers, bound)
 
     def speakers(self) -> Scene | None:
         """Return the scene whose names also name the lines of the chat.

@@ -49,6 +49,7 @@ from lorewell.model.activate import AttachedBook
 from lorewell.model.activated import Continued, ReplayedTurn, VectorsUsed
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
+from lorewell.model.scene_fields import without_given
 from lorewell.model.text import canonical_json
 
 Hear = Callable[[str], Coroutine[None, None, None]]
@@ -84,6 +85,8 @@ class KeptActivation:
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""
         members = self.request.model_dump(mode="json", exclude_unset=True)
+        # The service sets fields of a turn, which the scene may give too.
+        members = without_given(members, self.request.scene, "sillytavern")
         if self.vectors is not None:
             members[_USED] = self.vectors.to_members()
         if self.conversation is not None:
