@@ -20,7 +20,7 @@ ENGLISH = {
     "load": "Show",
     "injected": "Injected: 1",
     "left": "Left out: 1",
-    "none": "No book is linked to this prompt.",
+    "none": "No book is bound to this prompt.",
     "down": "Failed: the service is unreachable.",
 }
 CHINESE = {
@@ -32,7 +32,7 @@ CHINESE = {
     "load": "查看",
     "injected": "已注入: 1",
     "left": "未注入: 1",
-    "none": "此提示词未关联任何书。",
+    "none": "此提示词未绑定任何书。",
     "down": "操作失败：无法连接服务。",
 }
 
