@@ -293,7 +293,7 @@ def test_it_says_what_may_be_missing(server: Server, visit: Visit, locale: str) 
 
     page = visit(f"{server.url}/live?tenant_id=t&prompt_id=p", locale, stand_in=tell)
     log = page.get_by_role("log").get_by_role("paragraph")
-    expect(log).to_contain_text([told[locale == "zh-CN"] for told in tellings.values()])
+    expect(log).to_contain_text([shown[locale == "zh-CN"] for shown in tellings.values()])
 
 
 def test_many_selections_at_once_are_no_more_than_a_list(server: Server, visit: Visit) -> None:
@@ -350,10 +350,10 @@ def test_a_key_is_shown_to_the_service_alone(
     prompt = Prompt(server)
     page = visit(prompt.page)
     expect(page.get_by_text("Refused: the API key is missing, unknown")).to_be_visible()
-    for wrong, told in (("lw_0_0", "unknown or no longer valid"), ("雾 渡", "Invalid API key")):
+    for wrong, shown in (("lw_0_0", "unknown or no longer valid"), ("雾 渡", "Invalid API key")):
         page.get_by_label("API key").fill(wrong)
         page.get_by_role("button", name="Connect").click()
-        expect(page.get_by_role("status").filter(has_text=told)).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text=shown)).to_be_visible()
     show(page, "live-refused")
     page.get_by_label("API key").fill(key)
     page.keyboard.press("Enter")

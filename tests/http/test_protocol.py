@@ -37,15 +37,15 @@ async def telling_app(scope: Scope, receive: Receive, send: Send) -> None:
         if message["type"] == "http.disconnect":
             return
         body, more = body + message["body"], message["more_body"]
-    told = {
+    seen = {
         "method": scope["method"],
         "path": scope["path"],
         "headers": [[name.decode(), value.decode()] for name, value in scope["headers"]],
         "body": body.decode(),
     }
     if scope["path"] == "/large":
-        told["large"] = "x" * 20_000_000
-    content = json.dumps(told).encode()
+        seen["large"] = "x" * 20_000_000
+    content = json.dumps(seen).encode()
     headers = [(b"content-length", str(len(content)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": content})
@@ -154,9 +154,9 @@ def test_what_follows_a_body_never_becomes_a_header() -> None:
         writer.write(CHUNKED + b"1;name=value\r\nx\r\n0\r\n" + trailers)
         await asyncio.sleep(0.05)  # the application waits for the body, so it has begun
         writer.write(b"X-Request-ID: y\r\n\r\nGET /b HTTP/1.1\r\nHost: c\r\n\r\n")
-        told = await answer_of(reader)
-        assert told["headers"] == [["host", "a"], ["transfer-encoding", "chunked"]]
-        assert told["body"] == "x"
+        seen = await answer_of(reader)
+        assert seen["headers"] == [["host", "a"], ["transfer-encoding", "chunked"]]
+        assert seen["body"] == "x"
         writer.close()
 
     run(during(work, telling_app))
