@@ -15,7 +15,7 @@ from lorewell.store import open_store
 
 
 def publish(expected: int):  # noqa: ANN201
-    """Return the work of publishing after the expected revision; it tells whether it did."""
+    """Return the work of publishing after the expected revision; it returns whether it did."""
 
     def work(tx: Transaction) -> bool:
         found = tx.find_head("a", uuid(1), lock=True)

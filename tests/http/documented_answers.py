@@ -1,6 +1,6 @@
 """Requests made up from the OpenAPI document, good and bad ones, and what the answers must obey.
 
-No answer is a 5xx, none has a status, a kind, a header or a form that the document does not tell.
+No answer is a 5xx; each has a status, a media type, headers and a form from the document.
 LOREWELL_HYPOTHESIS=deep asks for many more of them. To run this file: `-p schemathesis`.
 """
 
@@ -36,7 +36,7 @@ def make_document() -> dict[str, object]:
     return create_app(build_services(chosen), chosen).openapi()
 
 
-# There are rules that no JSON schema can tell: no book named twice, an outlet's name only at an
+# There are rules that no JSON schema can express: no book named twice, an outlet's name only at an
 # outlet, a file that holds a book. What obeys the schema may break those.
 CONFIG = schemathesis.Config.from_dict(
     {

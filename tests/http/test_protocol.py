@@ -63,7 +63,7 @@ async def during(work: Any, app: Any = slow_app, **given: Any) -> None:
     )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110  it tells in no other way
+    while not server.started:  # noqa: ASYNC110  it offers no event for this
         await asyncio.sleep(0.01)
 
     async def connect() -> Streams:
@@ -138,7 +138,7 @@ def test_connections_are_used_again() -> None:
 
 
 async def answer_of(reader: asyncio.StreamReader) -> Any:
-    """Return what the next answer tells."""
+    """Return the JSON of the next answer."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
     return json.loads(await reader.readexactly(int(length)))

@@ -52,7 +52,7 @@ async def echo(socket: Socket) -> None:
 
 
 class Echoes(Service):
-    """An application with a socket that says what it is told."""
+    """An application with a scripted socket."""
 
     def connect(self, tenant: str = "demo", **given: Any) -> connect:
         return self.socket(f"/echo/{tenant}?q={SECRET}", **given)

@@ -54,7 +54,7 @@ class Books:
         return answer.json()
 
     def revisions(self, name: str) -> int:
-        """Return how many revisions there are of a book, as the other routes tell."""
+        """Return the number of revisions of a book, read from the other routes."""
         listed = self.api("GET", "/v1/books").json()["books"]
         return next(head["latest_revision"] for head in listed if head["name"] == name)
 

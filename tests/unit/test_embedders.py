@@ -430,8 +430,8 @@ def test_whole_numbers_are_numbers(embedding_server: EmbeddingServer) -> None:
     assert vectors(embedding_server)[0][:3].tolist() == pytest.approx([0.6, 0.8, 0.0])
 
 
-# What is told to nobody
-def told_by(error: BaseException | None, caplog: pytest.LogCaptureFixture) -> str:
+# Secrets that no message quotes
+def traces_of(error: BaseException | None, caplog: pytest.LogCaptureFixture) -> str:
     """Return all that a log or a traceback could show."""
     parts = [caplog.text]
     while error is not None:
@@ -458,7 +458,7 @@ def test_key_password_and_texts_are_told_to_nobody(
         for asked in (embedder.embed_texts(["灯塔守夜人"]), embedder.embed_query("灯塔守夜人")):
             with pytest.raises(EmbeddingUnavailableError) as caught:
                 await asked
-            shown = told_by(caught.value, caplog) + repr(embedder)
+            shown = traces_of(caught.value, caplog) + repr(embedder)
             assert KEY not in shown
             assert "hunter2" not in shown
             assert "守夜人" not in shown

@@ -35,7 +35,7 @@ class Event:
 
 
 class Halting(MemoryStore):
-    """A store that is away when it is told to be."""
+    """A store that can be made unavailable."""
 
     is_away = False
 
