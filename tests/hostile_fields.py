@@ -339,17 +339,17 @@ class Operation(NamedTuple):
 def operations(document: Json, known: Mapping[str, str]) -> list[Operation]:
     """Return all operations of a document; `known` are values for steps of their paths."""
     return [
-        _operation(method.upper(), path, told, document, known)
+        _operation(method.upper(), path, declared, document, known)
         for path, methods in document["paths"].items()
-        for method, told in methods.items()
+        for method, declared in methods.items()
     ]
 
 
 def _operation(
-    method: str, path: str, told: Json, document: Json, known: Mapping[str, str]
+    method: str, path: str, declared: Json, document: Json, known: Mapping[str, str]
 ) -> Operation:
-    parameters = told.get("parameters", [])
-    content = told.get("requestBody", {}).get("content", {})
+    parameters = declared.get("parameters", [])
+    content = declared.get("requestBody", {}).get("content", {})
     media_type = next(iter(content), None)
     bodies = []
     if media_type == _BODIES[0]:

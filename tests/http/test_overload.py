@@ -160,7 +160,7 @@ def test_a_signal_ends_a_busy_server_in_time(tmp_path: Path) -> None:
 def test_a_signal_ends_busy_workers_in_time(tmp_path: Path) -> None:
     with serving_process(tmp_path, **ENDLESS, workers=2) as server:
         with busy(server, callers=4, running=0) as asked:
-            time.sleep(1)  # a worker tells nothing while it computes
+            time.sleep(1)  # a worker reports nothing while it computes
             begun = time.monotonic()
             assert server.stop() == 0
             assert time.monotonic() - begun < 20

@@ -329,8 +329,8 @@ def test_only_a_wrong_answer_fails(
     )
     monkeypatch.setattr(bench.command, "sections", lambda _: [section])
     assert bench.command.main(["--quick"]) == exit_code
-    told = capsys.readouterr().out.splitlines()
-    assert told[told.index("Targets") + 1 :] == [
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[printed.index("Targets") + 1 :] == [
         "  met      speed: 1 x (wanted: < 2 x)",
         "  NOT MET  size: 3 x (wanted: < 2 x)",
         *(f"  WRONG    {what}" for what in wrong),

@@ -237,7 +237,7 @@ class Turn:
                     self.timed[kind][key] = self.effect(entry, kind, protected=False)
 
     def is_running(self, kind: str, entry: Lore) -> bool:
-        """Return whether an effect is active, which is told by the hash."""
+        """Return whether an effect is active, judged by the hash."""
         return "hash" in entry and entry["hash"] in self.running[kind]
 
     # §6, §7: texts and keys
