@@ -61,8 +61,8 @@ class KeptActivation:
     @property
     def chars(self) -> int:
         """Its approximate size in characters."""
-        messages = self.request.macros.messages or ()
-        return sum(len(line.content) for line in (*self.request.chat, *messages))
+        chars = sum(len(line.content) for line in self.request.chat)
+        return chars + sum(len(each.content) for each in self.request.macros.messages or ())
 
     def to_members(self) -> dict[str, Any]:
         """Return it as JSON-safe members."""

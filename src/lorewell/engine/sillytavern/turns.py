@@ -123,7 +123,7 @@ def replay(
         answer = run_turn(library, turn, counter=counter, steps=budget)
         yield answer
         state, forced = {**answer.timed_state}, answer.forced
-        variables = answer.variables
+        variables = {scope: {**values} for scope, values in answer.variables.items()}
         if answer.chat_hash != macros.chat_hash:
             macros = macros.model_copy(update={"chat_hash": answer.chat_hash})
         draws = None if draws is None else draws[answer.draws_used :]
