@@ -111,7 +111,7 @@ def test_macros_that_ask_in_vain_are_told(lorewell: Lorewell) -> None:
     assert (done.code, done.err) == (0, "")
     for told in (
         "Macros that asked in vain",
-        "time the time is not given, so it stays as written (/content)",
+        "the time is not given, so it stays as written",
         "model its value is not given, so it is empty (/content)",
     ):
         assert told in done.words, done.out

@@ -379,6 +379,7 @@ def test_grammar(text: str, expanded: str) -> None:
         ("{{timeDiff::a}}{{timeDiff::a::b}}", "{{timeDiff::a}}Invalid date"),
         ("{{original}}{{if user}}", "{{original}}{{if user}}"),
         ("{{// open", "{{// open"),
+        ("{{random::}}{{random:}}{{pick::}}", ":{{random:}}:"),
         ("{{instructFirstOutput}}{{instructFirstOutputPrefix}}", "{{instructFirstOutputPrefix}}"),
         ("{{mesExamples}}{{version}}{{charVersion}}", "{{version}}"),
     ],

@@ -307,7 +307,7 @@ SIGNS: Final[tuple[Pass, ...]] = (
     _sign("charifnotgroup", card.group),
 )
 EXTRA: Final = Pass("", _find_extra, _extra)  # the last one
-_LIST_HEAD: Final = rf"{_BLANK}?::?"
+_LIST_HEAD: Final = rf"{_BLANK}?(?:::(?=[^}}])|:)"  # `::` before nothing is `:` and a list
 PASSES: Final[tuple[Pass, ...]] = (
     Pass("roll", _finds(rf"roll(?:{_BLANK}|:)", _whole), _roll),
     *_instruct(),
