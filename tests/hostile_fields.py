@@ -242,6 +242,22 @@ _WORLD_ENTRY = {
     "preventRecursion": False,
 }
 _WORLDS = {"books": [{"source": "chat", "name": "Harbour", "entries": {"0": _WORLD_ENTRY}}]}
+_MACROS = {
+    "macros": {
+        "user": "Ann",
+        "char": "Mira",
+        "description": "{{char}} waits.",
+        "alternate_greetings": ["Hello."],
+        "group_members": [{"name": "Mira", "muted": False}],
+        "messages": [{"content": "lamp", "role": "user", "swipes": 1, "swipe": 0, "sent": "0"}],
+        "chat_id": "chat",
+        "time": "2026-03-09T14:07:09Z",
+        "timezone": "+01:00",
+        "host": {"model": "m", "instruct": {"enabled": True, "stop_sequence": "."}},
+        "extra": {"summary": "They met."},
+    },
+    "variables": {"local": {"a": "1"}, "global": {"b": 2}},
+}
 _FORCED = {"forced": [{"ref": "Harbour.0"}], "vectors": None}
 _TRIGGERS = {"keyword": [True, {"key": ["lamp"]}], "condition": [True, {"conditions": ["a == 1"]}]}
 _REPLICA_ENTRY = {"uid": "u", "content": "A lamp.", "trigger_config": {"triggers": _TRIGGERS}}
@@ -260,7 +276,7 @@ _SCENE: Json = {
     "enabled": True,
 }
 _SHOWN: Mapping[str, Sequence[Json]] = {
-    "/v1/sillytavern/activate": [{**_WORLDS, **_FORCED}],
+    "/v1/sillytavern/activate": [{**_WORLDS, **_FORCED, **_MACROS}],
     "/v1/sillytavern/preview": [{**_WORLDS, **_FORCED}],
     "/v1/sillytavern/replay": [_WORLDS],
     "/v1/replica/activate": [_REPLICA],

@@ -487,3 +487,68 @@ def test_book_that_is_given_again_is_compiled_once(api: Api) -> None:
     assert run_turn(api, FIRST, books=[other])["world_info_before"] == "Another."
     renamed = run_turn(api, FIRST, books=[{**book, "name": "V"}])
     assert active(renamed) == [("V.0", "primary")]
+
+
+# --- macros -------------------------------------------------------------------------------------
+
+VISITS = {
+    "uid": 0,
+    "key": ["lamp"],
+    "content": "第{{incvar::visits}}次, {{pick::a::b}} {{date}} {{model}}",
+    "position": 0,
+}
+VISITED = [{"name": "Harbour", "entries": {"0": VISITS}}]
+
+
+def test_variables_go_in_and_come_out(tenant: Tenant) -> None:
+    first = told(tenant, ["lamp"], books=VISITED)
+    assert first["variables"] == {"local": {"visits": 1}, "global": {}}
+    macros = {"user": "Ann", "char": "Mira", "chat_id": "chat", "time": "2026-03-09T23:30:00Z"}
+    macros |= {"timezone": "Asia/Tokyo", "host": {"model": "m"}}
+    again = told(tenant, ["lamp"], books=VISITED, macros=macros, variables=first["variables"])
+    assert again["world_info_before"].startswith("第2次, ")
+    assert again["world_info_before"].endswith(" March 10, 2026 m")
+    assert (again["warnings"], again["chat_hash"] > 0) == ([], True)
+    assert first["chat_hash"] == 0
+
+
+def test_values_that_are_missing_are_warnings(tenant: Tenant) -> None:
+    answer = told(tenant, ["lamp"], books=VISITED, explain="none")
+    assert [(each["code"], each["macro"], each["entry"]) for each in answer["warnings"]] == [
+        ("time_missing", "date", "Harbour.0"),
+        ("value_missing", "model", "Harbour.0"),
+    ]
+    assert answer["warnings"][0]["span"] == [37, 45]
+
+
+def test_preview_stores_no_variables(tenant: Tenant) -> None:
+    body = scene(["lamp"], books=VISITED)
+    answers = [tenant("POST", PREVIEW, json=body).json() for _ in range(2)]
+    assert [each["variables"]["local"] for each in answers] == [{"visits": 1}] * 2
+
+
+def test_replayed_turns_hand_variables_on(tenant: Tenant) -> None:
+    answer = tenant("POST", REPLAY, json=scene(["lamp", "lamp", "lamp"], books=VISITED)).json()
+    assert [each["variables"]["local"]["visits"] for each in answer["turns"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("members", "at"),
+    [
+        ({"variables": {"elsewhere": {}}}, "/variables"),
+        ({"variables": {"local": {"": "x"}}}, "/variables"),
+        ({"variables": {"local": {"a": None}}}, "/variables/local/a"),
+        (
+            {"variables": {"local": {f"v{number}": 1 for number in range(1_001)}}},
+            "/variables/local",
+        ),
+        ({"macros": {"timezone": "Mars"}}, "/macros/timezone"),
+        ({"macros": {"time": "noon"}}, "/macros/time"),
+        ({"macros": {"host": {"engine": 1}}}, "/macros/host/engine"),
+        ({"settings": {"macro_engine": "newest"}}, "/settings/macro_engine"),
+    ],
+)
+def test_what_macros_can_not_read_is_refused(tenant: Tenant, members: Json, at: str) -> None:
+    answer = tenant("POST", ACTIVATE, json=scene(["lamp"], **members))
+    assert (answer.status_code, code(answer)) == (422, "validation_error")
+    assert answer.json()["errors"][0]["pointer"].startswith(at)

@@ -120,6 +120,9 @@ def test_tiny_run_has_every_figure(tiny_run: tuple[str, dict[str, Any]]) -> None
         assert samples_in(found) == {*MODES, "fair", "compile"}
         assert all(found["right"].values())
     assert samples_in(figures["sillytavern_growth"]) == set(GROWN)
+    where = ("no macros", "in contents", "in keys")
+    engines = {f"{each}, {engine}" for each in where for engine in ("new", "old")}
+    assert samples_in(figures["sillytavern_macros"]) == engines
     shapes = ("small", "large", "rich")
     assert samples_in(figures["import"]) == {*shapes, *(f"{shape}_json" for shape in shapes)}
     assert set(figures["import"]["ratios"]) == set(shapes)

@@ -439,7 +439,7 @@ def test_report_counts_and_names_what_is_blocked() -> None:
     assert again == report
     assert list(json.loads(report.model_dump_json())) == [
         *("format", "entry_count", "enabled_count", "runtime_blocked_count", "blocked"),
-        *("warnings", "losses", "quarantine", "source_file"),
+        *("warnings", "losses", "quarantine", "source_file", "macros"),
     ]
 
 
