@@ -19,7 +19,7 @@ from lorewell.app.rows import StateMark
 from lorewell.app.services import Services
 from lorewell.model.text import canonical_json
 from service import Api, Json, bearer, serving
-from trimming import WORLD, play, play_at_gateway
+from trimming import bind_world, play, play_at_gateway
 
 CHATS = 150  # on each database
 TURNS = 7
@@ -61,8 +61,8 @@ def bind(api: Api, book: Json = BOOK) -> None:
 def test_a_trimming_client_gets_what_one_gets_that_sends_everything(url: str, door: str) -> None:
     reports: Counter[str] = Counter()
     with serving(database_url=url) as api:
-        bind(api, {"name": "w", "entries": WORLD})
         services, caller = services_of(api), Caller("default", frozenset({"read", "write"}))
+        api.run(bind_world(services))
 
         async def go(begin: int) -> None:
             nonlocal reports
