@@ -13,7 +13,7 @@ import pytest
 
 from lorewell.app.access import Caller
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import StateMark
+from lorewell.app.rows import PairsChange, StateMark
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.places import (
     TurnChat,
@@ -136,7 +136,7 @@ async def fill(services: Services, numbers: range) -> None:
                 )
                 tx.keep_state("t", name, mark, b"{}", most=9)
                 tx.put_lines("t", name, known.dump())
-                tx.put_pairs("t", name, added=sorted(pairs_of(chat.scope, known)), removed=[])
+                tx.put_pairs("t", name, PairsChange(sorted(pairs_of(chat.scope, known)), []))
 
         await services.store.write(store)
 
