@@ -156,3 +156,11 @@ def test_a_tenant_keeps_its_first_secret(db: Harness) -> None:
     assert db.write(lambda tx: tx.add_secret("a", b"two")) == b"one"
     assert db.write(lambda tx: tx.add_secret("b", b"two")) == b"two"
     assert db.read(lambda tx: tx.find_secret("a")) == b"one"
+
+
+def test_secrets_made_at_the_same_time_are_one(db: Harness) -> None:
+    def add(number: int) -> object:
+        return db.store.write(lambda tx: tx.add_secret("a", b"%d" % number))
+
+    results = db.all(*(add(number) for number in range(8)))  # type: ignore[arg-type]  # coroutines
+    assert len(set(results)) == 1

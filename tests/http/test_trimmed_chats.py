@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
@@ -181,6 +182,29 @@ def test_a_preview_finds_the_place_and_keeps_nothing(api: Api) -> None:
     assert api("POST", ACTIVATE, json=body).content == seen[0]
     unknown = api("POST", "/v1/sillytavern/preview", json=body, tenant="nobody").json()
     assert unknown["conversation"]["state"] == "none"
+
+
+def test_turns_at_the_same_time_are_all_known(url: str) -> None:
+    with serving(database_url=url) as api:
+        activate(api, *CHAT[:4])
+        bodies = [
+            {
+                "conversation_id": "c",
+                "books": [BOOK],
+                "chat": lines(*CHAT[:4], f"Mira: {at}.", f"Ann: {at}!"),
+                "macros": {"user": "Ann", "char": "Mira"},
+                "context_tokens": 4_000,
+            }
+            for at in range(6)
+        ]
+
+        async def all_at_once() -> None:
+            await asyncio.gather(*(api.ask("POST", ACTIVATE, json=each) for each in bodies))
+
+        api.run(all_at_once())
+        for at in range(6):
+            answer = activate(api, f"Mira: {at}.", f"Ann: {at}!", "Mira: So.", "Ann: And?")
+            assert answer["conversation"]["kept_after"] == 6
 
 
 def test_an_id_that_the_service_makes_is_refused(api: Api) -> None:
