@@ -93,6 +93,10 @@ CAMPAIGNS = {
         "500 subscribers of the live channel and 200 selections a second",
         ["tests/deep/test_live.py"],
     ),
+    "places": (
+        "5,000 random chats of a trimming client, and 100,000 conversations",
+        ["-n", "auto", "tests/deep/test_trimmed_chats.py"],
+    ),
     "siege": ("a well-behaved client next to hostile ones", ["tests/deep/test_siege.py"]),
     "throughput": (
         "selections per second, compared with an empty route",

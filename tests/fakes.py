@@ -25,6 +25,7 @@ from lorewell.app.rows import (
     LiveEvent,
     LiveMost,
     NearChunk,
+    PairsChange,
     RevisionRow,
     StateMark,
     StoredBindings,
@@ -392,18 +393,11 @@ class MemoryTransaction:
     def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
         self._writable.lines[tenant_id, conversation_id] = body
 
-    def put_pairs(
-        self,
-        tenant_id: str,
-        conversation_id: str,
-        *,
-        added: Sequence[bytes],
-        removed: Sequence[bytes],
-    ) -> None:
+    def put_pairs(self, tenant_id: str, conversation_id: str, change: PairsChange) -> None:
         name, pairs = (tenant_id, conversation_id), self._writable.pairs
-        kept = pairs.get(name, set()) - set(removed)
-        shared = Counter(pair for pair, _ in self.find_paired(tenant_id, added))
-        pairs[name] = kept | {pair for pair in added if shared[pair] < 8}
+        kept = pairs.get(name, set()) - set(change.removed)
+        shared = Counter(pair for pair, _ in self.find_paired(tenant_id, change.added))
+        pairs[name] = kept | {pair for pair in change.added if shared[pair] < 8}
 
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
         return sorted(

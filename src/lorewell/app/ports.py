@@ -30,6 +30,7 @@ from lorewell.app.rows import (
     LiveEvent,
     LiveMost,
     NearChunk,
+    PairsChange,
     RevisionRow,
     StateMark,
     StoredBindings,
@@ -245,14 +246,7 @@ class Transaction(Protocol):
     def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
         """Store the lines of an existing conversation in place of earlier ones."""
 
-    def put_pairs(
-        self,
-        tenant_id: str,
-        conversation_id: str,
-        *,
-        added: Sequence[bytes],
-        removed: Sequence[bytes],
-    ) -> None:
+    def put_pairs(self, tenant_id: str, conversation_id: str, change: PairsChange) -> None:
         """Add and remove pairs of an existing conversation.
 
         A pair that 8 conversations have is not added: it would tell them apart no more.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -132,6 +133,13 @@ class StateMark:
     messages_hash: str
     message_count: int
     kept_at: datetime
+
+
+class PairsChange(NamedTuple):
+    """Pairs of lines to add to a conversation and to remove from it."""
+
+    added: Sequence[bytes]
+    removed: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

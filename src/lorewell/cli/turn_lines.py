@@ -30,6 +30,10 @@ def injected_lines(prepared: PreparedTurn, tokens: TokenCounter) -> list[str]:
         elif each.message_index is None:
             place = "the prompt has no place for it"
         lines.append(f"+ {summaries.get(each.id, each.id)}, {place}")
+    answer = prepared.lore.answer
+    begun = answer.conversation if isinstance(answer, SillyTavernResponse) else None
+    if begun is not None and begun.state == "lost":
+        lines.append("! the place in the conversation is lost: timed effects begin anew")
     return lines or ["no entries apply"]
 
 
