@@ -26,6 +26,7 @@ from lorewell.app.rows import (
     LiveMost,
     NearChunk,
     PairsChange,
+    PromptRow,
     RevisionRow,
     StateMark,
     StoredBindings,
@@ -229,20 +230,23 @@ class MemoryTransaction:
             self._get_book(tenant_id, binding.book_id)
         self._writable.bindings[tenant_id, prompt_id] = bindings
 
-    def list_prompts(self, tenant_id: str) -> Sequence[str]:
-        return sorted(
-            prompt_id
-            for (owner, prompt_id), stored in self._state.bindings.items()
-            if owner == tenant_id and any(each.enabled for each in stored.bindings)
-        )[:1_000]
-
-    def is_bound(self, tenant_id: str, book_id: str) -> bool:
-        return any(
-            binding.enabled and binding.book_id == book_id
-            for (owner, _), stored in self._state.bindings.items()
-            for binding in stored.bindings
-            if owner == tenant_id
-        )
+    def list_prompts(
+        self, tenant_id: str, *, limit: int, after: str | None = None, book_id: str | None = None
+    ) -> Sequence[PromptRow]:
+        found = []
+        for (owner, prompt_id), stored in sorted(self._state.bindings.items()):
+            used = [each.book_id for each in stored.bindings if each.enabled]
+            if owner != tenant_id or not used or (after is not None and prompt_id <= after):
+                continue
+            if book_id is None or book_id in used:
+                row = PromptRow(
+                    prompt_id=prompt_id,
+                    policy=stored.policy,
+                    settings=stored.settings,
+                    book_count=len(used),
+                )
+                found.append(row)
+        return found[:limit]
 
     # API keys
     def insert_key(self, row: KeyRow) -> None:

@@ -58,6 +58,8 @@ READ = {
     "try_condition",
     "search_books",
     "get_bindings",
+    "list_prompts",
+    "list_book_prompts",
     "resolve_bindings",
 }
 OPEN = {"check_health", "check_readiness"}

@@ -60,6 +60,16 @@ class StoredBindings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRow:
+    """A prompt that uses books: its stored policy and settings, and the number of its books."""
+
+    prompt_id: str
+    policy: PolicyChoice
+    settings: PromptSettings
+    book_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
     """An API key; only a salted hash of its secret is stored."""
 
