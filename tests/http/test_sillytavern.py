@@ -501,11 +501,11 @@ VISITED = [{"name": "Harbour", "entries": {"0": VISITS}}]
 
 
 def test_variables_go_in_and_come_out(tenant: Tenant) -> None:
-    first = told(tenant, ["lamp"], books=VISITED)
+    first = run_turn(tenant, ["lamp"], books=VISITED)
     assert first["variables"] == {"local": {"visits": 1}, "global": {}}
     macros = {"user": "Ann", "char": "Mira", "chat_id": "chat", "time": "2026-03-09T23:30:00Z"}
     macros |= {"timezone": "Asia/Tokyo", "host": {"model": "m"}}
-    again = told(tenant, ["lamp"], books=VISITED, macros=macros, variables=first["variables"])
+    again = run_turn(tenant, ["lamp"], books=VISITED, macros=macros, variables=first["variables"])
     assert again["world_info_before"].startswith("第2次, ")
     assert again["world_info_before"].endswith(" March 10, 2026 m")
     assert (again["warnings"], again["chat_hash"] > 0) == ([], True)
@@ -513,7 +513,7 @@ def test_variables_go_in_and_come_out(tenant: Tenant) -> None:
 
 
 def test_values_that_are_missing_are_warnings(tenant: Tenant) -> None:
-    answer = told(tenant, ["lamp"], books=VISITED, explain="none")
+    answer = run_turn(tenant, ["lamp"], books=VISITED, explain="none")
     assert [(each["code"], each["macro"], each["entry"]) for each in answer["warnings"]] == [
         ("time_missing", "date", "Harbour.0"),
         ("value_missing", "model", "Harbour.0"),

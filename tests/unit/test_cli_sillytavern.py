@@ -104,15 +104,15 @@ def test_trace_tells_why_loop_by_loop(lorewell: Lorewell) -> None:
         assert told in done.words, done.out
 
 
-def test_macros_that_ask_in_vain_are_told(lorewell: Lorewell) -> None:
+def test_macros_without_a_value_are_warnings(lorewell: Lorewell) -> None:
     entry = {"key": ["灯"], "comment": "钟", "content": "{{time}} {{model}}"}
     files = ("--book", book(lorewell, entry), "--chat", chat(lorewell, "灯"))
     done = lorewell("sillytavern", "run", *files)
     assert (done.code, done.err) == (0, "")
     for told in (
-        "Macros that asked in vain",
-        "the time is not given, so it stays as written",
-        "model its value is not given, so it is empty (/content)",
+        "Warnings",
+        "{{time}} stays as written: give `macros.time`. (/content)",
+        "{{model}} has no value: give `macros.host.model`. (/content)",
     ):
         assert told in done.words, done.out
     assert "value_missing" not in done.words

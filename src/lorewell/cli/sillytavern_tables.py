@@ -17,7 +17,6 @@ from lorewell.model.activated import (
     Event,
     Hit,
     Loop,
-    MacroProblem,
     SillyTavernResponse,
     Verdict,
 )
@@ -75,11 +74,6 @@ _OUTCOMES: Mapping[str, str] = {
     "not_triggered": "no key matched",
 }
 # Events of the scan rather than of an entry, shown below the loop.
-_MACRO_PROBLEMS: Mapping[MacroProblem, str] = {
-    "value_missing": "its value is not given, so it is empty",
-    "time_missing": "the time is not given, so it stays as written",
-    "macro_too_large": "it exceeds a limit, so it stays as written",
-}
 _SCAN_NOTES: Mapping[str, str] = {
     "group_already_active": "group {group} already has an active entry",
     "min_activations_advance": "too few entries are active: {number} messages are scanned next",
@@ -191,7 +185,7 @@ class _ScanView:
         if any(verdict.ignored_rules for verdict in answer.verdicts):
             yield self._ignored()
         if answer.warnings:
-            yield self._macros()
+            yield self._warnings()
 
     def _summary(self) -> Text:
         answer, request = self._answer, self._request
@@ -211,14 +205,14 @@ class _ScanView:
         lines += [self._line(event, _SCAN_NOTES) for event in before]
         return text.append("\n" + "\n".join(lines) + "\n", style="not bold")
 
-    def _macros(self) -> Table:
-        table = new_table("Macros that asked in vain")
-        for column, ratio in (("Entry", 3), ("Macro", 2), ("Why", 4)):
+    def _warnings(self) -> Table:
+        table = new_table("Warnings")
+        for column, ratio in (("Entry", 3), ("Warning", 6)):
             table.add_column(column, overflow="fold", ratio=ratio)
         for warning in self._answer.warnings[:MAX_LISTED]:
             entry = "" if warning.entry is None else self._names.full(warning.entry)
-            why = f"{_MACRO_PROBLEMS[warning.code]} ({warning.at})"
-            table.add_row(entry, Text(plain(warning.macro)), Text(plain(why)))
+            at = "" if warning.at is None else f" ({warning.at})"
+            table.add_row(entry, Text(plain(f"{warning.message}{at}")))
         return table
 
     def _loop(self, number: int, loop: Loop) -> Iterable[RenderableType]:
