@@ -49,13 +49,21 @@ def test_name_that_nobody_gave_is_empty_and_a_warning(engine: str) -> None:
     (warning,) = warnings
     assert warning == TurnWarning(
         "value_missing",
-        "{{char}} has no value: give `macros.char`.",
+        "{{char}} has no value: give the name of the character.",
         entry="book.0",
         at="/content",
         macro="char",
         span=(2, 10),
         missing="char",
     )
+
+
+@pytest.mark.parametrize("engine", ["new", "old"])
+def test_name_that_stands_in_is_used_and_a_warning(engine: str) -> None:
+    macros = {"user": "User", "char": "米拉", "stand_ins": ["user"]}
+    text, warnings = warnings_of("雾 {{user}} {{char}}", engine, macros=macros)
+    assert text == "雾 User 米拉"
+    assert [(each.code, each.missing) for each in warnings] == [("value_missing", "user")]
 
 
 def test_span_is_that_of_the_text_as_written() -> None:

@@ -57,7 +57,7 @@ class Macros:
         self.watches_all = self._is_old and any(map(may_hold_macro, rest))
         # Names that are plain words can be put in at any time, whatever else happens.
         is_plain = all(name and not _SPECIAL.search(name) for name in self._names.values())
-        self._has_plain_names = is_plain and not self.watches_all
+        self._has_plain_names = is_plain and not (self.watches_all or values.stand_ins)
 
     def begin(self) -> None:
         """Begin a scan: the old engine stores the chat's hash at any expansion."""

@@ -95,6 +95,9 @@ class MacroState:
     def name_of(self, who: str) -> str:
         """Return the name of `user` or `char`."""
         name: str = getattr(self.values, who)
+        if who in self.values.stand_ins:
+            self.given(who, None, "")
+            return name
         return self.given(who, name or None, "")
 
     @property
