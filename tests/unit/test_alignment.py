@@ -113,10 +113,13 @@ def test_a_summary_stands_for_older_lines() -> None:
     assert list(behind.beginnings(known))[-2:] == list(find(known, *TALK).beginnings(known))[-3:-1]
 
 
-def test_a_summary_of_one_line_leaves_the_chat_as_long() -> None:
+def test_a_chat_whose_beginning_was_changed_starts_over() -> None:
     known = talk(TALK)
-    assert find(known, "s:Before.", *TALK[1:]).length == 8
-    assert find(known, "s:Long", "s:before.", *TALK[1:]).length == 8
+    for begin in (["s:Hello"], ["s:Long", "s:before."]):
+        place = find(known, *begin, *TALK[1:])
+        assert (place.first, place.head, place.length) == (0, 0, 7 + len(begin))
+        assert list(place.beginnings(known))[-1] == ROOT
+        assert not set(place.chains[1:]) & set(known.by_chain)
 
 
 def test_an_edited_line_is_followed_by_other_chains() -> None:

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lorewell.app.ports import Transaction
@@ -77,7 +77,7 @@ class TurnChat:
         old_id: as in `UnnamedScope`.
         lines: the lines.
         begun: their place if the conversation begins with the first one.
-        old: hashes of the first 0, 1, 2, … messages, as earlier versions stored them.
+        messages: the same as given, for the hashes of earlier versions.
     """
 
     name: str | None
@@ -85,7 +85,7 @@ class TurnChat:
     old_id: str = ""
     lines: Sequence[HashedLine]
     begun: Place
-    old: Sequence[str]
+    messages: Sequence[ChatLine] = field(repr=False)
 
     @property
     def replier(self) -> str:
@@ -165,7 +165,7 @@ async def hash_chat(
             old_id="" if named or scope is None else scope.old_id,
             lines=lines,
             begun=start_over(lines),
-            old=_old_hashes(request.chat),
+            messages=request.chat,
         )
 
     # Short chats are faster hashed than handed to a thread.
@@ -250,8 +250,9 @@ class _KeptStates:
         """Return how many messages of the chat a state of an earlier version follows."""
         if all(len(name) == 2 * CHAIN_BYTES for name in self.marks):
             return 0
-        longest = len(chat.old) - 1 if most is None else most
-        return next((each for each in range(longest, 0, -1) if chat.old[each] in self.marks), 0)
+        hashes = _old_hashes(chat.messages[:most])
+        numbers = range(len(hashes) - 1, 0, -1)
+        return next((each for each in numbers if hashes[each] in self.marks), 0)
 
     def find(self, chat: TurnChat, place: Place, known: KnownLines) -> StateMark | None:
         """Return the mark of the longest shorter beginning of the chat that has a state."""
@@ -259,13 +260,11 @@ class _KeptStates:
         found = next((self.marks[each] for each in chains if each in self.marks), None)
         if place.head or place.first:
             return found
-        longest = len(chat.lines) - 1
-        old = self.old_beginning(chat, longest)
-        if not old and longest >= 0 and found is None:
-            return self.marks.get(chat.old[0])
-        if not old or (found is not None and found.message_count >= old):
+        before = chat.messages[:-1]
+        old = self.old_beginning(chat, len(before))
+        if found is not None and found.message_count >= old:
             return found
-        return self.marks[chat.old[old]]
+        return self.marks.get(_old_hashes(before[:old])[-1]) if chat.messages else None
 
 
 @dataclass(frozen=True, slots=True)
