@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from lorewell.app.sillytavern.places import MAX_PAIRS, pairs_of
 from lorewell.host.alignment import (
     ROOT,
     HashedLine,
@@ -194,3 +195,26 @@ def test_equal_lines_and_long_chats_take_little_time() -> None:
             align(known, sent)
             seconds.append(time.thread_time() - begin)
         assert min(seconds) * 1000 < MOST_MS
+
+
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("first", [0, 2, 3])
+def test_chats_that_differ_in_a_sent_line_share_nothing_from_there_on(at: int, first: int) -> None:
+    if at < first:
+        return
+    known = talk(*(TALK[: count + 1] for count in range(len(TALK))))
+    speaker, _, text = TALK[at].partition(":")
+    sent = hashed(*TALK[first:at], f"{speaker}:{text}?!", *TALK[at + 1 :], "m:More?")
+    place = align(known, sent, strict=True)
+    if place is not None:
+        shared = [each for each in place.beginnings(known) if each in known.by_chain]
+        assert all(known.lines[known.by_chain[each]].number < at for each in shared)
+
+
+def test_pairs_of_lines_are_bounded_and_hold_a_reply() -> None:
+    chat = [f"{'am'[at % 2]}:{at}" for at in range(600)]
+    assert len(pairs_of(b"scope", talk(chat))) == MAX_PAIRS
+    assert pairs_of(b"scope", talk(["a:1", "a:2", "m:3"])) == pairs_of(
+        b"scope", talk(["a:2", "m:3"])
+    )
+    assert not pairs_of(b"scope", talk(["a:1", "m:2"])) & pairs_of(b"other", talk(["a:1", "m:2"]))

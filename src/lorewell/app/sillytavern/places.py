@@ -41,7 +41,7 @@ from lorewell.model.text import canonical_json
 
 _SHORT_CHARS: Final = 50_000
 _MAX_ASKED: Final = 128
-_MAX_PAIRS: Final = 256
+MAX_PAIRS: Final = 256
 _MAX_FOUND: Final = 8
 _PAIR_BYTES: Final = 16
 _ID_BYTES: Final = 20
@@ -385,7 +385,7 @@ def _pairs_of_chat(chat: TurnChat) -> dict[bytes, None]:
 
 def pairs_of(scope: bytes, known: KnownLines) -> set[bytes]:
     """Return the pairs by which an unnamed conversation is found: those of its newest lines."""
-    newest = sorted(known.lines, key=lambda each: (each.touched, each.number))[-_MAX_PAIRS:]
+    newest = sorted(known.lines, key=lambda each: (each.touched, each.number))[-MAX_PAIRS:]
     pairs = set()
     for each in newest:
         before = None if each.parent is None else known.lines[each.parent]
