@@ -330,24 +330,26 @@ def _find_unnamed(
         known = KnownLines.parse(body or b"")
         place = align(known, chat.lines, strict=True)
         if place is not None:
-            candidates.append(_Found(name, place, known, body, _KeptStates(name, {})))
+            kept = _KeptStates.of(tx, tenant_id, name)
+            candidates.append(_Found(name, place, known, body, kept))
     longest = max((each.place.overlap for each in candidates), default=0)
     best = [each for each in candidates if each.place.overlap == longest]
     if len({each.place.end for each in best}) != 1:
         return _begin_unnamed(tx, tenant_id, request, chat)
-    chosen = max(
-        best, key=lambda each: (is_continued(each.known, each.place), each.conversation_id)
-    )
-    found = replace(
-        chosen,
-        place=_placed(chosen.place, request, chat),
-        kept=_KeptStates.of(tx, tenant_id, chosen.conversation_id),
-    )
+    chosen = max(best, key=lambda each: _newest_first(each, chat))
+    found = replace(chosen, place=_placed(chosen.place, request, chat))
     if not is_continued(chosen.known, chosen.place):  # a branch, or another user's chat
         known, place = branch_of(found.known, found.place)
         own = _new_id(chat, place)
         found = replace(found, conversation_id=own, place=place, known=known, body=None)
     return _starting(tx, tenant_id, request, chat, found, lost=False)
+
+
+def _newest_first(found: _Found, chat: TurnChat) -> tuple[int, bool, str]:
+    """Return what decides between branches that share the lines before the chat leaves them."""
+    mark = found.kept.find(chat, found.place, found.known)
+    is_next = is_continued(found.known, found.place)
+    return 0 if mark is None else mark.message_count, is_next, found.conversation_id
 
 
 def _begin_unnamed(
