@@ -50,7 +50,8 @@ class ActivateRequest(SillyTavernRequest):
         vectors: activate entries of stored books that are similar to the newest messages, before
             those of `forced`; null turns vector search off.
         conversation_id: keep the timed state under this id. Unless `timed_state` is given, the
-            turn starts from the kept state of the longest beginning of the chat.
+            turn starts from the kept state of the longest beginning of the chat, of which the last
+            messages suffice.
     """
 
     prompt_id: PromptName | None = None
