@@ -110,7 +110,7 @@ def test_macros_that_ask_in_vain_are_told(lorewell: Lorewell) -> None:
     done = lorewell("sillytavern", "run", *files)
     assert (done.code, done.err) == (0, "")
     for told in (
-        "Macros that asked in vain",
+        "Macros without a value, or beyond a limit",
         "the time is not given, so it stays as written",
         "model its value is not given, so it is empty (/content)",
     ):

@@ -212,7 +212,7 @@ class _ScanView:
         return text.append("\n" + "\n".join(lines) + "\n", style="not bold")
 
     def _macros(self) -> Table:
-        table = new_table("Macros that asked in vain")
+        table = new_table("Macros without a value, or beyond a limit")
         for column, ratio in (("Entry", 3), ("Macro", 2), ("Why", 4)):
             table.add_column(column, overflow="fold", ratio=ratio)
         for warning in self._answer.warnings[:MAX_LISTED]:

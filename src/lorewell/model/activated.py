@@ -102,7 +102,7 @@ class Hit(NamedTuple):
 
 
 class MacroWarning(NamedTuple):
-    """A macro that asked for something in vain. Members that do not apply are left out of the JSON.
+    """A macro whose value is missing, or that exceeds a limit. Null members are not in the JSON.
 
     Attributes:
         code: `value_missing` if a value is not given: the macro is empty text; `time_missing` if
@@ -144,7 +144,7 @@ class Event(NamedTuple):
         number: a loop, depth, delay level or count of active entries, depending on the kind.
         timer: the timed effect that ended.
         why: why it ended.
-        macro: the macro that asked for something in vain.
+        macro: the macro whose value is missing, or that exceeds a limit.
     """
 
     loop: int
@@ -351,7 +351,7 @@ class SillyTavernResponse:
         chat_hash: send it as `macros.chat_hash` of the next turn of this chat; null if no macro
             asked for it.
         banned: words that macros banned from the reply, in order.
-        warnings: macros that asked in vain for something.
+        warnings: macros whose value is missing, or that exceed a limit.
         forced: forced entries that stay queued for the next scan.
         budget: the token budget.
         draws_used: number of random numbers used.
