@@ -121,7 +121,7 @@ class Event(NamedTuple):
         number: a loop, depth, delay level or count of active entries, depending on the kind.
         timer: the timed effect that ended.
         why: why it ended.
-        macro: the macro that asked for something in vain.
+        macro: the macro whose value is missing, or that exceeds a limit.
     """
 
     loop: int
