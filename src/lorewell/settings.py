@@ -38,11 +38,8 @@ _MIB = 1024 * 1024
 # Errors never quote these values: they hold passwords.
 _SECRET = frozenset(
     {
-        "database_url",
-        "embedding_api_key",
-        "embedding_url",
-        "gateway_upstream_api_key",
-        "gateway_upstream_url",
+        *("database_url", "embedding_api_key", "embedding_url"),
+        *("gateway_upstream_api_key", "gateway_upstream_url"),
     }
 )
 
@@ -298,6 +295,9 @@ class Settings(BaseSettings):
     )
     embedding_retries: int = Field(
         4, ge=0, le=20, description="Number of retries after embedding texts failed."
+    )
+    auto_index: bool = Field(
+        default=False, description="Index new revisions at once; a prompt's setting wins."
     )
     index_lease_s: Seconds = Field(
         600.0,

@@ -203,6 +203,7 @@ def test_bindings_of_an_older_release_get_no_settings_and_global_books(empty_url
 
         def go_back(connection: Connection) -> None:
             _drop_settings(connection)
+            connection.execute(text("ALTER TABLE vector_indexes DROP COLUMN partial_version"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
 
         run_sql(db, go_back)

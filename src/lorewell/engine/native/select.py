@@ -230,7 +230,7 @@ class _Turn:
             token_count=packing.total_tokens if adds_up(counter) else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
-            degraded=tuple(sorted(self.vectors.degraded)),
+            degraded=self.vectors.causes,
             policy_version=POLICY_VERSION,
             prompt_hash=prompt_hash,
             selection_fingerprint=self._fingerprint(blocks, prompt_hash, counter.name),
@@ -413,7 +413,7 @@ class _Turn:
                 for book in self.snapshot
             ],
             "embedding_version": self.vectors.embedding_version,
-            "degraded": sorted(self.vectors.degraded),
+            "degraded": list(self.vectors.causes),
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
