@@ -71,6 +71,21 @@ def test_a_new_connection_comes_before_busy_ones_of_its_caller() -> None:
     asyncio.run(run())
 
 
+def test_a_busy_connection_does_not_pass_those_that_wait() -> None:
+    async def run() -> None:
+        turns = Turns()
+        turns.enter("a", MAX_BEGUN)
+        turns.enter("a", name="waits")
+        turns.slots[0].leave()
+        turns.enter("a", answered=1, name="again")
+        turns.slots[1].leave()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert turns.begun[MAX_BEGUN:] == ["waits", "again"]
+
+    asyncio.run(run())
+
+
 def test_a_request_that_takes_long_gives_its_slot_back() -> None:
     async def run() -> None:
         turns = Turns()

@@ -51,11 +51,12 @@ class Intake:
         callers little. Of a caller's waiting requests, one of the connection that has had the
         fewest answers is next.
         """
-        if self._has_room(slot.caller):
+        if slot.caller not in self._requests and self._has_room(slot.caller):
             self._start(slot)
         else:
             waiting = self._requests.setdefault(slot.caller, [])
             heappush(waiting, (slot.answered, next(self._numbers), slot))
+            self._schedule()
 
     def _has_room(self, caller: Hashable) -> bool:
         return self._begun[caller] < MAX_BEGUN
@@ -74,16 +75,18 @@ class Intake:
     def _next_caller(self) -> Hashable | None:
         return next(filter(self._has_room, self._requests), None)
 
-    def _begin_next(self) -> None:
+    def _begin_next(self) -> bool:
+        """Begin a request of the next caller; return whether there was one."""
         caller = self._next_caller()
         if caller is None:
-            return
+            return False
         waiting = self._requests.pop(caller)
         _, _, slot = heappop(waiting)
         if waiting:
             self._requests[caller] = waiting  # behind all others
         if not slot.is_over:
             self._start(slot)
+        return True
 
     def _schedule(self) -> None:
         if not self._is_due and (self._slices or self._next_caller() is not None):
@@ -97,7 +100,8 @@ class Intake:
             self._slices.popleft()()
             if perf_counter() > until:
                 break
-        self._begin_next()
+        while self._begin_next() and perf_counter() < until:
+            pass
         self._schedule()
 
     def set_free(self, connection: object, kind: int, close: Callable[[], None]) -> None:
