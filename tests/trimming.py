@@ -192,12 +192,11 @@ async def play(services: Services, seed: int, turns: int) -> Counter[str]:
     reports: Counter[str] = Counter()
     for number, sent in enumerate(Chats(seed).turns(turns)):
         rolls = f"{seed}:{len(sent.whole)}"
-        whole, trimmed = [
-            await activate_turn(
-                services, "t", activation(lines, f"{name}-{seed}", sent.system, rolls)
-            )
-            for name, lines in (("whole", sent.whole), ("trimmed", sent.trimmed))
-        ]
+        answers = []
+        for name, lines in (("whole", sent.whole), ("trimmed", sent.trimmed)):
+            request = activation(lines, f"{name}-{seed}", sent.system, rolls)
+            answers.append((await activate_turn(services, "t", request)).response)
+        whole, trimmed = answers
         at = (seed, number, sent)
         assert entries_of(trimmed) == entries_of(whole), at
         assert trimmed.timed_state == whole.timed_state, at

@@ -14,7 +14,7 @@ from lorewell.model.parse import parse_json, parse_model
 from lorewell.model.prompt_settings import PromptSettings
 
 _OPTION: Final = "--set"
-_OF_ANY_POLICY: Final = ("auto_index",)
+_OF_ANY_POLICY: Final = ("scene", "auto_index")
 
 
 def find_policy(library: BookLibrary, request: BindingsPut) -> Policy:

@@ -10,6 +10,8 @@ from pydantic import (
     ConfigDict,
     SerializerFunctionWrapHandler,
     ValidationInfo,
+    field_serializer,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -18,6 +20,7 @@ from lorewell.model.activate import Mending, SillyTavernSettings
 from lorewell.model.base import Contract
 from lorewell.model.conversation import VectorSearch
 from lorewell.model.descriptions import describe_model
+from lorewell.model.scene import Scene, members_of
 from lorewell.model.select import SelectOptions, Strategy
 from lorewell.model.text import Count, Flag, fault, pointer
 
@@ -27,6 +30,7 @@ PROMPT_TOKEN_BUDGET: Final = 2_400
 
 _BUDGET = frozenset({"world_info_budget", "world_info_budget_cap"})
 _MAX_QUOTED = 100
+_LASTING: Final = ("names", "character", "persona", "state", "tables", "audience")
 
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -66,6 +70,12 @@ def _choice(names: Mapping[str, object]) -> str:
     if not names:
         return "there is no such setting: this policy has none"
     return f"there is no such setting; choose from {', '.join(names)}"
+
+
+def _without_null(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_null(each) for name, each in value.items() if each is not None}
 
 
 class NativeDefaults(Given, SelectOptions):
@@ -110,13 +120,29 @@ class PromptSettings(Given):
         sillytavern: under the policy `sillytavern`, with SillyTavern's names and those of an
             ActivateRequest.
         replica: under the policy `replica`.
+        scene: values that a turn's scene has unless the turn gives them: of `names`, `character`,
+            `persona`, `state`, `tables` and `audience`, under every policy that can use them.
         auto_index: index each new revision of the books at once; null follows the service.
     """
 
     native: NativeDefaults = NativeDefaults()
     sillytavern: SillyTavernDefaults = SillyTavernDefaults()
     replica: ReplicaDefaults = ReplicaDefaults()
+    scene: Scene | None = None
     auto_index: Flag | None = None
+
+    @field_serializer("scene", mode="wrap")
+    def _write_scene(self, scene: Scene | None, write: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]  # noqa: ANN202  a type would replace the schema
+        return _without_null(write(scene))
+
+    @field_validator("scene", mode="after")
+    @classmethod
+    def _check_scene(cls, scene: Scene | None) -> Scene | None:
+        for member in () if scene is None else members_of(scene):
+            if member.name.partition(".")[0] not in _LASTING:
+                detail = f"belongs to a turn; a prompt can give {', '.join(_LASTING)}"
+                raise fault(pointer(*member.name.split(".")), detail)
+        return scene
 
 
 NO_SETTINGS: Final = PromptSettings()

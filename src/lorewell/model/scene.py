@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -181,6 +181,22 @@ def members_of(scene: Scene) -> Iterator[SceneMember]:
             yield from (SceneMember(f"{name}.{k}", v) for k, v in nested if v is not None)
         elif value is not None:
             yield SceneMember(name, value)
+
+
+def without_members(scene: Scene, names: Collection[str]) -> Scene:
+    """Return a scene without some of its members.
+
+    >>> rest = without_members(Scene(seed="7", names=SceneNames(user="Ann")), {"names.user"})
+    >>> [each.name for each in members_of(rest)]
+    ['seed']
+    """
+    dropped: dict[str, object] = dict.fromkeys(name for name in names if "." not in name)
+    for head in _NESTED:
+        nested = getattr(scene, head)
+        own = [name.partition(".")[2] for name in names if name.startswith(f"{head}.")]
+        if nested is not None and own:
+            dropped[head] = nested.model_copy(update=dict.fromkeys(own))
+    return scene.model_copy(update=dropped)
 
 
 def merge_scenes(*layers: Scene | None) -> Scene | None:

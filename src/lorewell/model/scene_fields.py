@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel
 
-from lorewell.model.scene import Scene, SceneMember, SceneNote, members_of
+from lorewell.model.scene import (
+    Scene,
+    SceneMember,
+    SceneNote,
+    members_of,
+    merge_scenes,
+    without_members,
+)
 from lorewell.model.text import fault, pointer
 
 if TYPE_CHECKING:  # it needs the requests, which need this module
@@ -111,6 +118,26 @@ def for_request(
     used = {name for name in PROMPT_MEMBERS if not FIELDS[name].get(policy)}
     own = scene.model_copy(update=dict.fromkeys(used))
     return {**without_given(document, scene, policy), "scene": own}
+
+
+def with_default(request: Request, default: Scene | None, policy: Policy) -> Request:
+    """Return a request with the members of a default scene that it does not give itself."""
+    default = usable(default, policy)
+    if default is None:
+        return request
+    fields = {each.name: FIELDS[each.name].get(policy, ()) for each in members_of(default)}
+    given = {
+        name
+        for name, own in fields.items()
+        if any(_is_given(request, field.split(".")) for field in own)
+    }
+    said: Scene | None = getattr(request, "scene", None)
+    return request.model_copy(update={"scene": merge_scenes(said, without_members(default, given))})
+
+
+def usable(scene: Scene | None, policy: Policy) -> Scene | None:
+    """Return a scene without the members that a policy cannot use."""
+    return None if scene is None else without_members(scene, unused_members(scene, policy))
 
 
 def without_given(

@@ -36,7 +36,7 @@ from lorewell.model.assemble import DraftMessage
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn.conversations import check_conversation
 from lorewell.turn.errors import Stage, TurnError
-from lorewell.turn.inputs import TurnInput, activation_request
+from lorewell.turn.inputs import TurnInput, activation_request, with_prompt_scene
 from lorewell.turn.ports import ConversationRecord, Conversations, LoreSource
 
 Answer = TypeVar("Answer")
@@ -130,9 +130,10 @@ class TurnSteps:
 
     async def _select(self, bindings: ResolvedBindings) -> TurnLore:
         begin, prompt_id = perf_counter(), self.given.prompt_id
+        given = with_prompt_scene(self.given, bindings)
         match bindings.policy:
             case "native":
-                query = make_query(self.draft, self._inputs(bindings))
+                query = make_query(self.draft, self._inputs(given, bindings))
                 selected = await self._step(
                     "select", lambda: self.lore.select_for_turn(query.request, prompt_id=prompt_id)
                 )
@@ -144,7 +145,7 @@ class TurnSteps:
                     duration_ms=selected.duration_ms,
                 )
             case "sillytavern":
-                request = activation_request(self.given, self.config, bindings)
+                request = activation_request(given, self.config, bindings)
                 activated = await self._step(
                     "select", lambda: self.lore.activate_for_turn(request, prompt_id=prompt_id)
                 )
@@ -157,7 +158,7 @@ class TurnSteps:
                     duration_ms=(perf_counter() - begin) * 1000,  # the answer holds no duration
                 )
             case "replica":
-                replica_request = make_replica(self.draft, self._inputs(bindings))
+                replica_request = make_replica(self.draft, self._inputs(given, bindings))
                 found = await self._step(
                     "select",
                     lambda: self.lore.activate_replica(replica_request, prompt_id=prompt_id),
@@ -172,17 +173,17 @@ class TurnSteps:
             case never:
                 assert_never(never)
 
-    def _inputs(self, bindings: ResolvedBindings) -> TurnInputs:
+    def _inputs(self, given: TurnInput, bindings: ResolvedBindings) -> TurnInputs:
         return TurnInputs(
             books=bindings.books,
-            request_id=self.given.request_id,
+            request_id=given.request_id,
             strategy=self.config.strategy,
             token_budget=self.config.token_budget,
-            settings=bindings.settings.native.model_copy(update=self.given.usage),
-            saved_state=self.given.saved_state,
-            char=self.given.char,
-            user=self.given.user,
-            scene=self.given.scene,
+            settings=bindings.settings.native.model_copy(update=given.usage),
+            saved_state=given.saved_state,
+            char=given.char,
+            user=given.user,
+            scene=given.scene,
         )
 
     async def _step(self, stage: Stage, call: Callable[[], Awaitable[Answer]]) -> Answer:

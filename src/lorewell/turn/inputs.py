@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lorewell.errors import Fault, ValidationFailedError
@@ -14,8 +14,8 @@ from lorewell.model import ActivateRequest, ResolvedBindings
 from lorewell.model.assemble import DraftMessage
 from lorewell.model.faults import faults_below
 from lorewell.model.parse import parse_model
-from lorewell.model.scene import Scene
-from lorewell.model.scene_fields import for_request
+from lorewell.model.scene import Scene, merge_scenes, without_members
+from lorewell.model.scene_fields import for_request, usable
 from lorewell.model.select import Strategy
 from lorewell.model.text import is_blank
 from lorewell.model.worldbook import WorldbookConfig
@@ -97,6 +97,21 @@ def prompt_draft(given: TurnInput) -> tuple[DraftMessage, ...]:
         return tuple(given.draft)
     with faults_below("/scene"):
         return insert_note(given.draft, scene.note)
+
+
+def with_prompt_scene(given: TurnInput, bindings: ResolvedBindings) -> TurnInput:
+    """Return a turn with the scene of its prompt, where the turn does not say the same itself."""
+    default = usable(bindings.settings.scene, bindings.policy)
+    if default is None:
+        return given
+    said = {
+        "names.char": given.char,
+        "character.name": given.char,
+        "names.user": given.user,
+        **dict.fromkeys(("state", "tables"), given.saved_state or None),
+    }
+    rest = without_members(default, {name for name, value in said.items() if value is not None})
+    return replace(given, scene=merge_scenes(given.scene, rest))
 
 
 def activation_request(

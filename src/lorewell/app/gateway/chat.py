@@ -45,6 +45,7 @@ from lorewell.model.assembled import AssembleResponse, SharedPrefix
 from lorewell.model.faults import faults_below
 from lorewell.model.live import Occasion
 from lorewell.model.scene import Scene
+from lorewell.model.scene_fields import usable
 from lorewell.model.text import canonical_json, is_blank, pointer
 
 _SMALL_CHARS = 32_768
@@ -163,6 +164,7 @@ async def enrich(
     if bound.policy == "sillytavern" and "write" not in caller.scopes:
         message = "The books of this prompt store timed state, which requires the scope 'write'."
         raise ForbiddenError(message, scope="write")
+    scene = turn.said.merged(usable(bound.settings.scene, bound.policy))
     prepare = partial(_prepare, caller, bound.prompt_id, turn, scene)
     is_small = turn.chars <= _SMALL_CHARS
     prepared = prepare() if is_small else await services.computing.run(tenant_id, prepare)

@@ -54,6 +54,7 @@ from lorewell.model import (
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.prompt_settings import PROMPT_DEFAULTS
+from lorewell.model.scene_fields import with_default
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,7 @@ async def preview_context(
     if request.prompt_id is not None:
         settings = await settings_of(services, tenant_id, request.prompt_id)
         request = with_native(with_native(request, settings.native), PROMPT_DEFAULTS)
+        request = with_default(request, settings.scene, "native")
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
     if request.strategy == "hybrid":

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from lorewell.app.bindings import settings_of
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import of_replica
@@ -35,7 +36,7 @@ from lorewell.model import BookRef, ChangedBook
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse, Source
-from lorewell.model.scene_fields import with_scene
+from lorewell.model.scene_fields import with_default, with_scene
 from lorewell.model.text import canonical_json
 
 # Members that a turn does not depend on, or that its pinned revisions replace.
@@ -113,6 +114,8 @@ async def activate_replica(
         PolicyMismatchError: the prompt's books run under another policy.
         SnapshotTooLargeError: the books are too large in total.
     """
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    request = with_default(request, settings.scene, "replica")
     turn, response, vectors = await _find_and_activate(services, tenant_id, request)
     if response.activation_id is not None:
         kept = KeptReplica(request, turn.pins, vectors)
@@ -144,6 +147,8 @@ async def preview_replica(
         ValidationFailedError: a change does not fit its book, or the turn has no such book.
         LorewellError: as `activate_replica`.
     """
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    request = with_default(request, settings.scene, "replica")
     return (await _find_and_activate(services, tenant_id, request, request.changed))[1]
 
 

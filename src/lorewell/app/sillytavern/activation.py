@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from lorewell.app.bindings import settings_of
 from lorewell.app.computing.pool import ComputeTurn
@@ -49,10 +49,11 @@ from lorewell.model.activate import AttachedBook
 from lorewell.model.activated import Continued, ReplayedTurn, VectorsUsed
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
-from lorewell.model.scene_fields import without_given
+from lorewell.model.scene_fields import with_default, without_given
 from lorewell.model.text import canonical_json
 
 Hear = Callable[[str], Coroutine[None, None, None]]
+Turn = TypeVar("Turn", bound=ActivateRequest)
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
@@ -227,6 +228,7 @@ async def _activate_and_keep(
     request: ActivateRequest,
     spoken: SpokenChat | None = None,
 ) -> _FinishedTurn:
+    request = await _with_settings(services, tenant_id, request)
     chat = await hash_chat(
         services,
         tenant_id,
@@ -245,6 +247,13 @@ async def _activate_and_keep(
     return finished
 
 
+async def _with_settings(services: Services, tenant_id: str, request: Turn) -> Turn:
+    """Return a turn with the settings of its prompt where it gives no value of its own."""
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    filled = with_sillytavern(request, settings.sillytavern)
+    return with_default(filled, settings.scene, "sillytavern")
+
+
 async def preview_turn(
     services: Services, tenant_id: str, request: ActivatePreview
 ) -> SillyTavernResponse:
@@ -256,6 +265,7 @@ async def preview_turn(
         LorewellError: as `activate_turn`.
         ValidationFailedError: a change does not fit its book.
     """
+    request = await _with_settings(services, tenant_id, request)
     chat = await hash_chat(services, tenant_id, request, keeps=False)
     return (await _activate(services, tenant_id, request, chat)).response
 
@@ -267,8 +277,6 @@ async def _activate(
     chat: TurnChat | None,
     seed: Callable[[int], str] | None = None,
 ) -> _FinishedTurn:
-    settings = await settings_of(services, tenant_id, request.prompt_id)
-    request = with_sillytavern(request, settings.sillytavern)
     counter = await choose_counter(services, tenant_id, request.tokenizer)
     query = await embed_chat(services, tenant_id, request)
 
