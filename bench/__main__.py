@@ -35,6 +35,7 @@ def sections(plan: Plan) -> list[Section]:
         sillytavern.turns(small, plan),
         sillytavern.turns(large, plan),
         sillytavern.growing(small.case, plan),
+        sillytavern.macros(small, plan),
         importing(plan),
         quality(plan),
         searching(plan),

@@ -25,10 +25,11 @@ from lorewell.engine.tokens import counter
 from lorewell.formats.export import export_book
 from lorewell.model.activate import (
     ChatLine,
+    MacroEngine,
     SillyTavernRequest,
     SillyTavernSettings,
 )
-from lorewell.model.macro_values import MacroValues
+from lorewell.model.macro_values import MacroMessage, MacroValues
 from lorewell.model.select import Explain
 
 THEIRS_MS: Mapping[int, str] = {1_000: "146 to 224", 5_000: "1,933", 20_000: "41,799"}
@@ -169,3 +170,65 @@ def growing(case: Case, plan: Plan) -> Section:
             ),
         ),
     )
+
+
+# What each content ends with: every kind of macro, so that any of them can be the slow one.
+HEAVY = (
+    " {{char}} {{ user }}{{// note}} {{random::sun::rain::fog}} {{pick::a::b::c}} {{roll:2d6}}"
+    " {{setvar::place::{{char}}}}{{getvar::place}}{{incvar::visits}}{{.seen ||= yes}}"
+    " {{if {{.visits > 3}}}}often{{else}}rarely{{/if}} {{reverse::{{lastMessage}}}}"
+    " {{description}} {{time}} {{datetimeformat::YYYY-MM-DD}} {{newline::2}}{{trim}}"
+)
+
+
+def macros(book: BenchInput, plan: Plan) -> Section:
+    """Measure turns of the book alone, with macros in all contents, and with macros in all keys."""
+    case = book.case
+    contents = replace(
+        case, entries=tuple(replace(e, content=e.content + HEAVY) for e in case.entries)
+    )
+    keys = replace(
+        case, entries=tuple(replace(e, key=(*e.key, "{{getvar::place}}#")) for e in case.entries)
+    )
+    cases = {"no macros": case, "in contents": contents, "in keys": keys}
+    libraries = {name: library_of([imported(each)]) for name, each in cases.items()}
+    engines: tuple[MacroEngine, ...] = ("new", "old")
+    candidates = {
+        f"{name}, {engine}": Candidate(macro_turn(case, libraries[name], engine), plan.repeats)
+        for name in cases
+        for engine in engines
+    }
+    samples = measure(candidates, plan.rounds)
+    plain = samples["no macros, new"].median_ms
+    return Section(
+        name="sillytavern_macros",
+        title=f"The policy sillytavern: macros, {len(case.entries):,} entries",
+        header=("macros, engine", "best ms", "median ms", "ratio"),
+        rows=[
+            [*row(label, sample), f"{sample.median_ms / plain:.2f}x"]
+            for label, sample in samples.items()
+        ],
+        note=f"{len(case.expected)} contents are expanded; every key with a macro is tested.",
+        figures={name: sample.figures() for name, sample in samples.items()},
+        wrong=tuple(
+            f"sillytavern, macros {name}"
+            for name, library in libraries.items()
+            if set(activated(case, library)) != case.expected
+        ),
+    )
+
+
+def macro_turn(case: Case, library: Library, engine: MacroEngine) -> Callable[[], bytes]:
+    """Return the call to time: a turn with all that its macros read."""
+    turn, tokens = turn_of(case), counter()
+    values = MacroValues(
+        user="Tom",
+        char="Mira",
+        description="{{char}} keeps the lamp.",
+        chat_id="bench",
+        time="2026-03-09T14:07:09Z",
+        messages=(MacroMessage(content="The gate is open.", role="user"),),
+    )
+    settings = turn.settings.model_copy(update={"macro_engine": engine})
+    turn = turn.model_copy(update={"macros": values, "settings": settings})
+    return lambda: activate(library, turn, counter=tokens).to_json()

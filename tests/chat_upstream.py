@@ -1,4 +1,4 @@
-"""A model server on this machine that speaks OpenAI's chat protocol and can be told to misbehave.
+"""A model server on this machine that speaks OpenAI's chat protocol and can be made to misbehave.
 
     def test_something(chat_upstream: ChatUpstream) -> None:  # a fixture, see below
         chat_upstream.reply("The bell rings.", times=1)
@@ -6,9 +6,9 @@
         ...  # something that asks chat_upstream.url
         assert chat_upstream.requests[0].body["messages"][-1]["content"] == "我敲钟。"
 
-What is told waits in a row: each is done as often as it says, then the next one. Where nothing is
-told any more, the server says again what the last message said. One without `times` is done until
-`behave`. Asked for a stream, it sends the same answer as server-sent events, a word each.
+Replies and faults wait in a queue: each is repeated as often as it says, then comes the next one.
+When the queue is empty, the server repeats the text of the last message. One without `times` lasts
+until `behave`. Asked for a stream, it sends the same answer as server-sent events, a word each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Turn:
     Attributes:
         content: what the model says; None says again what the last message said.
         tool_calls: each `{"name": …, "arguments": …}`, the arguments as JSON text.
-        finish_reason: None tells `stop`, or `tool_calls` where there are any.
+        finish_reason: None stands for `stop`, or `tool_calls` where there are any.
         status: of the answer; other than 200 its body is an error object that quotes the request.
         headers: of the answer, beside its type.
         body: sent instead of all that, as it is.

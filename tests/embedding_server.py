@@ -1,4 +1,4 @@
-"""An embedding server on this machine that speaks OpenAI's protocol and can be told to misbehave.
+"""An embedding server on this machine that speaks OpenAI's protocol and can be made to misbehave.
 
     def test_something(embedding_server: EmbeddingServer) -> None:  # a fixture, see below
         embedding_server.fail(429, times=1, retry_after="0")

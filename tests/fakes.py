@@ -25,6 +25,8 @@ from lorewell.app.rows import (
     LiveEvent,
     LiveMost,
     NearChunk,
+    PairsChange,
+    PromptRow,
     RevisionRow,
     StateMark,
     StoredBindings,
@@ -229,20 +231,23 @@ class MemoryTransaction:
             self._get_book(tenant_id, binding.book_id)
         self._writable.bindings[tenant_id, prompt_id] = bindings
 
-    def list_prompts(self, tenant_id: str) -> Sequence[str]:
-        return sorted(
-            prompt_id
-            for (owner, prompt_id), stored in self._state.bindings.items()
-            if owner == tenant_id and any(each.enabled for each in stored.bindings)
-        )[:1_000]
-
-    def is_bound(self, tenant_id: str, book_id: str) -> bool:
-        return any(
-            binding.enabled and binding.book_id == book_id
-            for (owner, _), stored in self._state.bindings.items()
-            for binding in stored.bindings
-            if owner == tenant_id
-        )
+    def list_prompts(
+        self, tenant_id: str, *, limit: int, after: str | None = None, book_id: str | None = None
+    ) -> Sequence[PromptRow]:
+        found = []
+        for (owner, prompt_id), stored in sorted(self._state.bindings.items()):
+            used = [each.book_id for each in stored.bindings if each.enabled]
+            if owner != tenant_id or not used or (after is not None and prompt_id <= after):
+                continue
+            if book_id is None or book_id in used:
+                row = PromptRow(
+                    prompt_id=prompt_id,
+                    policy=stored.policy,
+                    settings=stored.settings,
+                    book_count=len(used),
+                )
+                found.append(row)
+        return found[:limit]
 
     # API keys
     def insert_key(self, row: KeyRow) -> None:
@@ -393,18 +398,11 @@ class MemoryTransaction:
     def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
         self._writable.lines[tenant_id, conversation_id] = body
 
-    def put_pairs(
-        self,
-        tenant_id: str,
-        conversation_id: str,
-        *,
-        added: Sequence[bytes],
-        removed: Sequence[bytes],
-    ) -> None:
+    def put_pairs(self, tenant_id: str, conversation_id: str, change: PairsChange) -> None:
         name, pairs = (tenant_id, conversation_id), self._writable.pairs
-        kept = pairs.get(name, set()) - set(removed)
-        shared = Counter(pair for pair, _ in self.find_paired(tenant_id, added))
-        pairs[name] = kept | {pair for pair in added if shared[pair] < 8}
+        kept = pairs.get(name, set()) - set(change.removed)
+        shared = Counter(pair for pair, _ in self.find_paired(tenant_id, change.added))
+        pairs[name] = kept | {pair for pair in change.added if shared[pair] < 8}
 
     def find_variables(self, tenant_id: str, owner: bytes, *, lock: bool = False) -> bytes | None:
         del lock

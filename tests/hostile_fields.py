@@ -242,6 +242,22 @@ _WORLD_ENTRY = {
     "preventRecursion": False,
 }
 _WORLDS = {"books": [{"source": "chat", "name": "Harbour", "entries": {"0": _WORLD_ENTRY}}]}
+_MACROS = {
+    "macros": {
+        "user": "Ann",
+        "char": "Mira",
+        "description": "{{char}} waits.",
+        "alternate_greetings": ["Hello."],
+        "group_members": [{"name": "Mira", "muted": False}],
+        "messages": [{"content": "lamp", "role": "user", "swipes": 1, "swipe": 0, "sent": "0"}],
+        "chat_id": "chat",
+        "time": "2026-03-09T14:07:09Z",
+        "timezone": "+01:00",
+        "host": {"model": "m", "instruct": {"enabled": True, "stop_sequence": "."}},
+        "extra": {"summary": "They met."},
+    },
+    "variables": {"local": {"a": "1"}, "global": {"b": 2}},
+}
 _FORCED = {"forced": [{"ref": "Harbour.0"}], "vectors": None}
 _TRIGGERS = {"keyword": [True, {"key": ["lamp"]}], "condition": [True, {"conditions": ["a == 1"]}]}
 _REPLICA_ENTRY = {"uid": "u", "content": "A lamp.", "trigger_config": {"triggers": _TRIGGERS}}
@@ -260,7 +276,7 @@ _SCENE: Json = {
     "enabled": True,
 }
 _SHOWN: Mapping[str, Sequence[Json]] = {
-    "/v1/sillytavern/activate": [{**_WORLDS, **_FORCED}],
+    "/v1/sillytavern/activate": [{**_WORLDS, **_FORCED, **_MACROS}],
     "/v1/sillytavern/preview": [{**_WORLDS, **_FORCED}],
     "/v1/sillytavern/replay": [_WORLDS],
     "/v1/replica/activate": [_REPLICA],
@@ -339,17 +355,17 @@ class Operation(NamedTuple):
 def operations(document: Json, known: Mapping[str, str]) -> list[Operation]:
     """Return all operations of a document; `known` are values for steps of their paths."""
     return [
-        _operation(method.upper(), path, told, document, known)
+        _operation(method.upper(), path, declared, document, known)
         for path, methods in document["paths"].items()
-        for method, told in methods.items()
+        for method, declared in methods.items()
     ]
 
 
 def _operation(
-    method: str, path: str, told: Json, document: Json, known: Mapping[str, str]
+    method: str, path: str, declared: Json, document: Json, known: Mapping[str, str]
 ) -> Operation:
-    parameters = told.get("parameters", [])
-    content = told.get("requestBody", {}).get("content", {})
+    parameters = declared.get("parameters", [])
+    content = declared.get("requestBody", {}).get("content", {})
     media_type = next(iter(content), None)
     bodies = []
     if media_type == _BODIES[0]:

@@ -24,7 +24,7 @@ from lorewell.model import KeyRequest
 from lorewell.settings import load_settings
 from process import free_port
 
-QUIET = logging.getLogger("client")  # it is in the same process, and tells all in a debug log
+QUIET = logging.getLogger("client")  # in the same process; its debug log holds everything
 QUIET.setLevel(logging.WARNING)
 
 
@@ -60,7 +60,7 @@ async def listening(database: str, **given: Any) -> AsyncIterator[Service]:
     config = uvicorn.Config(app, port=port, lifespan="on", **options(settings), **given_too)
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110  it tells in no other way
+    while not server.started:  # noqa: ASYNC110  it offers no event for this
         await asyncio.sleep(0.01)
     try:
         async with asyncio.timeout(20):

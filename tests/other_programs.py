@@ -17,7 +17,7 @@ def read(document: object, name: str = "harbour.json") -> ImportedBook:
     return import_file(json.dumps(document).encode(), name=name)
 
 
-def told(found: ImportedBook) -> list[tuple[str | None, str]]:
+def warnings_of(found: ImportedBook) -> list[tuple[str | None, str]]:
     """Return the entry and the code of every warning."""
     return [(warning.entry_id, warning.code) for warning in found.report.warnings]
 

@@ -95,7 +95,7 @@ def warm_up() -> None:
 
 
 def sprung(act: Callable[[], object]) -> list[str]:
-    """Return what is written down when reading a file does this and tells nobody."""
+    """Return what is recorded when reading a file does this in silence."""
     check, before = foreign.check_size, len(_written)
 
     def check_and_act(data: bytes, name: str) -> None:

@@ -6,17 +6,20 @@ Both clients send it after each change, and every turn must activate the same en
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from lorewell.app.access import Caller
+from lorewell.app.bindings import put_bindings
 from lorewell.app.gateway.chat import ChatTurn, enrich
+from lorewell.app.imports import UploadedFile, import_files
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.activation import activate_turn
-from lorewell.model import ActivateRequest, SillyTavernResponse
+from lorewell.model import ActivateRequest, BindingsPut, SillyTavernResponse
 
 USER, CHAR = "Ann", "Mira"
 LEAST = 3  # known lines that the trimming client still sends
@@ -236,6 +239,15 @@ async def play_at_gateway(
         assert trimmed.continued is not None
         reports[trimmed.continued.state] += 1
     return reports
+
+
+async def bind_world(services: Services) -> None:
+    """Store the book and bind it to the prompt `p` of the tenant `default`."""
+    document = json.dumps({"name": "w", "entries": WORLD}).encode()
+    file = UploadedFile("w.json", document)
+    stored = await import_files(services, "default", [file], key=None)
+    bound = {"bindings": [{"book_id": stored.books[0].book_id}]}
+    await put_bindings(services, "default", "p", BindingsPut.model_validate(bound))
 
 
 def messages(sent: Sent, lines: Sequence[Line]) -> list[dict[str, str]]:

@@ -108,7 +108,7 @@ def event(number: int) -> dict[str, Any]:
 
 def entries(page: Page) -> Locator:
     """Return the headings of the groups and the titles of the entries, in their order."""
-    return page.get_by_role("region", name=re.compile("Active entries|激活的条目")).get_by_role(
+    return page.get_by_role("region", name=re.compile("Active entries|触发的条目")).get_by_role(
         "heading"
     )
 
@@ -138,7 +138,7 @@ def test_selections_appear_as_they_are_made(prompt: Prompt, visit: Visit, show: 
     page.get_by_role("button", name="中文").click()
     expect(entries(page)).to_have_text(
         [
-            "激活的条目",
+            "触发的条目",
             "角色定义之前",
             "钟",
             "The lamp",
@@ -156,7 +156,7 @@ def test_nothing_active_clears_the_panel(prompt: Prompt, visit: Visit) -> None:
     prompt.select("lamp")
     expect(page.get_by_role("heading", name="The lamp")).to_be_visible()
     prompt.select("nothing of it")
-    expect(page.get_by_text("没有激活的条目。")).to_be_visible()
+    expect(page.get_by_text("没有触发的条目。")).to_be_visible()
     expect(entries(page)).to_have_count(1)
 
 
@@ -219,9 +219,9 @@ def test_sillytavern_has_its_own_reasons(prompt: Prompt, visit: Visit) -> None:
     answer = prompt.tenant("POST", "/v1/sillytavern/activate", json=body)
     assert answer.status_code == 200, answer.text
     expect(entries(page)).to_have_text(
-        ["激活的条目", "角色定义之前", "灯塔", "历史消息之中 · 深度 3 · assistant", "雾"]
+        ["触发的条目", "角色定义之前", "灯塔", "历史消息之中 · 深度 3 · assistant", "雾"]
     )
-    now = page.get_by_role("region", name="激活的条目")
+    now = page.get_by_role("region", name="触发的条目")
     expect(now).to_contain_text("primary · 灯塔")
     expect(now).to_contain_text("按理由：primary × 1 · constant × 1")
     expect(page.get_by_text("全部判定")).to_be_hidden()  # a turn outside a conversation is not kept
@@ -245,13 +245,13 @@ def test_replica_has_its_numbers_ascending(prompt: Prompt, visit: Visit) -> None
     assert answer.status_code == 200, answer.text
     expect(entries(page)).to_have_text(
         [
-            "激活的条目",
+            "触发的条目",
             *("角色定义之后 (0)", "灯塔"),
             *("作为系统消息 (5)", "rule"),
             *("深度插入 (6)", "deep"),
         ]
     )
-    now = page.get_by_role("region", name="激活的条目")
+    now = page.get_by_role("region", name="触发的条目")
     expect(now).to_contain_text("按理由：constant × 2 · keyword × 1")
     expect(now).to_contain_text("constant · 深度 2")
 
@@ -293,7 +293,7 @@ def test_it_says_what_may_be_missing(server: Server, visit: Visit, locale: str) 
 
     page = visit(f"{server.url}/live?tenant_id=t&prompt_id=p", locale, stand_in=tell)
     log = page.get_by_role("log").get_by_role("paragraph")
-    expect(log).to_contain_text([told[locale == "zh-CN"] for told in tellings.values()])
+    expect(log).to_contain_text([shown[locale == "zh-CN"] for shown in tellings.values()])
 
 
 def test_many_selections_at_once_are_no_more_than_a_list(server: Server, visit: Visit) -> None:
@@ -350,10 +350,10 @@ def test_a_key_is_shown_to_the_service_alone(
     prompt = Prompt(server)
     page = visit(prompt.page)
     expect(page.get_by_text("Refused: the API key is missing, unknown")).to_be_visible()
-    for wrong, told in (("lw_0_0", "unknown or no longer valid"), ("雾 渡", "Invalid API key")):
+    for wrong, shown in (("lw_0_0", "unknown or no longer valid"), ("雾 渡", "Invalid API key")):
         page.get_by_label("API key").fill(wrong)
         page.get_by_role("button", name="Connect").click()
-        expect(page.get_by_role("status").filter(has_text=told)).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text=shown)).to_be_visible()
     show(page, "live-refused")
     page.get_by_label("API key").fill(key)
     page.keyboard.press("Enter")

@@ -103,7 +103,7 @@ def test_24_an_empty_list_clears_the_panel(server: Server, visit: Visit) -> None
     expect(headings(page)).not_to_have_count(0)
     assert say(page, "灯塔")[:2] == ["worldbook_active", "chunk"]
     expect(headings(page)).to_have_count(0)
-    expect(page.get_by_text("没有激活的条目。")).to_be_visible()
+    expect(page.get_by_text("没有触发的条目。")).to_be_visible()
 
 
 def test_26_html_is_shown_as_text(server: Server, visit: Visit) -> None:

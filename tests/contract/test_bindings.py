@@ -72,17 +72,21 @@ def test_bindings_are_replaced_as_a_whole(db: Harness) -> None:
     assert second == StoredBindings(policy="auto", bindings=(binding(9),))
 
 
+def users(db: Harness, number: int) -> list[str]:
+    found = db.read(lambda tx: tx.list_prompts("a", limit=9, book_id=uuid(number)))
+    return [row.prompt_id for row in found]
+
+
 def test_book_is_bound_while_an_enabled_binding_names_it(db: Harness) -> None:
     stored = StoredBindings(policy="auto", bindings=(binding(1), binding(2, enabled=False)))
     put(db, stored)
     put(db, StoredBindings(policy="auto", bindings=(binding(2, enabled=False),)), "second")
-    assert db.read(lambda tx: [tx.is_bound("a", uuid(n)) for n in (1, 2, 3)]) == [
-        True,
-        False,
-        False,
-    ]
+    assert [users(db, number) for number in (1, 2, 3)] == [[PROMPT], [], []]
     put(db, StoredBindings(policy="auto", bindings=(binding(2),)), "second")
-    assert db.read(lambda tx: tx.is_bound("a", uuid(2)))
+    assert users(db, 2) == ["second"]
+    put(db, StoredBindings(policy="auto", bindings=(binding(2), binding(1))), "third")
+    assert users(db, 2) == ["second", "third"]
+    assert db.read(lambda tx: tx.list_prompts("b", limit=9, book_id=uuid(2))) == []
 
 
 def test_binding_needs_its_book(db: Harness) -> None:
@@ -115,5 +119,10 @@ def test_prompts_with_enabled_bindings_are_listed_by_name(db: Harness) -> None:
         put(db, on, prompt_id)
     put(db, off, "off")
     put(db, StoredBindings(policy="auto", bindings=()), "empty")
-    assert list(db.read(lambda tx: tx.list_prompts("a"))) == ["B", "a 1", "b", "雾"]
-    assert list(db.read(lambda tx: tx.list_prompts("other"))) == []
+    found = db.read(lambda tx: tx.list_prompts("a", limit=9))
+    assert [row.prompt_id for row in found] == ["B", "a 1", "b", "雾"]
+    assert {(row.policy, row.book_count) for row in found} == {("auto", 1)}
+    rest = db.read(lambda tx: tx.list_prompts("a", limit=2, after="B"))
+    assert [row.prompt_id for row in rest] == ["a 1", "b"]
+    assert db.read(lambda tx: tx.list_prompts("a", limit=9, after="雾")) == []
+    assert list(db.read(lambda tx: tx.list_prompts("other", limit=9))) == []

@@ -6,7 +6,7 @@ import pytest
 
 from contract.harness import Harness
 from contract.rows import START, at
-from lorewell.app.rows import ConversationRow, StateMark
+from lorewell.app.rows import ConversationRow, PairsChange, StateMark
 from lorewell.errors import LorewellError
 
 STATE = '{"sticky":{"雾.0":{"end":5}}}'.encode()
@@ -120,7 +120,7 @@ def test_lines_are_replaced_and_deleted_with_their_conversation(db: Harness) -> 
 
 def test_pairs_find_the_conversations_that_have_them(db: Harness) -> None:
     def put(name: str, added: list[bytes], removed: list[bytes] | None = None) -> None:
-        db.write(lambda tx: tx.put_pairs("a", name, added=added, removed=removed or []))
+        db.write(lambda tx: tx.put_pairs("a", name, PairsChange(added, removed or [])))
 
     def find(*pairs: bytes, tenant: str = "a") -> list[tuple[bytes, str]]:
         return list(db.read(lambda tx: tx.find_paired(tenant, pairs)))
@@ -144,7 +144,7 @@ def test_a_pair_of_many_conversations_tells_no_more_of_them_apart(db: Harness) -
         keep(db, mark("h1"), name=("a", name))
         own = str(number).encode()
         db.write(
-            lambda tx, name=name, own=own: tx.put_pairs("a", name, added=[b"p", own], removed=[])
+            lambda tx, name=name, own=own: tx.put_pairs("a", name, PairsChange([b"p", own], []))
         )
     assert len(db.read(lambda tx: tx.find_paired("a", [b"p"]))) == 8
     assert len(db.read(lambda tx: tx.find_paired("a", [b"8", b"9"]))) == 2
@@ -156,3 +156,11 @@ def test_a_tenant_keeps_its_first_secret(db: Harness) -> None:
     assert db.write(lambda tx: tx.add_secret("a", b"two")) == b"one"
     assert db.write(lambda tx: tx.add_secret("b", b"two")) == b"two"
     assert db.read(lambda tx: tx.find_secret("a")) == b"one"
+
+
+def test_secrets_made_at_the_same_time_are_one(db: Harness) -> None:
+    def add(number: int) -> object:
+        return db.store.write(lambda tx: tx.add_secret("a", b"%d" % number))
+
+    results = db.all(*(add(number) for number in range(8)))  # type: ignore[arg-type]  # coroutines
+    assert len(set(results)) == 1

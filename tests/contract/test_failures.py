@@ -310,13 +310,13 @@ def test_errors_tell_no_text_of_books(url: str) -> None:
         db.write(add_book(1))
         with pytest.raises(Exception) as caught:  # noqa: PT011  whatever it is
             db.write(add_book(1, name="hunter2"))
-    told: list[str] = []
+    reported: list[str] = []
     error: BaseException | None = caught.value
     while error is not None:
-        told.append(f"{error!r} {error}")
+        reported.append(f"{error!r} {error}")
         error = error.__cause__ or error.__context__
-    assert len(told) > 1
-    assert "hunter2" not in "".join(told)
+    assert len(reported) > 1
+    assert "hunter2" not in "".join(reported)
 
 
 @pytest.mark.parametrize(

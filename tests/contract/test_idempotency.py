@@ -1,4 +1,4 @@
-"""Keys of idempotent requests: one runs, its twins are told what it answered."""
+"""Keys of idempotent requests: one runs, its twins get the same answer."""
 
 import threading
 import time

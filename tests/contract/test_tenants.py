@@ -55,8 +55,8 @@ def test_reads_show_one_tenant(db: Harness) -> None:
         assert tx.find_file("a", "f") == uuid(1)
         assert tx.find_file("a", "g") is None
         assert tx.find_bindings("a", "p") is None
-        assert not tx.is_bound("a", uuid(1))
-        assert tx.is_bound("b", uuid(1))
+        assert not tx.list_prompts("a", limit=9, book_id=uuid(1))
+        assert tx.list_prompts("b", limit=9, book_id=uuid(1))
         assert tx.find_request("a", "s") == kept("s", "a", body=b"of a")
         assert tx.find_request("a", "t") is None
 

@@ -15,7 +15,7 @@ from lorewell.store import open_store
 
 
 def publish(expected: int):  # noqa: ANN201
-    """Return the work of publishing after the expected revision; it tells whether it did."""
+    """Return the work of publishing after the expected revision; it returns whether it did."""
 
     def work(tx: Transaction) -> bool:
         found = tx.find_head("a", uuid(1), lock=True)
@@ -192,8 +192,8 @@ def test_mark_changes_with_every_write(db: Harness) -> None:
     for number in range(1, 4):
         db.write(add_book(number))
         marks += [db.store.mark() for _ in range(3)]
-    told = [mark for mark in marks if mark is not None]
-    assert len(set(told)) == len(told) / 3
+    marks_read = [mark for mark in marks if mark is not None]
+    assert len(set(marks_read)) == len(marks_read) / 3
 
 
 def test_mark_tells_of_what_another_store_wrote(url: str) -> None:

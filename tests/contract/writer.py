@@ -1,6 +1,6 @@
 """A process of its own that uses a store: `writer.py migrate URL`, `writer.py write URL TENANT N`.
 
-It tells on its output what was acknowledged, a line each.
+It prints a line for each acknowledged write.
 """
 
 import asyncio

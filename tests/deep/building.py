@@ -112,7 +112,7 @@ class Builds:
 
 def kill_builds(url: str, log: Path, *, kills: int, seed: int) -> Builds:
     """Begin builds on servers that are killed; another one watches, and builds again."""
-    rng, told = random.Random(seed), Builds()
+    rng, counts = random.Random(seed), Builds()
     with embedding_server() as embedder, running(log, **settings(url, embedder)) as watcher:
         created = watcher.client.post("/v1/books", json=book())
         book_id = created.json()["books"][0]["book_id"]
@@ -127,15 +127,15 @@ def kill_builds(url: str, log: Path, *, kills: int, seed: int) -> Builds:
             assert begun.status_code == 202, begun.text
             until = time.monotonic() + rng.uniform(0.05, 1.0)
             while time.monotonic() < until:
-                told.looks += _look(watcher, book_id, revision)
+                counts.looks += _look(watcher, book_id, revision)
             victim.kill()
-            told.kills += 1
+            counts.kills += 1
             embedder.behave()
-            _build_again(url, watcher, embedder, (book_id, revision), told)
+            _build_again(url, watcher, embedder, (book_id, revision), counts)
             named = {"expected_revision": revision, **book(revision)}
             published = watcher.client.post(f"/v1/books/{book_id}/revisions", json=named)
             assert published.status_code == 201, published.text
-    return told
+    return counts
 
 
 def _look(server: Server, book_id: str, revision: int) -> bool:
@@ -162,13 +162,13 @@ def _state(server: Server, book_id: str, revision: int) -> dict[str, Any]:
 
 
 def _build_again(
-    url: str, server: Server, embedder: EmbeddingServer, named: tuple[str, int], told: Builds
+    url: str, server: Server, embedder: EmbeddingServer, named: tuple[str, int], counts: Builds
 ) -> None:
     book_id, revision = named
     path, body = f"/v1/books/{book_id}/index", {"revision": revision}
     found = _state(server, book_id, revision)
     if found["status"] == "building":
-        told.midst += 1
+        counts.midst += 1
         busy = server.client.post(path, json=body)
         still = _state(server, book_id, revision)["status"] == "building"
         assert busy.status_code == 409 or not still, busy.text
@@ -186,7 +186,7 @@ def _build_again(
     assert built.json()["done"] == built.json()["chunk_count"] == ENTRIES
     added = len(rows(url, _VECTORS)) - known
     assert len(embedder.texts) - sent == added  # what was kept is not embedded again
-    told.again = len(embedder.texts) - len(set(embedder.texts))
-    assert told.again <= told.kills * BATCH * BATCHES_AT_ONCE
+    counts.again = len(embedder.texts) - len(set(embedder.texts))
+    assert counts.again <= counts.kills * BATCH * BATCHES_AT_ONCE
     assert ask(server, book_id)["degraded"] == []
     check_rows(url)

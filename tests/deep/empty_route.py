@@ -13,7 +13,8 @@ from fastapi import APIRouter, FastAPI, Response
 from lorewell.http import server
 from lorewell.http.calls import NO_CONTENT, Reading
 from lorewell.http.examples import SELECT
-from lorewell.http.openapi import json_body, told
+from lorewell.http.limits import TURN
+from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import SelectRequest
 
@@ -22,7 +23,9 @@ PATH = "/v1/context/empty"
 router = APIRouter()
 
 
-@router.post(PATH, **told(gives={NO_CONTENT: None}, takes=json_body(SelectRequest, SELECT)))
+@router.post(
+    PATH, **documented(gives={NO_CONTENT: None}, takes=json_body(SelectRequest, SELECT, TURN))
+)
 async def check_turn(call: Reading, prompt_id: AnyPromptId = None) -> Response:
     """Check a request."""
     del prompt_id

@@ -304,7 +304,7 @@ def _check_replay(server: Server, attempt: Attempt) -> None:
     headers = {"Idempotency-Key": attempt.key or ""}
     answer = server.client.post(attempt.path, json=attempt.body, headers=headers)
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert told["replayed"] is True
-    again = told["books"][0] if "books" in told else told
+    reported = answer.json()
+    assert reported["replayed"] is True
+    again = reported["books"][0] if "books" in reported else reported
     assert (again["book_id"], again["revision"]) == attempt.place

@@ -15,7 +15,7 @@ def test_builds_that_are_killed_leave_nothing_half_and_nothing_behind(
     empty_url: str, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     log = tmp_path / "log"
-    told = kill_builds(empty_url, log, kills=KILLS, seed=SEED)
-    report(str(told))
-    assert told.midst >= KILLS // 2
+    counts = kill_builds(empty_url, log, kills=KILLS, seed=SEED)
+    report(str(counts))
+    assert counts.midst >= KILLS // 2
     assert "Traceback" not in log.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """Hostile input in every field of every route, in one size and in four times that.
 
-`python3 dev.py deep fields` runs it. LOREWELL_FUZZ_PART=n sends one probe in n, 20 unless told;
+`python3 dev.py deep fields` runs it. LOREWELL_FUZZ_PART=n sends one probe in n, 20 by default;
 LOREWELL_FUZZ_SIZE is the smaller size.
 """
 

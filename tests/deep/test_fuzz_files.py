@@ -49,9 +49,9 @@ class Run(NamedTuple):
         if done is None or not reached:
             return f"ended with exit code {self.exit_code}"
         coverage, features, inputs = reached[-1]
-        told = f"{done[1]} executions in {done[2]} s ({self.cpu_seconds:.0f} s of a CPU)"
-        told += f", {coverage} branches, {features} features, {inputs} inputs kept"
-        return f"{told}, {len(self.crashes)} crashes"
+        summary = f"{done[1]} executions in {done[2]} s ({self.cpu_seconds:.0f} s of a CPU)"
+        summary += f", {coverage} branches, {features} features, {inputs} inputs kept"
+        return f"{summary}, {len(self.crashes)} crashes"
 
 
 def fuzz(name: str) -> Run:
@@ -70,8 +70,8 @@ def fuzz(name: str) -> Run:
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     crashes = [path for path in folder.glob("crashes/*") if path.suffix != ".txt"]
-    told = log.read_text(encoding="utf-8", errors="replace")
-    return Run(process.returncode, used.ru_utime + used.ru_stime, told, sorted(crashes))
+    summary = log.read_text(encoding="utf-8", errors="replace")
+    return Run(process.returncode, used.ru_utime + used.ru_stime, summary, sorted(crashes))
 
 
 @pytest.fixture(scope="module")

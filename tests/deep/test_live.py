@@ -62,8 +62,8 @@ def subscribers(server: Server, count: int, prompts: int) -> Iterator[list[dict[
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield found
-        told, _ = process.communicate("")
-        found += json.loads(told)
+        measured, _ = process.communicate("")
+        found += json.loads(measured)
 
 
 def cpu_s(server: Server) -> float:
@@ -82,8 +82,8 @@ def select(server: Server, body: bytes, seconds: float, prompts: int) -> dict[st
         stdout=subprocess.PIPE,
         check=True,
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return {**told, "cpu": (cpu_s(server) - before) / told["seconds"]}
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return {**measured, "cpu": (cpu_s(server) - before) / measured["seconds"]}
 
 
 class Memory(threading.Thread):
@@ -111,13 +111,13 @@ def figures(took_ms: list[float]) -> tuple[float, float]:
     return cuts[49], cuts[98]
 
 
-def shown(name: str, told: dict[str, Any]) -> str:
-    p50, p99 = figures(told["took_ms"])
-    rate = len(told["took_ms"]) / told["seconds"]
+def shown(name: str, measured: dict[str, Any]) -> str:
+    p50, p99 = figures(measured["took_ms"])
+    rate = len(measured["took_ms"]) / measured["seconds"]
     return (
         f"{name}: {rate:.0f} selections a second, p50 {p50:.2f} ms, p99 {p99:.2f} ms, "
-        f"{told['cpu'] * 100:.0f} % of a CPU in the service; "
-        f"the load itself was late by {figures(told['late_ms'])[1]:.2f} ms at p99"
+        f"{measured['cpu'] * 100:.0f} % of a CPU in the service; "
+        f"the load itself was late by {figures(measured['late_ms'])[1]:.2f} ms at p99"
     )
 
 

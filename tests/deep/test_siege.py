@@ -129,9 +129,9 @@ def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) 
         send_word(process, "the service ends")
         ended_s = service.stop(watched, GRACE_S + MARGIN_S + _PATIENCE_S)
         out, _ = process.communicate("")
-    told = json.loads(out)
+    tallied = json.loads(out)
     faults = [f"late: {', '.join(late(seen))}"] if late(seen) else []
-    faults += faults_of(seen, told, log)
+    faults += faults_of(seen, tallied, log)
     if watched.most_bytes >= MOST_BYTES:
         faults.append(f"{watched.most_bytes / MIB:.0f} MB")
     if watched.killed:
@@ -144,7 +144,7 @@ def lay_siege(attack: Attack, people: People, server: Server, watched: Watched) 
         name=attack.name,
         seen=seen,
         most_bytes=watched.most_bytes,
-        got=told["got"],
+        got=tallied["got"],
         ended_s=ended_s,
         faults=faults,
     )

@@ -100,13 +100,13 @@ def measure(wrk: str, server: Server, path: str, turn: Path) -> Round:
         check=True,
     )
     used = cpu_s(pid) - before
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["failed"] == 0, done.stdout
+    printed = json.loads(done.stdout.splitlines()[-1])
+    assert printed["failed"] == 0, done.stdout
     return Round(
-        per_second=told["requests"] / told["duration_us"] * 1_000_000,
-        cpu_ms=used * 1000 / told["requests"],
-        p50_ms=told["p50_us"] / 1000,
-        p99_ms=told["p99_us"] / 1000,
+        per_second=printed["requests"] / printed["duration_us"] * 1_000_000,
+        cpu_ms=used * 1000 / printed["requests"],
+        p50_ms=printed["p50_us"] / 1000,
+        p99_ms=printed["p99_us"] / 1000,
     )
 
 

@@ -1,14 +1,14 @@
 """What the manuals show is what happens: programs and commands are run, outputs compared."""
 
 import itertools
-import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
+from conform import ALL_CASES, load_cases
 from docs.manual import (
     GUIDES,
     MANUALS,
@@ -82,16 +82,16 @@ def test_every_claim_of_the_readme_has_its_proof(name: str, heading: str, word: 
 
 @pytest.mark.parametrize("name", READMES)
 def test_figures_of_the_readme_are_those_of_the_repository(name: str) -> None:
-    recorded = _cases("conformance/sillytavern/cases")
+    recorded = load_cases(*ALL_CASES)
     scans = sum(len(case["steps"]) for case in recorded)
-    figures = (len(get_args(Reason)), len(_cases("tests/golden/native")), len(recorded), scans)
+    figures = (
+        len(get_args(Reason)),
+        len(load_cases(ROOT / "tests" / "golden" / "native")),
+        len(recorded),
+        scans,
+    )
     for figure in figures:
         assert re.search(rf"(?<![\d,]){figure:,}(?![\d,])", read(name)), figure
-
-
-def _cases(folder: str) -> list[dict[str, Any]]:
-    paths = sorted((ROOT / folder).glob("*.json"))
-    return [case for path in paths for case in json.loads(path.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("name", [*MANUALS, *RULES])

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from conform import CASES, load_cases
+from conform import ALL_CASES, load_cases
 from lorewell.model.activate import Mending
 from lorewell.model.activated import EventKind
 
@@ -15,7 +15,7 @@ NAMES = set(re.findall(r"`([^`\n]+)`", MANUAL))
 
 
 def test_golden_cases_are_there() -> None:
-    known = {case["id"] for case in load_cases(CASES)}
+    known = {case["id"] for case in load_cases(*ALL_CASES)}
     cited = {name for name in NAMES if re.fullmatch(r"[a-z_]+-[0-9]{3}", name)}
     assert cited
     assert cited <= known

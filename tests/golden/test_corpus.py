@@ -177,8 +177,8 @@ def test_command_tells_of_a_broken_file_in_words(
 
 def test_broken_keys_are_named_and_never_match() -> None:
     book = compile_book(broken("invalid-regex.json"))
-    told = [note.message.partition(" is not a valid regex")[0] for note in lint(book)]
-    assert told == ["/([a-z/i", "/(?<name/", r"/\p{Han}+/u", "/x/gg"], "as JavaScript has it"
+    texts = [note.message.partition(" is not a valid regex")[0] for note in lint(book)]
+    assert texts == ["/([a-z/i", "/(?<name/", r"/\p{Han}+/u", "/x/gg"], "as JavaScript has it"
     assert reasons(ask([book], "/([a-z/i (?<name 灯")) == {"0": "regex_invalid"}
     assert reasons(ask([book], "It is OK.")) == {"0": "keyword"}
 

@@ -25,7 +25,7 @@ ENTRY = '{"uid": 1, "key": ["灯", "ประภาคาร"], "content": "🏮
 
 BOMB = zlib.compress(b" " * 2**27)
 
-pytestmark = pytest.mark.skipif(not measured.STATUS.exists(), reason="Linux alone tells of memory")
+pytestmark = pytest.mark.skipif(not measured.STATUS.exists(), reason="only Linux reports memory")
 
 
 def costs(files: list[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def first_turn(**settings: Any) -> SillyTavernResponse:
     return activate(Library([Attached("character", world)]), asked)
 
 
-def told(answer: SillyTavernResponse) -> list[tuple[object, ...]]:
+def shown_events(answer: SillyTavernResponse) -> list[tuple[object, ...]]:
     """Return what the article shows of a scan's log."""
     shown = ("loop", "primary", "added", "delay_until_recursion", "delay")
     return [
@@ -55,7 +55,7 @@ def told(answer: SillyTavernResponse) -> list[tuple[object, ...]]:
 
 def test_first_turn_finds_three_by_key_and_the_fourth_by_recursion() -> None:
     answer = first_turn()
-    assert told(answer) == [
+    assert shown_events(answer) == [
         ("loop",),
         ("primary", "0", "码头"),
         ("primary", "1", "海兽"),
@@ -115,7 +115,7 @@ def chain(message: str, **first: Any) -> SillyTavernResponse:
 def test_chain_is_followed_from_text_to_text() -> None:
     answer = chain("盐滩离这里有多远？")
     assert names(answer) == ["0", "1", "2"]
-    assert told(answer) == [
+    assert shown_events(answer) == [
         ("loop",),
         ("primary", "0", "盐滩"),
         ("delay_until_recursion", "2"),
@@ -133,7 +133,7 @@ def test_chain_is_followed_from_text_to_text() -> None:
 
 def test_chain_ends_at_a_text_that_wakes_nobody() -> None:
     answer = chain("盐滩离这里有多远？", preventRecursion=True)
-    assert told(answer) == [
+    assert shown_events(answer) == [
         ("loop",),
         ("primary", "0", "盐滩"),
         ("delay_until_recursion", "2"),
@@ -144,7 +144,7 @@ def test_chain_ends_at_a_text_that_wakes_nobody() -> None:
 def test_what_waits_for_recursion_does_not_come_when_it_is_named() -> None:
     answer = chain("潮影究竟是什么？")
     assert names(answer) == []
-    assert told(answer) == [("loop",), ("delay_until_recursion", "2")]
+    assert shown_events(answer) == [("loop",), ("delay_until_recursion", "2")]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_swipe_starts_the_timers_anew() -> None:
     again = activate(books, request(DESCENT[:1], timed_state=first.timed_state))
     removed = [(event.timer, event.why) for event in again.events if event.kind == "timed_removed"]
     assert removed == [("sticky", "chat_not_advanced"), ("cooldown", "chat_not_advanced")]
-    assert [event for event in told(again) if event[0] == "delay"] == [("delay", "1")] * 2
+    assert [event for event in shown_events(again) if event[0] == "delay"] == [("delay", "1")] * 2
     assert names(again) == names(first) == ["0"]
     assert again.timed_state == first.timed_state
     assert effects(again) == ((1, 3), (1, 4, False))

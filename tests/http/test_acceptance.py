@@ -92,8 +92,8 @@ def test_21_the_same_key_and_body_give_the_same_book(tenant: Tenant) -> None:
 
 def test_21_twins_at_the_same_time_give_one_book(tenant: Tenant) -> None:
     answers = at_once(50, lambda: tenant("POST", "/v1/books", json=BOOK, headers=KEY))
-    told = Counter((each.status_code, each.json()["replayed"]) for each in answers)
-    assert told == {(201, False): 1, (200, True): 49}
+    counts = Counter((each.status_code, each.json()["replayed"]) for each in answers)
+    assert counts == {(201, False): 1, (200, True): 49}
     assert {each.json()["books"][0]["book_id"] for each in answers} == tenant.books()
     assert len(tenant.books()) == 1
 

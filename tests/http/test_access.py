@@ -58,6 +58,8 @@ READ = {
     "try_condition",
     "search_books",
     "get_bindings",
+    "list_prompts",
+    "list_book_prompts",
     "resolve_bindings",
 }
 OPEN = {"check_health", "check_readiness"}
@@ -188,9 +190,9 @@ def test_an_old_admin_key_of_some_tenants_is_refused_and_told_why(guarded: Api) 
     ):
         answer = guarded(method, path, headers=old, **sent)
         assert (answer.status_code, code(answer)) == (403, "forbidden")
-        told = answer.json()["detail"]
-        assert "The scope 'admin' applies to the whole service" in told
-        assert "tenant_admin" in told
+        detail = answer.json()["detail"]
+        assert "The scope 'admin' applies to the whole service" in detail
+        assert "tenant_admin" in detail
     admin = bearer(guarded, "admin", tenants=("*",))
     path = "/v1/admin/keys/0123456789abcdef"
     assert guarded("DELETE", path, headers=admin).status_code == 204

@@ -63,9 +63,9 @@ def test_the_limit_of_each_route_is_in_force(database: str) -> None:
             answer = api(method, shown, params=PARAMS, content=b"{}", headers=headers)
             assert (answer.status_code, code(answer), path) == (413, "body_too_large", path)
             problem = answer.json()
-            told = problem.get("detail") or problem["error"]["message"]
-            assert str(limit) in told
-            assert re.search(r"LOREWELL_MAX_(BODY|TURN)_BYTES sets it|limit of this route", told)
+            detail = problem.get("detail") or problem["error"]["message"]
+            assert str(limit) in detail
+            assert re.search(r"LOREWELL_MAX_(BODY|TURN)_BYTES sets it|limit of this route", detail)
 
 
 def test_no_limit_is_above_that_of_all_bodies() -> None:

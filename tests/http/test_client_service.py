@@ -263,6 +263,8 @@ def bind(client: Client, book_id: str) -> None:
     assert client.get_bindings("场景 1").policy == "native"
     resolved = client.resolve_bindings("场景 1")
     assert resolved.books == (BoundBook(book_id=book_id, revision=1),)
+    assert [each.prompt_id for each in client.list_book_prompts(book_id).prompts] == ["场景 1"]
+    assert "场景 1" in {each.prompt_id for each in client.list_prompts(limit=200).prompts}
     with pytest.raises(BookBoundError):
         client.delete_book(book_id)
     client.delete_book(book_id, force=True)

@@ -327,6 +327,38 @@ def test_bindings_carry_how_their_books_are_used(api: Api) -> None:
     assert api("GET", "/v1/prompt-bindings", params=prompt).json() == stored.json()
 
 
+def test_prompts_are_listed_and_those_that_use_a_book(api: Api) -> None:
+    first, second = api.create(), api.create()
+    for prompt_id, ids in (("b", [first]), ("雾 1", [first, second]), ("a", [second]), ("c", [])):
+        body = {"bindings": [{"book_id": book_id} for book_id in ids]}
+        api("PUT", "/v1/prompt-bindings", params={"prompt_id": prompt_id}, json=body)
+    page = api("GET", "/v1/prompts", params={"limit": 2}).json()
+    assert page == {
+        "prompts": [
+            {"prompt_id": "a", "policy": "auto", "book_count": 1},
+            {"prompt_id": "b", "policy": "auto", "book_count": 1},
+        ],
+        "next_cursor": "b",
+    }
+    rest = api("GET", "/v1/prompts", params={"cursor": page["next_cursor"]}).json()
+    assert rest == {
+        "prompts": [{"prompt_id": "雾 1", "policy": "auto", "book_count": 2}],
+        "next_cursor": None,
+    }
+
+    def users(book_id: str) -> list[str]:
+        found = api("GET", f"/v1/books/{book_id}/prompts").json()["prompts"]
+        return [each["prompt_id"] for each in found]
+
+    assert users(first) == ["b", "雾 1"]
+    assert code(api("GET", f"/v1/books/{UNKNOWN_BOOK}/prompts")) == "book_not_found"
+    bound = api("DELETE", f"/v1/books/{first}")
+    assert code(bound) == "book_bound"
+    assert bound.json()["details"] == {"book_id": first, "prompts": ["b", "雾 1"]}
+    api("PUT", "/v1/prompt-bindings", params={"prompt_id": "b"}, json={"bindings": []})
+    assert users(first) == ["雾 1"]
+
+
 @pytest.mark.parametrize("prompt_id", [None, "", "p" * 201])
 def test_the_prompt_must_be_named(api: Api, prompt_id: str | None) -> None:
     params = {} if prompt_id is None else {"prompt_id": prompt_id}

@@ -45,7 +45,9 @@ def test_hostile_input_is_refused_or_answered(target: hostile.Target, number: in
 def test_every_body_is_fuzzed(target: hostile.Target) -> None:
     operations = hostile.operations(target.document, target.known)
     with_body = {
-        path for path, told in target.document["paths"].items() if "requestBody" in str(told)
+        path
+        for path, declared in target.document["paths"].items()
+        if "requestBody" in str(declared)
     }
     probed = {operation.path for operation in operations if [*hostile.body_probes(operation)]}
     assert probed == with_body

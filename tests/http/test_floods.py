@@ -245,14 +245,14 @@ def test_requests_sent_ahead_are_answered_in_order(server: Server) -> None:
             for path in paths
         )
         client.sendall(asked.encode())
-        told: list[str] = []
+        requested: list[str] = []
         with client.makefile("rb") as file:
-            while len(told) < len(paths):
+            while len(requested) < len(paths):
                 line = file.readline()
                 assert line
                 if line.startswith(b"x-request-id: "):
-                    told.append(line.split()[1].decode())
-        assert told == paths
+                    requested.append(line.split()[1].decode())
+        assert requested == paths
 
 
 def test_one_connection_too_many_makes_room_or_is_refused(server: Server) -> None:

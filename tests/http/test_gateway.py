@@ -298,7 +298,7 @@ def test_a_packed_answer_stays_packed(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "expected"),
     [
         ("application/json", "application/json"),
         ("application/json; charset=utf-8", "application/json; charset=utf-8"),
@@ -315,14 +315,14 @@ def test_a_packed_answer_stays_packed(asked: Asked) -> None:
         ("", "application/octet-stream"),
     ],
 )
-def test_what_an_upstream_sends_is_no_page_of_ours(asked: Asked, kind: str, told: str) -> None:
+def test_what_an_upstream_sends_is_no_page_of_ours(asked: Asked, kind: str, expected: str) -> None:
     page = b"<script>alert(1)</script>"
     for status in (200, 502):
         turn = Turn(body=page, status=status, headers={"Content-Type": kind})
         asked.upstream.do(turn, times=1)
         answer = asked()
         assert (answer.status_code, answer.content) == (status, page)
-        assert answer.headers["Content-Type"] == told
+        assert answer.headers["Content-Type"] == expected
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
@@ -476,7 +476,7 @@ def test_a_binding_that_is_gone_fails_the_turn(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         (b"", "malformed_json"),
         (b"[]", "validation_error"),
@@ -487,10 +487,10 @@ def test_a_binding_that_is_gone_fails_the_turn(start: Start) -> None:
         (b'{"messages": ' + b"[" * 200 + b"]" * 200 + b"}", "malformed_json"),
     ],
 )
-def test_bodies_that_are_none(asked: Asked, body: bytes, told: str) -> None:
+def test_bodies_that_are_none(asked: Asked, body: bytes, expected: str) -> None:
     headers = {"Content-Type": "application/json"}
     answer = asked.client.post(ROUTE, content=body, headers=headers)
-    assert error(answer) == (400, told, "invalid_request_error")
+    assert error(answer) == (400, expected, "invalid_request_error")
 
 
 def test_other_answers_of_the_service_have_the_same_form(asked: Asked) -> None:

@@ -55,9 +55,9 @@ def state(server: Server, book_id: str) -> Any:
 
 
 def test_a_build_that_is_killed_is_taken_up_again(url: str, log: Path) -> None:
-    told = kill_builds(url, log, kills=1, seed=11)
-    assert told.midst
-    assert told.looks
+    reported = kill_builds(url, log, kills=1, seed=11)
+    assert reported.midst
+    assert reported.looks
     assert "Traceback" not in log.read_text(encoding="utf-8")
 
 
@@ -93,8 +93,8 @@ def test_two_processes_share_one_index(url: str, tmp_path: Path, embedder: Embed
         book_id = create(one, book())
         embedder.hang(0.1)
         assert build(one, book_id, background=True).status_code == 202
-        told = state(two, book_id)
-        assert (told["status"], told["usable"]) == ("building", False)
+        reported = state(two, book_id)
+        assert (reported["status"], reported["usable"]) == ("building", False)
         for force in (False, True):
             busy = build(two, book_id, force=force)
             assert (busy.status_code, busy.json()["code"]) == (409, "index_busy")
@@ -180,11 +180,11 @@ def test_logs_hold_no_text_no_query_and_no_key(
         assert build(server, book_id, force=True).status_code == 200
         embedder.close()
         _ask_everything(server, book_id, f"{query} refused")
-    told = log.read_text(encoding="utf-8")
-    assert "/v1/context/select" in told
+    reported = log.read_text(encoding="utf-8")
+    assert "/v1/context/select" in reported
     for secret in SECRETS:
-        assert secret not in told
-        assert secret.encode("unicode_escape").decode() not in told
+        assert secret not in reported
+        assert secret.encode("unicode_escape").decode() not in reported
 
 
 def _ask_everything(server: Server, book_id: str, query: str) -> None:
@@ -200,8 +200,8 @@ def _ask_everything(server: Server, book_id: str, query: str) -> None:
             assert not any(secret in found.text for secret in SECRETS)
     built = build(server, book_id, force=True)
     assert built.status_code in {200, 503}
-    told = server.client.get(f"/v1/books/{book_id}/index").text
-    assert not any(secret in told for secret in SECRETS)
+    reported = server.client.get(f"/v1/books/{book_id}/index").text
+    assert not any(secret in reported for secret in SECRETS)
 
 
 def test_a_hanging_embedding_server_holds_up_no_turn(log: Path, embedder: EmbeddingServer) -> None:

@@ -97,8 +97,8 @@ def test_all_processes_tell_all_selections_in_one_order(pair: Pair) -> None:
             assert ids == sorted(set(ids))
             # Those of one process keep their order.
             for own in (LAMPS[::2], LAMPS[1::2]):
-                told = [titles(frame)[0] for frame in frames]
-                assert [each for each in told if each in own] == own
+                received = [titles(frame)[0] for frame in frames]
+                assert [each for each in received if each in own] == own
             for watcher in (other, stranger):
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(watcher.socket.recv(), 0.05)
@@ -245,8 +245,8 @@ def test_any_other_server_may_run_it(database: str) -> None:
             params = {"tenant_id": "demo", "prompt_id": PROMPT}
             body = request_for(LAMPS[0], made["books"][0]["book_id"])
             assert client.post("/v1/context/select", params=params, json=body).status_code == 200
-            told = titles(socket.receive_json())
-    assert told == [LAMPS[0]]
+            received = titles(socket.receive_json())
+    assert received == [LAMPS[0]]
 
 
 async def frame_of(client: ClientConnection) -> Json:
@@ -384,7 +384,7 @@ class Event:
 
 def publish(service: Service, text: str) -> None:
     occasion = Occasion(prompt_id=PROMPT, source="select")
-    service.services.live.publish("demo", occasion, lambda _told: Event(text))
+    service.services.live.publish("demo", occasion, lambda _context: Event(text))
 
 
 def test_a_slow_stream_ends_with_a_reason(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,11 +400,14 @@ def test_a_slow_stream_ends_with_a_reason(database: str, monkeypatch: pytest.Mon
                     pass
                 for number in range(9):  # one transaction, and more than may wait
                     publish(service, str(number))
-                told = []
+                received = []
                 with suppress(httpx.RemoteProtocolError):
                     async for line in lines:
-                        told.append(line)  # noqa: PERF401  what came before it broke off counts
-            assert told[-3:-1] == ["event: end", 'data: {"type":"end","reason":"slow_consumer"}']
+                        received.append(line)  # noqa: PERF401  what came before it broke off counts
+            assert received[-3:-1] == [
+                "event: end",
+                'data: {"type":"end","reason":"slow_consumer"}',
+            ]
 
     asyncio.run(work())
 
@@ -417,7 +420,7 @@ def test_a_key_that_is_revoked_ends_its_streams(
     async def work() -> None:
         async with listening(database, live=True, auth=True) as service:
             headers = {"Authorization": f"Bearer {await service.key('read')}"}
-            told = []
+            received = []
             async with (
                 service.asking(headers=headers) as client,
                 client.stream("GET", "/v1/live", params={"prompt_id": PROMPT}) as answer,
@@ -430,8 +433,11 @@ def test_a_key_that_is_revoked_ends_its_streams(
                 await revoke_key(service.services, row.id)
                 with suppress(httpx.RemoteProtocolError):
                     async for line in lines:
-                        told.append(line)  # noqa: PERF401  what came before it broke off counts
-            assert told[-3:-1] == ["event: end", 'data: {"type":"end","reason":"unauthenticated"}']
+                        received.append(line)  # noqa: PERF401  what came before it broke off counts
+            assert received[-3:-1] == [
+                "event: end",
+                'data: {"type":"end","reason":"unauthenticated"}',
+            ]
 
     asyncio.run(work())
 
@@ -524,9 +530,9 @@ def test_clients_watch_a_real_service(pair: Pair) -> None:
 
     async def work() -> None:
         async with AsyncLorewellClient(pair.servers[1].url, tenant_id="demo") as client:
-            told = client.live(prompt, last_event_id=0)
+            received = client.live(prompt, last_event_id=0)
             titles = []
-            async for frame in told:
+            async for frame in received:
                 if isinstance(frame, LiveSelection):
                     titles.append(frame.groups[0].entries[0].title)
                     if len(titles) == 1:

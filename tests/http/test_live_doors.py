@@ -324,3 +324,19 @@ def test_replica_is_told_in_the_order_of_the_prompt_with_its_labels() -> None:
     assert stats["by_reason"] == own["by_trigger"]
     assert (stats["total"], stats["tokens"], stats["token_budget"]) == (5, None, None)
     assert isinstance(of_replica(answer, {"b": "book 1"}, told), LiveSelection)
+
+
+def test_a_turn_of_a_conversation_says_where_its_state_came_from(live: Api) -> None:
+    world(live)
+    for name, texts in (
+        ("c", ["a", "b"]),
+        ("c", ["a", "b", "c"]),
+        ("c", ["x", "y"]),
+        (None, ["x"]),
+    ):
+        chat = [{"content": each} for each in texts]
+        body = {"chat": chat, "context_tokens": 1_000, **PROMPT, "conversation_id": name}
+        assert live("POST", "/v1/sillytavern/activate", json=body).status_code == 200
+    found = events(live)
+    assert [each.get("continued") for each in found] == ["none", "kept", "lost", None]
+    assert "continued" not in found[-1]

@@ -232,8 +232,8 @@ def test_log_tells_what_the_policy_replica_did_and_no_text(api: Api, written: io
         "books": {"雾": {"entries": entries}},
     }
     api("POST", "/v1/replica/activate", json=body)
-    told = [line["event"] for line in lines(written) if line["event"].startswith("[World")]
-    assert told == [
+    logged = [line["event"] for line in lines(written) if line["event"].startswith("[World")]
+    assert logged == [
         "[WorldBook] loaded 雾: 2 entries (global)",
         "[WorldBook-Check] keyword tower: 灯塔 in the user's text",
         "[WorldBook-Check] not_triggered king",

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from chat_upstream import chat_upstream
 from process import Server, running
 from service import BOOK, Api, bearer, code, serving
 
@@ -159,7 +160,7 @@ def test_a_signal_ends_a_busy_server_in_time(tmp_path: Path) -> None:
 def test_a_signal_ends_busy_workers_in_time(tmp_path: Path) -> None:
     with serving_process(tmp_path, **ENDLESS, workers=2) as server:
         with busy(server, callers=4, running=0) as asked:
-            time.sleep(1)  # a worker tells nothing while it computes
+            time.sleep(1)  # a worker reports nothing while it computes
             begun = time.monotonic()
             assert server.stop() == 0
             assert time.monotonic() - begun < 20
@@ -190,3 +191,18 @@ def test_keys_are_checked_where_nothing_can_be_computed(database: str) -> None:
         assert api("GET", "/v1/books", headers={"Authorization": "Bearer x"}).status_code == 401
         answer = api("POST", "/v1/tokens/count", json={"texts": ["a"]}, headers=headers)
         assert (answer.status_code, code(answer)) == (503, "overloaded")
+
+
+def test_a_signal_answers_the_clients_of_a_model_server_that_hangs(tmp_path: Path) -> None:
+    with chat_upstream() as model:
+        model.hang(60)
+        given = {"gateway_upstream_url": model.url, "shutdown_seconds": 2}
+        with serving_process(tmp_path, **given) as server, ThreadPoolExecutor() as threads:
+            chat = {"model": "m", "messages": [{"role": "user", "content": "灯"}]}
+            asked = threads.submit(
+                httpx.post, f"{server.url}/gateway/v1/chat/completions", json=chat, timeout=60
+            )
+            wait_until(lambda: len(model.requests) == 1)
+            server.stop()
+        answer = asked.result()
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")

@@ -238,10 +238,10 @@ def test_87_a_build_that_fails_says_why_and_goes_on_later(
     server.fail(503, times=1)
     failed = build(api, book_id)
     assert (failed.status_code, code(failed)) == (503, "embedding_unavailable")
-    told = state(api, book_id)
-    assert told["status"] == "failed"
-    assert told["error"] == failed.json()["detail"]
-    assert "503" in told["error"]
+    described = state(api, book_id)
+    assert described["status"] == "failed"
+    assert described["error"] == failed.json()["detail"]
+    assert "503" in described["error"]
     assert select(api, book_id, "内容")["degraded"] == [f"index_not_ready:{book_id}:1"]
     before = len(set(server.texts))
     built = build(api, book_id).json()
@@ -266,9 +266,13 @@ def test_87_what_was_embedded_before_a_failure_is_not_embedded_again(
 
         server.change(fail_fifth)
         assert code(build(api, book_id)) == "embedding_unavailable"
-        told = state(api, book_id)
-        assert (told["status"], told["done"], told["chunk_count"]) == ("failed", 40, 100)
-        assert "5 vectors for 10" in told["error"]
+        described = state(api, book_id)
+        assert (described["status"], described["done"], described["chunk_count"]) == (
+            "failed",
+            40,
+            100,
+        )
+        assert "5 vectors for 10" in described["error"]
         sent = len(server.texts)
         assert build(api, book_id).json()["status"] == "ready"
         assert len(server.texts) - sent == 60
@@ -295,12 +299,12 @@ def test_another_model_makes_an_index_stale(url: str, server: EmbeddingServer) -
         book_id = api.create(BOOK)
         build(api, book_id)
     with serving(**settings(url, server, embedding_model="other")) as api:
-        told = state(api, book_id)
-        assert (told["status"], told["usable"]) == ("ready", False)
+        described = state(api, book_id)
+        assert (described["status"], described["usable"]) == ("ready", False)
         assert select(api, book_id, "灯塔")["degraded"] == [f"index_not_ready:{book_id}:1"]
         built = build(api, book_id).json()
         assert (built["reused"], built["usable"]) == (False, True)
-        assert built["embedding_version"] != told["embedding_version"]
+        assert built["embedding_version"] != described["embedding_version"]
 
 
 def test_89_excerpts_are_at_most_600_characters_of_the_author(api: Api) -> None:
@@ -509,14 +513,14 @@ def test_what_can_be_searched_stays_so_while_it_is_built_by_force(
     server.hang(0.4, times=1)
     path, params = f"/v1/books/{book_id}/index", {"background": "true"}
     api("POST", path, json={"revision": 1, "force": True}, params=params)
-    told = state(api, book_id)
-    assert (told["status"], told["usable"]) == ("building", True)
+    described = state(api, book_id)
+    assert (described["status"], described["usable"]) == ("building", True)
     assert select(api, book_id, "灯塔")["decisions"] == before
     api.run(_ended(api))
     server.fail(500)
     assert code(build(api, book_id, force=True)) == "embedding_unavailable"
-    told = state(api, book_id)
-    assert (told["status"], told["usable"]) == ("failed", True)
+    described = state(api, book_id)
+    assert (described["status"], described["usable"]) == ("failed", True)
     assert select(api, book_id, "灯塔")["degraded"] == ["embedding_unavailable"]  # a new query
     server.behave()
     rest(api)

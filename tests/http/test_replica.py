@@ -54,7 +54,7 @@ def turn(*global_books: str, character: str | None = None, **members: Any) -> Js
     return {"worldBookData": books, **members}
 
 
-def told(api: Api, *global_books: str, **members: Any) -> Json:
+def run_turn(api: Api, *global_books: str, **members: Any) -> Json:
     """Return the answer to a turn."""
     answer = api("POST", ACTIVATE, json=turn(*global_books, **members))
     assert answer.status_code == 200, answer.text
@@ -76,7 +76,7 @@ def test_41_example_of_stored_books(api: Api) -> None:
         "chatHistory": ["The kingdom sleeps."],
         "dynamicTableData": {"currentValues": TABLE},
     }
-    answer = told(api, g, character=c, **scene)
+    answer = run_turn(api, g, character=c, **scene)
     assert active(answer) == ["g1", "c3", "c1", "g2"]
     assert answer["stats"] == {
         "total": 4,
@@ -92,34 +92,34 @@ def test_41_example_of_stored_books(api: Api) -> None:
     ]
     assert [(each["book_id"], each["revision"]) for each in answer["snapshot"]] == [(g, 1), (c, 1)]
     weak = {**scene, "dynamicTableData": {"currentValues": {**TABLE, "力量": 10}}}
-    assert active(told(api, g, character=c, **weak)) == ["g1", "c3", "g2"]
+    assert active(run_turn(api, g, character=c, **weak)) == ["g1", "c3", "g2"]
 
 
 def test_20_book_that_is_global_and_the_characters_is_loaded_once(api: Api) -> None:
     book_id = keep(api, GLOBAL)
     for name in (book_id, book_id.upper(), "雾隐渡"):
-        answer = told(api, book_id, character=name)
+        answer = run_turn(api, book_id, character=name)
         assert [(each["id"], each["source"]) for each in answer["books"]] == [(book_id, "global")]
         assert warned(answer) == []
 
 
 def test_21_missing_book_is_a_warning(api: Api) -> None:
     book_id = keep(api, GLOBAL)
-    answer = told(api, UNKNOWN_BOOK, book_id, character="灯 7", mes="灯塔")
+    answer = run_turn(api, UNKNOWN_BOOK, book_id, character="灯 7", mes="灯塔")
     assert active(answer) == ["g1", "g2"]
     assert warned(answer) == [("book_not_found", UNKNOWN_BOOK), ("book_not_found", "灯 7")]
     assert api("DELETE", f"/v1/books/{book_id}").status_code == 204
-    assert warned(told(api, book_id, "雾隐渡"))[0] == ("book_not_found", book_id)
+    assert warned(run_turn(api, book_id, "雾隐渡"))[0] == ("book_not_found", book_id)
 
 
 def test_22_characters_book_is_for_that_character_alone(api: Api) -> None:
     g, c = keep(api, GLOBAL, "G"), keep(api, CHARACTER, "C")
-    assert active(told(api, g, character=c)) == ["g1", "c3"]
-    assert active(told(api, g)) == ["g1"]
+    assert active(run_turn(api, g, character=c)) == ["g1", "c3"]
+    assert active(run_turn(api, g)) == ["g1"]
 
 
 def test_23_sums_are_the_total(api: Api) -> None:
-    stats = told(api, keep(api, [*GLOBAL, *CHARACTER]), mes="灯塔 king")["stats"]
+    stats = run_turn(api, keep(api, [*GLOBAL, *CHARACTER]), mes="灯塔 king")["stats"]
     assert stats["total"] == sum(each["count"] for each in stats["by_position"]) == 4
     assert stats["total"] == sum(stats["by_trigger"].values())
 
@@ -127,7 +127,7 @@ def test_23_sums_are_the_total(api: Api) -> None:
 def test_3_history_is_read_in_both_forms(api: Api) -> None:
     book_id = keep(api, [keyed("a", "灯塔"), keyed("b", "หมอก"), keyed("c", "mole")])
     history = ["去灯塔", {"mes": "หมอกลง 🌫️"}, {"content": "the mole", "role": "user"}]
-    answer = told(api, book_id, mes="x", chatHistory=history)
+    answer = run_turn(api, book_id, mes="x", chatHistory=history)
     facts = {each["uid"]: each["facts"] for each in answer["decisions"]}
     assert {uid: each["message"] for uid, each in facts.items()} == {"a": 0, "b": 1, "c": 2}
 
@@ -135,14 +135,14 @@ def test_3_history_is_read_in_both_forms(api: Api) -> None:
 def test_name_stands_for_the_book_of_that_name_changed_last(api: Api) -> None:
     first = keep(api, [constant("old")], "同名")
     second = keep(api, [constant("new")], "同名")
-    answer = told(api, character="同名")
+    answer = run_turn(api, character="同名")
     assert active(answer) == ["new"]
     assert answer["books"][0]["id"] == "同名"
     assert answer["snapshot"][0]["book_id"] == second
     by_name = {"worldBookData": {"globalBooks": [{"name": "同名"}]}}
     assert active(api("POST", ACTIVATE, json=by_name).json()) == ["new"]
-    assert active(told(api, first)) == ["old"]
-    assert active(told(api, "同")) == []  # the whole name, letter by letter
+    assert active(run_turn(api, first)) == ["old"]
+    assert active(run_turn(api, "同")) == []  # the whole name, letter by letter
 
 
 def test_revision_may_be_named(api: Api) -> None:
@@ -159,7 +159,7 @@ def test_revision_may_be_named(api: Api) -> None:
 def test_given_book_wins_over_the_stored_one(api: Api) -> None:
     book_id = keep(api, GLOBAL)
     given = {book_id: {"entries": {"7": {"key": ["灯"], "content": "x", "position": 4}}}}
-    answer = told(api, book_id, books=given, mes="灯塔")
+    answer = run_turn(api, book_id, books=given, mes="灯塔")
     assert active(answer) == ["7"]
     assert (answer["snapshot"], answer["activation_id"]) == ([], None)
 
@@ -213,7 +213,7 @@ def test_body_over_the_limit_is_refused(database: str) -> None:
 def test_books_that_hold_too_much_are_refused(database: str) -> None:
     with serving(database_url=database, max_snapshot_entries=4) as api:
         book_id = keep(api, GLOBAL)
-        assert len(told(api, book_id, mes="灯塔")["entries"]) == 2
+        assert len(run_turn(api, book_id, mes="灯塔")["entries"]) == 2
         given = {"b": {"entries": CHARACTER}}
         answer = api("POST", ACTIVATE, json=turn(book_id, "b", books=given))
         assert (answer.status_code, code(answer)) == (422, "snapshot_too_large")
@@ -237,7 +237,7 @@ def test_keys_read_their_tenants_alone(database: str) -> None:
 
 def test_other_tenants_books_are_not_there(api: Api) -> None:
     book_id = keep(api, GLOBAL)
-    kept_as = told(api, book_id)["activation_id"]
+    kept_as = run_turn(api, book_id)["activation_id"]
     body = turn(book_id, "雾隐渡")
     answer = api("POST", ACTIVATE, json=body, tenant="other").json()
     assert [each for each, _ in warned(answer)] == ["book_not_found"] * 2
@@ -250,7 +250,7 @@ def test_other_tenants_books_are_not_there(api: Api) -> None:
 def test_bound_books_come_first_and_once(api: Api) -> None:
     one, two, three = (keep(api, [constant(each)], each) for each in ("one", "two", "three"))
     bind(api, PROMPT, two, one)
-    answer = told(api, "three", "one", character=two, prompt_id=PROMPT)
+    answer = run_turn(api, "three", "one", character=two, prompt_id=PROMPT)
     assert [(each["id"], each["source"]) for each in answer["books"]] == [
         *((two, "global"), ("one", "global"), ("three", "global")),
     ]
@@ -259,7 +259,7 @@ def test_bound_books_come_first_and_once(api: Api) -> None:
 
 
 def test_prompt_without_books_has_nothing_against_it(api: Api) -> None:
-    assert told(api, prompt_id=PROMPT)["entries"] == []
+    assert run_turn(api, prompt_id=PROMPT)["entries"] == []
 
 
 def test_prompt_under_another_policy_is_refused(api: Api) -> None:
@@ -279,7 +279,7 @@ def test_bound_book_that_is_gone_is_an_error(api: Api) -> None:
 
 def test_book_of_our_own_format_runs_too(api: Api) -> None:
     book_id = api.create({"name": "Harbour", "entries": [{"content": "A lamp.", "keys": ["灯"]}]})
-    (found,) = told(api, book_id, mes="一盏灯")["entries"]
+    (found,) = run_turn(api, book_id, mes="一盏灯")["entries"]
     assert (found["content"], found["trigger_type"]) == ("A lamp.", "keyword")
 
 
@@ -303,7 +303,7 @@ def test_preview_of_a_change_is_what_the_change_gives(api: Api) -> None:
     preview = api("POST", PREVIEW, json={**body, "changed": changed})
     assert active(preview.json()) == ["b"]
     api.publish(book_id, 1, {"name": "雾", "entries": [added]})
-    after = told(api, character="雾", mes="灯")
+    after = run_turn(api, character="雾", mes="灯")
     apart = ("snapshot", "activation_id")
     shown = [{k: v for k, v in each.items() if k not in apart} for each in (preview.json(), after)]
     assert shown[0] == shown[1]
@@ -336,9 +336,9 @@ def test_ledger_of_a_turn_is_opened_later(api: Api) -> None:
     one = keep(api, GLOBAL)
     bind(api, PROMPT, one)
     asked = {"mes": "灯塔", "explain": "none", "seed": "七", "prompt_id": PROMPT}
-    answer = told(api, "雾", character="none", **asked)
+    answer = run_turn(api, "雾", character="none", **asked)
     kept_as = answer["activation_id"]
-    whole = told(api, "雾", character="none", **{**asked, "explain": "full"})
+    whole = run_turn(api, "雾", character="none", **{**asked, "explain": "full"})
     assert whole["activation_id"] == kept_as
     services = api.app.state.shared.services
     keep(api, [constant("new")], "雾")  # the turn did not have it
@@ -355,13 +355,13 @@ def test_ledger_of_a_turn_is_opened_later(api: Api) -> None:
 def test_a_turn_that_takes_much_room_is_not_kept(api: Api) -> None:
     book_id = keep(api, GLOBAL)
     history = ["灯" * 600_000, "塔" * 400_000]
-    assert told(api, book_id, chatHistory=history)["activation_id"] is not None
-    assert told(api, book_id, mes="!", chatHistory=history)["activation_id"] is None
+    assert run_turn(api, book_id, chatHistory=history)["activation_id"] is not None
+    assert run_turn(api, book_id, mes="!", chatHistory=history)["activation_id"] is None
 
 
 def test_where_nothing_is_kept_a_turn_has_no_name(database: str) -> None:
     with serving(database_url=database, ledger_keep_s=0) as api:
-        assert told(api, keep(api, GLOBAL))["activation_id"] is None
+        assert run_turn(api, keep(api, GLOBAL))["activation_id"] is None
 
 
 # --- likeness -----------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def reasons(answer: Json) -> list[str]:
 def test_32_what_is_near_is_active(api: Api, embedder: TinyEmbedder) -> None:
     book_id = keep(api, LIKE)
     build(api, book_id)
-    answer = told(api, book_id, mes=NEAR)
+    answer = run_turn(api, book_id, mes=NEAR)
     assert active(answer) == ["near", "always"]
     assert answer["entries"][0]["trigger_type"] == "rag"
     found = facts(answer, "near")
@@ -409,7 +409,7 @@ def test_32_number_and_templates_of_entries(api: Api, embedder: TinyEmbedder) ->
 
     book_id = keep(api, [like("灯塔"), like("灯"), like("หมอก", query_template="หมอก {{message}}")])
     build(api, book_id)
-    answer = told(api, book_id, mes="灯塔")
+    answer = run_turn(api, book_id, mes="灯塔")
     assert embedder.queries == ["灯塔", "หมอก 灯塔"]
     assert active(answer) == ["灯塔"]
     assert facts(answer, "หมอก")["rank"] == 2
@@ -417,7 +417,7 @@ def test_32_number_and_templates_of_entries(api: Api, embedder: TinyEmbedder) ->
 
 def test_32_without_vectors_there_is_one_warning(api: Api, embedder: TinyEmbedder) -> None:
     book_id = keep(api, LIKE)
-    first = told(api, book_id, mes=NEAR)
+    first = run_turn(api, book_id, mes=NEAR)
     assert active(first) == ["always"]
     assert reasons(first) == [
         f"Entries were not brought in by similarity: index_not_ready:{book_id}:1."
@@ -425,17 +425,17 @@ def test_32_without_vectors_there_is_one_warning(api: Api, embedder: TinyEmbedde
     assert embedder.queries == []  # nobody could be compared with it
     build(api, book_id)
     embedder.fails = "The server is down."
-    failed = told(api, book_id, mes=NEAR)
+    failed = run_turn(api, book_id, mes=NEAR)
     assert active(failed) == ["always"]
     assert reasons(failed) == ["Entries were not brought in by similarity: embedding_unavailable."]
-    blank = told(api, book_id, mes=" ")
+    blank = run_turn(api, book_id, mes=" ")
     assert reasons(blank) == ["Entries were not brought in by similarity: query_blank."]
-    assert reasons(told(api, mes=NEAR)) == []
+    assert reasons(run_turn(api, mes=NEAR)) == []
 
 
 def test_32_without_an_embedder_other_triggers_work(database: str) -> None:
     with serving(database_url=database) as api:
-        answer = told(api, keep(api, LIKE), mes=NEAR)
+        answer = run_turn(api, keep(api, LIKE), mes=NEAR)
         assert active(answer) == ["always"]
         assert reasons(answer) == ["Entries were not brought in by similarity: vector_disabled."]
 
@@ -444,7 +444,7 @@ def test_32_book_without_an_index_keeps_no_other_from_being_searched(api: Api) -
     with_index, without = keep(api, LIKE, "A"), keep(api, LIKE, "B")
     build(api, with_index)
     given = {"灯": {"entries": LIKE}}
-    answer = told(api, without, with_index, "灯", mes=NEAR, books=given)
+    answer = run_turn(api, without, with_index, "灯", mes=NEAR, books=given)
     found = [(each["book_id"], each["uid"]) for each in answer["entries"]]
     assert [book_id for book_id, uid in found if uid == "near"] == [with_index]
     causes = f"index_not_ready:{without}:1, index_not_ready:灯"
@@ -458,7 +458,7 @@ def test_32_of_many_templates_only_so_many_are_embedded(api: Api, embedder: Tiny
     ]
     book_id = keep(api, entries)
     build(api, book_id)
-    answer = told(api, book_id, mes="灯")
+    answer = run_turn(api, book_id, mes="灯")
     assert len(embedder.queries) == MAX_QUERIES
     assert reasons(answer) == ["Entries were not brought in by similarity: query_limit."]
     assert len(answer["entries"]) == 5
@@ -466,9 +466,9 @@ def test_32_of_many_templates_only_so_many_are_embedded(api: Api, embedder: Tiny
 
 def test_32_ledger_is_opened_with_the_vectors_of_its_turn(api: Api, embedder: TinyEmbedder) -> None:
     book_id = keep(api, LIKE)
-    early = told(api, book_id, mes=NEAR)["activation_id"]
+    early = run_turn(api, book_id, mes=NEAR)["activation_id"]
     build(api, book_id)
-    whole = told(api, book_id, mes=NEAR)
+    whole = run_turn(api, book_id, mes=NEAR)
     embedder.fails = "The server is down."
     api.app.state.shared.services.queries.forget()
     for _ in range(2):
@@ -488,17 +488,17 @@ def test_32_ledger_is_opened_with_the_vectors_of_its_turn(api: Api, embedder: Ti
 def test_book_is_compiled_once(api: Api) -> None:
     book_id = keep(api, GLOBAL)
     given = {"b": {"entries": CHARACTER}}
-    first = told(api, book_id, "b", books=given)
+    first = run_turn(api, book_id, "b", books=given)
     counts = api.app.state.shared.services.cache.counts
     misses = counts.misses
-    assert told(api, book_id, "b", books=given) == first
+    assert run_turn(api, book_id, "b", books=given) == first
     assert counts.misses == misses
-    assert active(told(api, "b", books={"b": {"entries": CHARACTER[:2]}})) == []
+    assert active(run_turn(api, "b", books={"b": {"entries": CHARACTER[:2]}})) == []
     assert counts.misses == misses + 1
 
 
 def test_figures_count_what_was_active(api: Api) -> None:
-    told(api, keep(api, GLOBAL), mes="灯塔 king")
+    run_turn(api, keep(api, GLOBAL), mes="灯塔 king")
     text = api("GET", "/metrics", tenant=None).text
     assert 'lorewell_replica_triggers_total{trigger="keyword"} 2.0' in text
     assert 'lorewell_replica_positions_total{position="0"} 2.0' in text

@@ -312,10 +312,10 @@ def test_an_address_and_a_key_that_a_client_names_are_never_used(
 
     run(work)
     assert all(SECRET not in str(request) for request in upstream.requests)
-    told = server.log()
-    assert "/api/chat/{role}/{chat}/ws" in told
+    logged = server.log()
+    assert "/api/chat/{role}/{chat}/ws" in logged
     for text in (SECRET, "sk-ours", "去灯塔看看", "灯塔由哑女看守", "第一夜", "沈七"):
-        assert text not in told
+        assert text not in logged
 
 
 def test_pages_of_other_origins_get_no_socket(server: Server) -> None:

@@ -303,9 +303,9 @@ def test_an_open_address_without_keys_is_refused(host: str) -> None:
     ],
 )
 def test_a_bad_setting_is_told_and_no_password(given: dict[str, str], named: str) -> None:
-    told = refused(**given)
-    assert named in told
-    assert SECRET not in told
+    logged = refused(**given)
+    assert named in logged
+    assert SECRET not in logged
 
 
 @pytest.mark.parametrize("given", [{"allow_unauthenticated": "true"}, {"auth": "true"}])

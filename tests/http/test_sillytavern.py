@@ -69,7 +69,7 @@ def scene(chat: Sequence[str], **members: Any) -> Json:
     return {"chat": lines(chat), "macros": macros, "context_tokens": 8000, **members}
 
 
-def told(tenant: Tenant | Api, chat: Sequence[str], **members: Any) -> Json:
+def run_turn(tenant: Tenant | Api, chat: Sequence[str], **members: Any) -> Json:
     """Return the answer to a turn."""
     answer = tenant("POST", ACTIVATE, json=scene(chat, **members))
     assert answer.status_code == 200, answer.text
@@ -82,7 +82,7 @@ def active(answer: Json) -> list[tuple[str, str]]:
 
 def in_conversation(tenant: Tenant | Api, *chat: str, **members: Any) -> Json:
     """Return the answer to a turn of the one conversation, on the books of the prompt."""
-    return told(tenant, chat, conversation_id="c 1", **PROMPT, **members)
+    return run_turn(tenant, chat, conversation_id="c 1", **PROMPT, **members)
 
 
 FIRST = ("hello", "good evening", "a lamp?")
@@ -149,7 +149,7 @@ def test_state_that_is_given_counts_before_one_that_is_kept(tenant: Tenant) -> N
     chat = (*FIRST, "it is green", "why?")
     fresh = in_conversation(tenant, *chat, timed_state={})
     assert (fresh["conversation"]["state"], active(fresh)) == ("given", [])
-    given = told(tenant, chat, timed_state=state, **PROMPT)
+    given = run_turn(tenant, chat, timed_state=state, **PROMPT)
     assert given["conversation"] is None
     assert active(given) == [LAMP_STICKY]
     # The answer to the turn with the given state was kept as any other.
@@ -187,7 +187,7 @@ def test_deleted_conversation_is_forgotten(tenant: Tenant) -> None:
 def test_conversations_are_paged_last_used_first(tenant: Tenant) -> None:
     book = {"name": "W", "entries": {}}
     for name in ("一", "b", "c", "b"):
-        told(tenant, ["x"], books=[book], conversation_id=name)
+        run_turn(tenant, ["x"], books=[book], conversation_id=name)
     seen, cursor = [], None
     while True:
         page = {"limit": "1"} | ({"cursor": cursor} if cursor else {})
@@ -226,7 +226,7 @@ def test_one_book_of_sillytavern_decides_for_all(tenant: Tenant, card: Json) -> 
     assert policy_of(tenant) == "native"
     bind(tenant, native, keep(tenant, json.dumps(card).encode()))
     assert policy_of(tenant) == "sillytavern"
-    answer = told(tenant, ["灯 and lamp"], **PROMPT)
+    answer = run_turn(tenant, ["灯 and lamp"], **PROMPT)
     assert len(active(answer)) == 2
 
 
@@ -241,12 +241,12 @@ def test_prompt_under_another_policy_is_refused(tenant: Tenant) -> None:
 
 
 def test_prompt_without_books_has_nothing_against_it(tenant: Tenant) -> None:
-    assert told(tenant, ["lamp"], **PROMPT)["activated"] == []
+    assert run_turn(tenant, ["lamp"], **PROMPT)["activated"] == []
 
 
 def test_native_entries_take_the_defaults_and_say_what_does_not_count(tenant: Tenant) -> None:
     bind(tenant, tenant.create(NATIVE), policy="sillytavern")
-    answer = told(tenant, ["the lamp"], **PROMPT)
+    answer = run_turn(tenant, ["the lamp"], **PROMPT)
     (entry,) = answer["activated"]
     assert (entry["content"], entry["order"], entry["position"]) == ("A lamp.", 0, 0)
     assert answer["world_info_before"] == "A lamp."
@@ -265,7 +265,7 @@ def test_books_are_bound_named_and_given(tenant: Tenant) -> None:
     bind(tenant, bound)
     given = {"source": "chat", "name": "给的", "entries": {"0": {**FOG, "key": ["lamp"]}}}
     books = [{"book_id": named.upper(), "name": "fog"}, given]
-    answer = told(tenant, ["lamp หมอก"], books=books, **PROMPT)
+    answer = run_turn(tenant, ["lamp หมอก"], books=books, **PROMPT)
     assert {name for name, _ in active(answer)} == {"harbour.0", "harbour.1", "fog.1", "给的.1"}
     used = [(each["book_id"], each["revision"]) for each in answer["snapshot"]]
     assert used == [(bound, 1), (named, 1)]
@@ -275,7 +275,7 @@ def test_bound_book_that_is_named_counts_as_it_is_named(tenant: Tenant) -> None:
     book_id = keep(tenant)
     bind(tenant, book_id)
     books = [{"book_id": book_id, "source": "chat", "name": "mine"}]
-    answer = told(tenant, ["lamp"], books=books, **PROMPT)
+    answer = run_turn(tenant, ["lamp"], books=books, **PROMPT)
     assert active(answer) == [("mine.0", "primary")]
 
 
@@ -284,7 +284,7 @@ def test_revision_may_be_named(tenant: Tenant) -> None:
     changed = {"name": "Inn", "entries": [{"id": "a", "content": "New.", "keys": ["lamp"]}]}
     assert tenant.publish(book_id, 1, changed).status_code == 201
     contents = {
-        revision: told(tenant, ["lamp"], books=[{"book_id": book_id, "revision": revision}])
+        revision: run_turn(tenant, ["lamp"], books=[{"book_id": book_id, "revision": revision}])
         for revision in (None, 1, 2)
     }
     shown = {revision: each["world_info_before"] for revision, each in contents.items()}
@@ -311,17 +311,17 @@ def test_draws_that_are_used_up_are_told(tenant: Tenant) -> None:
     book = {"name": "W", "entries": {"0": {**LAMP, "probability": 50, "useProbability": True}}}
     answer = tenant("POST", ACTIVATE, json=scene(["lamp"], books=[book], draws=[]))
     assert (answer.status_code, places(answer)) == (422, ["/draws"])
-    answer = told(tenant, ["lamp"], books=[book], draws=[0.25])
+    answer = run_turn(tenant, ["lamp"], books=[book], draws=[0.25])
     assert (answer["draws_used"], len(answer["activated"])) == (1, 1)
 
 
 def test_numbers_of_any_size_come_back(tenant: Tenant) -> None:
     huge = 10**30
     forced = [{"entry": {"world": "W", "uid": huge, "content": "x"}}]
-    waiting = told(tenant, [], forced=forced)["forced"]
+    waiting = run_turn(tenant, [], forced=forced)["forced"]
     assert [each["entry"] for each in waiting] == [each["entry"] for each in forced]
     entry = {**LAMP, "uid": huge, "order": huge, "depth": huge, "position": 4, "sticky": huge}
-    answer = told(tenant, ["灯"], books=[{"name": "W", "entries": {"0": entry}}])
+    answer = run_turn(tenant, ["灯"], books=[{"name": "W", "entries": {"0": entry}}])
     assert active(answer) == [("W.1e+30", "primary")]
     assert answer["timed_state"]["sticky"]["W.1e+30"]["end"] == 1e30  # as JavaScript counts
 
@@ -380,7 +380,9 @@ def test_replay_is_turn_after_turn(tenant: Tenant) -> None:
     assert answer["rest_from"] is None
     state: Json = {}
     for turn in answer["turns"]:
-        one = told(tenant, CHAT[: turn["messages"]], seed=turn["seed"], timed_state=state, **PROMPT)
+        one = run_turn(
+            tenant, CHAT[: turn["messages"]], seed=turn["seed"], timed_state=state, **PROMPT
+        )
         state = one["timed_state"]
         assert (turn["timed_state"], turn["budget"]) == (state, one["budget"])
         assert [(each["id"], each["reason"]) for each in turn["activated"]] == active(one)
@@ -426,7 +428,7 @@ def test_of_too_many_states_the_oldest_go(database: str) -> None:
 def test_books_that_hold_too_much_are_refused(database: str) -> None:
     with serving(database_url=database, max_snapshot_entries=3) as api:
         book = {"book_id": keep(api)}
-        assert len(told(api, ["灯"], books=[book])["activated"]) == 1
+        assert len(run_turn(api, ["灯"], books=[book])["activated"]) == 1
         answer = api("POST", ACTIVATE, json=scene(["灯"], books=[book, {**book, "name": "b"}]))
         assert (answer.status_code, code(answer)) == (422, "snapshot_too_large")
         assert answer.json()["details"]["entries"] == 4
@@ -466,22 +468,87 @@ def test_other_tenants_conversations_are_not_there(api: Api) -> None:
 def test_book_is_compiled_once(api: Api) -> None:
     bind(api, keep(api))
     counts = api.app.state.shared.services.cache.counts
-    first = told(api, FIRST, **PROMPT)
+    first = run_turn(api, FIRST, **PROMPT)
     misses = counts.misses
     assert misses == 2  # the book, and the order of its entries
-    assert told(api, FIRST, **PROMPT) == first
-    assert told(api, FIRST, books=[{"book_id": first["snapshot"][0]["book_id"]}]) == first
+    assert run_turn(api, FIRST, **PROMPT) == first
+    assert run_turn(api, FIRST, books=[{"book_id": first["snapshot"][0]["book_id"]}]) == first
     assert counts.misses == misses
 
 
 def test_book_that_is_given_again_is_compiled_once(api: Api) -> None:
     counts = api.app.state.shared.services.cache.counts
     book = {"name": "W", "entries": {"0": LAMP}}
-    first = told(api, FIRST, books=[book])
+    first = run_turn(api, FIRST, books=[book])
     misses = counts.misses
-    assert told(api, FIRST, books=[book]) == first
+    assert run_turn(api, FIRST, books=[book]) == first
     assert counts.misses == misses
     other = {"name": "W", "entries": {"0": {**LAMP, "content": "Another."}}}
-    assert told(api, FIRST, books=[other])["world_info_before"] == "Another."
-    renamed = told(api, FIRST, books=[{**book, "name": "V"}])
+    assert run_turn(api, FIRST, books=[other])["world_info_before"] == "Another."
+    renamed = run_turn(api, FIRST, books=[{**book, "name": "V"}])
     assert active(renamed) == [("V.0", "primary")]
+
+
+# --- macros -------------------------------------------------------------------------------------
+
+VISITS = {
+    "uid": 0,
+    "key": ["lamp"],
+    "content": "第{{incvar::visits}}次, {{pick::a::b}} {{date}} {{model}}",
+    "position": 0,
+}
+VISITED = [{"name": "Harbour", "entries": {"0": VISITS}}]
+
+
+def test_variables_go_in_and_come_out(tenant: Tenant) -> None:
+    first = run_turn(tenant, ["lamp"], books=VISITED)
+    assert first["variables"] == {"local": {"visits": 1}, "global": {}}
+    macros = {"user": "Ann", "char": "Mira", "chat_id": "chat", "time": "2026-03-09T23:30:00Z"}
+    macros |= {"timezone": "Asia/Tokyo", "host": {"model": "m"}}
+    again = run_turn(tenant, ["lamp"], books=VISITED, macros=macros, variables=first["variables"])
+    assert again["world_info_before"].startswith("第2次, ")
+    assert again["world_info_before"].endswith(" March 10, 2026 m")
+    assert (again["warnings"], again["chat_hash"] > 0) == ([], True)
+    assert first["chat_hash"] == 0
+
+
+def test_values_that_are_missing_are_warnings(tenant: Tenant) -> None:
+    answer = run_turn(tenant, ["lamp"], books=VISITED, explain="none")
+    assert [(each["code"], each["macro"], each["entry"]) for each in answer["warnings"]] == [
+        ("time_missing", "date", "Harbour.0"),
+        ("value_missing", "model", "Harbour.0"),
+    ]
+    assert answer["warnings"][0]["span"] == [37, 45]
+
+
+def test_preview_stores_no_variables(tenant: Tenant) -> None:
+    body = scene(["lamp"], books=VISITED)
+    answers = [tenant("POST", PREVIEW, json=body).json() for _ in range(2)]
+    assert [each["variables"]["local"] for each in answers] == [{"visits": 1}] * 2
+
+
+def test_replayed_turns_hand_variables_on(tenant: Tenant) -> None:
+    answer = tenant("POST", REPLAY, json=scene(["lamp", "lamp", "lamp"], books=VISITED)).json()
+    assert [each["variables"]["local"]["visits"] for each in answer["turns"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("members", "at"),
+    [
+        ({"variables": {"elsewhere": {}}}, "/variables"),
+        ({"variables": {"local": {"": "x"}}}, "/variables"),
+        ({"variables": {"local": {"a": None}}}, "/variables/local/a"),
+        (
+            {"variables": {"local": {f"v{number}": 1 for number in range(1_001)}}},
+            "/variables/local",
+        ),
+        ({"macros": {"timezone": "Mars"}}, "/macros/timezone"),
+        ({"macros": {"time": "noon"}}, "/macros/time"),
+        ({"macros": {"host": {"engine": 1}}}, "/macros/host/engine"),
+        ({"settings": {"macro_engine": "newest"}}, "/settings/macro_engine"),
+    ],
+)
+def test_what_macros_can_not_read_is_refused(tenant: Tenant, members: Json, at: str) -> None:
+    answer = tenant("POST", ACTIVATE, json=scene(["lamp"], **members))
+    assert (answer.status_code, code(answer)) == (422, "validation_error")
+    assert answer.json()["errors"][0]["pointer"].startswith(at)

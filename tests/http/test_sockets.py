@@ -52,7 +52,7 @@ async def echo(socket: Socket) -> None:
 
 
 class Echoes(Service):
-    """An application with a socket that says what it is told."""
+    """An application with a scripted socket."""
 
     def connect(self, tenant: str = "demo", **given: Any) -> connect:
         return self.socket(f"/echo/{tenant}?q={SECRET}", **given)
@@ -137,8 +137,8 @@ def test_keys_scopes_and_tenants_hold_as_over_http(database: str) -> None:
                 offered = None if key is None else ["lorewell", f"lorewell.key.{key}"]
                 for given in ({"additional_headers": headers}, {"subprotocols": offered}):
                     async with service.connect(**given) as client:
-                        problem, found, told = await refusal(client)
-                        assert (found, told, problem["code"]) == (code, reason, reason)
+                        problem, found, closed_for = await refusal(client)
+                        assert (found, closed_for, problem["code"]) == (code, reason, reason)
             for key in (reads, every):
                 async with service.connect(
                     additional_headers={"Authorization": f"Bearer {key}"}
@@ -315,15 +315,15 @@ def test_the_log_has_a_line_a_socket_and_no_query_key_or_text(
                 "root": {"handlers": [], "level": "WARNING"},
             }
         )
-    told = capsys.readouterr().err
-    lines = [json.loads(line) for line in told.splitlines() if '"event": "socket"' in line]
+    logged = capsys.readouterr().err
+    lines = [json.loads(line) for line in logged.splitlines() if '"event": "socket"' in line]
     assert [(line["route"], line["code"]) for line in lines] == [
         ("/echo/{tenant}", 4500),
         ("/echo/{tenant}", 4401),
     ]
     assert lines[0]["received"] == lines[0]["sent"] == 2
     for secret in (SECRET, "q=", key):
-        assert secret not in told
+        assert secret not in logged
 
 
 @pytest.mark.parametrize("length", [0, 1, 125, 126, 127, 65_535, 65_536, 100_000])

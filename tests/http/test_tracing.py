@@ -40,9 +40,9 @@ def test_a_request_is_a_span_without_its_query(
     assert context is not None
     assert f"{context.trace_id:032x}" == parent[3:35]
     assert spans[1].resource.attributes["service.name"] == "lorewell"
-    told = "".join(span.to_json() for span in spans)
-    assert "xyzzy" not in told
-    assert "somebody" not in told
+    exported = "".join(span.to_json() for span in spans)
+    assert "xyzzy" not in exported
+    assert "somebody" not in exported
 
 
 def test_nothing_is_traced_by_default(tmp_path: Path) -> None:

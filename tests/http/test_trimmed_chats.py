@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
@@ -19,7 +20,7 @@ from lorewell.app.rows import StateMark
 from lorewell.app.services import Services
 from lorewell.model.text import canonical_json
 from service import Api, Json, bearer, serving
-from trimming import WORLD, play, play_at_gateway
+from trimming import bind_world, play, play_at_gateway
 
 CHATS = 150  # on each database
 TURNS = 7
@@ -61,8 +62,8 @@ def bind(api: Api, book: Json = BOOK) -> None:
 def test_a_trimming_client_gets_what_one_gets_that_sends_everything(url: str, door: str) -> None:
     reports: Counter[str] = Counter()
     with serving(database_url=url) as api:
-        bind(api, {"name": "w", "entries": WORLD})
         services, caller = services_of(api), Caller("default", frozenset({"read", "write"}))
+        api.run(bind_world(services))
 
         async def go(begin: int) -> None:
             nonlocal reports
@@ -181,6 +182,29 @@ def test_a_preview_finds_the_place_and_keeps_nothing(api: Api) -> None:
     assert api("POST", ACTIVATE, json=body).content == seen[0]
     unknown = api("POST", "/v1/sillytavern/preview", json=body, tenant="nobody").json()
     assert unknown["conversation"]["state"] == "none"
+
+
+def test_turns_at_the_same_time_are_all_known(url: str) -> None:
+    with serving(database_url=url) as api:
+        activate(api, *CHAT[:4])
+        bodies = [
+            {
+                "conversation_id": "c",
+                "books": [BOOK],
+                "chat": lines(*CHAT[:4], f"Mira: {at}.", f"Ann: {at}!"),
+                "macros": {"user": "Ann", "char": "Mira"},
+                "context_tokens": 4_000,
+            }
+            for at in range(6)
+        ]
+
+        async def all_at_once() -> None:
+            await asyncio.gather(*(api.ask("POST", ACTIVATE, json=each) for each in bodies))
+
+        api.run(all_at_once())
+        for at in range(6):
+            answer = activate(api, f"Mira: {at}.", f"Ann: {at}!", "Mira: So.", "Ann: And?")
+            assert answer["conversation"]["kept_after"] == 6
 
 
 def test_an_id_that_the_service_makes_is_refused(api: Api) -> None:

@@ -54,7 +54,7 @@ class Books:
         return answer.json()
 
     def revisions(self, name: str) -> int:
-        """Return how many revisions there are of a book, as the other routes tell."""
+        """Return the number of revisions of a book, read from the other routes."""
         listed = self.api("GET", "/v1/books").json()["books"]
         return next(head["latest_revision"] for head in listed if head["name"] == name)
 
@@ -99,14 +99,14 @@ def test_the_routes_are_off_unless_a_tenant_is_named(api: Api) -> None:
 
 
 def test_switched_on_they_are_in_the_document(books: Books) -> None:
-    told = {
+    reported = {
         (method.upper(), path)
         for path, operations in books.api.document["paths"].items()
         for method in operations
         if path.startswith(BOOKS)
     }
     shown = ((m, path.replace("/x", "/{name}").replace("/u", "/{uid}")) for m, path in ROUTES)
-    assert told == {(method, BOOKS + path) for method, path in shown if path != "/"}
+    assert reported == {(method, BOOKS + path) for method, path in shown if path != "/"}
 
 
 def test_the_document_with_them_holds_together(books: Books) -> None:
@@ -117,10 +117,10 @@ def test_the_document_with_them_holds_together(books: Books) -> None:
     assert {"name": "worldbooks"}.items() <= document["tags"][-1].items()
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            told = {
+            reported = {
                 each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"
             }
-            assert told == set(re.findall(r"\{(\w+)\}", path))
+            assert reported == set(re.findall(r"\{(\w+)\}", path))
 
 
 def test_a_book_is_created_shown_listed_changed_and_deleted(books: Books) -> None:
@@ -289,20 +289,20 @@ def test_38_both_forms_are_imported_and_merged_by_uid(books: Books) -> None:
         "description": "d",
         "entries": [TOWER, {"content": "no triggers"}],
     }
-    told = books.send("新书", internal).json()
-    assert told == {"name": "新书", "created": True, "added": 2, "updated": 0, "entryCount": 2}
+    reported = books.send("新书", internal).json()
+    assert reported == {"name": "新书", "created": True, "added": 2, "updated": 0, "entryCount": 2}
     book = books.get("/新书")
     assert (book["name"], book["description"]) == ("新书", "d")
     named = book["entries"][1]["uid"]
     assert len(named) == 36
     coming = {"entries": [{**TOWER, "content": "incoming wins"}, {"content": "another"}]}
-    told = books.send("新书", coming).json()
-    assert told == {"name": "新书", "created": False, "added": 1, "updated": 1, "entryCount": 3}
+    reported = books.send("新书", coming).json()
+    assert reported == {"name": "新书", "created": False, "added": 1, "updated": 1, "entryCount": 3}
     entries = books.get("/新书/entries")
     assert [entry["content"] for entry in entries] == ["incoming wins", "no triggers", "another"]
     assert uids(entries)[:2] == ["塔", named]
-    told = books.send("新书", WORLD).json()
-    assert (told["added"], told["updated"]) == (2, 0)
+    reported = books.send("新书", WORLD).json()
+    assert (reported["added"], reported["updated"]) == (2, 0)
     assert uids(books.get("/新书/entries"))[3:] == ["0", "7"]
     assert books.send("新书", WORLD).json()["updated"] == 2
 
@@ -513,8 +513,8 @@ def test_imports_of_one_new_book_at_the_same_time_are_merged(books: Books) -> No
             asked.append(books.api.ask("POST", f"{BOOKS}/n/import", tenant=None, files=files))
         return await asyncio.gather(*asked)
 
-    told = [answer.json() for answer in books.api.run(together())]
-    assert sum(each["created"] for each in told) == 1
+    reported = [answer.json() for answer in books.api.run(together())]
+    assert sum(each["created"] for each in reported) == 1
     assert sorted(uids(books.get("/n/entries"))) == ["e0", "e1", "e2", "e3"]
     assert len(books.get("")) == 1
 

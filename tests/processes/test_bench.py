@@ -120,6 +120,9 @@ def test_tiny_run_has_every_figure(tiny_run: tuple[str, dict[str, Any]]) -> None
         assert samples_in(found) == {*MODES, "fair", "compile"}
         assert all(found["right"].values())
     assert samples_in(figures["sillytavern_growth"]) == set(GROWN)
+    where = ("no macros", "in contents", "in keys")
+    engines = {f"{each}, {engine}" for each in where for engine in ("new", "old")}
+    assert samples_in(figures["sillytavern_macros"]) == engines
     shapes = ("small", "large", "rich")
     assert samples_in(figures["import"]) == {*shapes, *(f"{shape}_json" for shape in shapes)}
     assert set(figures["import"]["ratios"]) == set(shapes)
@@ -329,8 +332,8 @@ def test_only_a_wrong_answer_fails(
     )
     monkeypatch.setattr(bench.command, "sections", lambda _: [section])
     assert bench.command.main(["--quick"]) == exit_code
-    told = capsys.readouterr().out.splitlines()
-    assert told[told.index("Targets") + 1 :] == [
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[printed.index("Targets") + 1 :] == [
         "  met      speed: 1 x (wanted: < 2 x)",
         "  NOT MET  size: 3 x (wanted: < 2 x)",
         *(f"  WRONG    {what}" for what in wrong),

@@ -291,7 +291,7 @@ def test_without_vectors_the_setting_is_named(
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         ([], "exactly one of BOOK, --all and --list"),
         ([UNKNOWN, "--all"], "exactly one of BOOK, --all and --list"),
@@ -300,10 +300,12 @@ def test_without_vectors_the_setting_is_named(
         (["--list", "--force"], "--force"),
     ],
 )
-def test_options_that_contradict_are_refused(lorewell: Program, args: list[str], told: str) -> None:
+def test_options_that_contradict_are_refused(
+    lorewell: Program, args: list[str], message: str
+) -> None:
     done = lorewell("index", *args)
     assert done.code == 2
-    assert told in done.err
+    assert message in done.err
 
 
 def test_what_is_not_there_is_told(anywhere: Program) -> None:

@@ -160,15 +160,15 @@ def test_bar_is_drawn_where_it_is_forced(lorewell: Lorewell, folder: Path) -> No
 
 def read_all(terminal: int) -> str:
     """Return all that a program wrote to its terminal; its end is an error on Linux."""
-    told = b""
+    printed = b""
     while True:
         try:
             piece = os.read(terminal, 65_536)
         except OSError:
             piece = b""
         if not piece:
-            return told.decode()
-        told += piece
+            return printed.decode()
+        printed += piece
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a terminal and the memory of a process")
@@ -190,13 +190,13 @@ def test_many_cards_show_progress_and_need_little_memory(tmp_path: Path) -> None
             stderr=other,
         )
         os.close(other)
-        told = read_all(terminal)
+        printed = read_all(terminal)
         out = done.communicate()[0].decode()
         os.close(terminal)
         peaks.append(int(out.split()[-1]) * 1024)
     assert done.returncode == 2
-    assert f"{CARDS}/{CARDS}" in told
-    assert told.count("Reading") > 3
+    assert f"{CARDS}/{CARDS}" in printed
+    assert printed.count("Reading") > 3
     assert f"{CARDS} files: 190 ok, 10 failed" in " ".join(out.split())
     total = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert total > 250_000_000

@@ -262,6 +262,20 @@ def test_a_prompt_is_bound_with_settings_of_its_policy(anywhere: Service) -> Non
     assert anywhere("bind", "p", native, "--json").json["settings"] == {}
 
 
+def test_prompts_are_listed(anywhere: Service) -> None:
+    first, second = anywhere.create(), anywhere.create(WORLD)
+    anywhere("bind", "雾 2", first, second)
+    anywhere("bind", "p3", second, "--policy", "sillytavern")
+    assert "sillytavern 1 p3" in anywhere("prompts").words
+    assert "auto 2 雾 2" in anywhere("prompts").words
+    listed = anywhere("book", "prompts", second, "--json").json
+    assert [each["prompt_id"] for each in listed["prompts"]] == ["p3", "雾 2"]
+    assert "p3" not in anywhere("book", "prompts", first).out
+    assert anywhere("book", "prompts", UNKNOWN).code == 4
+    anywhere("bind", "雾 2")
+    anywhere("bind", "p3")
+
+
 def test_keys_are_made_and_revoked(anywhere: Service) -> None:
     scopes = ("--scope", "read", "--scope", "write")
     done = anywhere("keys", "create", "--tenant", "a", "--tenant", "b", *scopes, "--name", "灯\x07")

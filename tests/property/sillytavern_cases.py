@@ -120,6 +120,7 @@ THEMES: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Any]]]] = {
     "groups": (("group", "useGroupScoring"), {**GROUP_FIELDS, "sticky": (1, 2, 3)}),
     "turns": (("sticky", "cooldown"), {**TIMED_FIELDS, "group": ("a", "a", "a,b")}),
     "loops": (("delayUntilRecursion", "preventRecursion"), LOOP_FIELDS),
+    "macros": (("probability",), {**LOOP_FIELDS, **TIMED_FIELDS}),
 }
 
 
@@ -147,6 +148,18 @@ KEYS = {
     )
     for theme in THEMES
 }
+MACRO_KEYS = (
+    "gate", "{{random::gate::vault}}", "never{{incvar::n}}", "gate{{setvar::k::vault}}", "森林",
+    "/{{char}}/", "{{getvar::k}}", "{{if {{.n > 2}}}}vault{{/if}}", "{{// 1}}Mira", "{{persona}}",
+    "/ga\\{0,1\\}te/i", "{{setvar::k::{{random::Mira::x}}}}{{.k}}", "{{roll:d2}}", "{{ char }}",
+)  # fmt: skip
+MACRO_CONTENTS = (
+    "{{incvar::n}} ", "{{random::gate::vault::森林}} ", "{{setvar::k::森林}}", "{{getvar::k}} ",
+    "{{addglobalvar::g::1}}{{getglobalvar::g}} ", "{{description}} ", "{{.n ||= 1}}", "\\{x\\} ",
+    "{{if .k}}{{.k}}{{else}}vault{{/if}} ", "{{roll:2d6}} ", "{{reverse::etag}} ", "",
+)  # fmt: skip
+KEYS["macros"] = st.lists(st.sampled_from(MACRO_KEYS), min_size=1, max_size=3)
+MACRO_CARDS = ("a {{user}}", "{{incvar::c}}", "{{random::gate::vault}} of {{char}}")
 MACRO = st.sampled_from((*5 * ("",), "{{user}} ", "{{newline}}", "{{persona}}", "\n{{trim}}"))
 ODD_MESSAGE = st.sampled_from(("", " ", "\n", "Tom: gate"))
 DECORATOR = st.sampled_from((*60 * ("",), *DECORATORS))
@@ -165,7 +178,8 @@ def entries(draw: st.DrawFn, theme: str, uid: int) -> Case:
     entry: Case = {"uid": draw(st.sampled_from((*8 * (uid,), 1, "0", f"u{uid}")))}
     entry["key"] = draw(KEYS[theme])
     text = draw(TEXTS[theme]) if not draw(one_in(8)) else ""
-    entry["content"] = draw(DECORATOR) + draw(MACRO) + text
+    macro = st.sampled_from(MACRO_CONTENTS) if theme == "macros" else MACRO
+    entry["content"] = draw(DECORATOR) + draw(macro) + text
     if not draw(one_in(4)):
         entry = expand(entry)
     entry["order"] = draw(st.sampled_from(FIELDS["order"]))
@@ -272,12 +286,23 @@ def cases(draw: st.DrawFn, theme: str) -> Case:
         "tagMap": draw(st.sampled_from(({}, {"mira.v2.png": ["t1", "t2"]}))),
     }
     settings = draw(st.lists(one_of(SETTINGS), max_size=4))
+    macros = {}
+    card = {"persona": "{{user}} of the gate", "scenario": "a 森林"}
+    engine = "old"
+    if theme == "macros":
+        engine = draw(st.sampled_from(("new", "old")))
+        card["description"] = draw(st.sampled_from(MACRO_CARDS))
+        macros["macroInputs"] = {"variables": {"local": {"k": "gate"}, "global": {"g": "1"}}}
     return {
-        "settings": {f"world_info_{name}": value for name, value in settings},
+        **macros,
+        "settings": {
+            "macro_engine": engine,
+            **{f"world_info_{name}": value for name, value in settings},
+        },
         "books": lore,
         "attach": attach,
         "names": {"user": "Tom", "char": "Mira"},
-        "card": {"persona": "{{user}} of the gate", "scenario": "a 森林"},
+        "card": card,
         "timedState": draw(st.sampled_from(STATES)),
         "steps": turns,
     }

@@ -332,6 +332,9 @@ class Scan(Turn):
             "loops": self.loops,
             "events": self.events,
         }
+        if "macroInputs" in self.case:
+            local, shared = self.variables["."], self.variables["$"]
+            expected["variables"] = {"local": {**local}, "global": {**shared}}
         return Answer(expected, self.draws, [] if has_entries else self.step.get("force", []))
 
 
@@ -346,10 +349,12 @@ def put_at_depth(groups: list[Case], entry: Lore) -> None:
 
 
 def play(case: Case, count: Callable[[str], int]) -> Iterator[Answer]:
-    """Give the answer of every step; timed state and what is still queued carry over."""
+    """Give the answer of every step; timed state, variables and what is still queued carry over."""
     timed, forced = case["timedState"] or {}, list[Case]()
+    given = case.get("macroInputs", {}).get("variables", {})
+    variables = {".": {**given.get("local", {})}, "$": {**given.get("global", {})}}
     for step in case["steps"]:
         step_now = {**step, "force": [*forced, *step.get("force", [])]}
-        answer = Scan(case, step_now, count, {**timed}).answer()
+        answer = Scan(case, step_now, count, {**timed}, variables).answer()
         yield answer
         timed, forced = answer.expected["timedState"], answer.forced

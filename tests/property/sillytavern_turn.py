@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cmp_to_key
+from functools import cached_property, cmp_to_key
 from typing import Any
 
+from property.sillytavern_macros import Values, expand, expand_old
 from property.sillytavern_words import (
     MISSING,
-    expand_macros,
     hash_of,
     holds,
     is_loosely_true,
@@ -25,7 +25,7 @@ from property.sillytavern_words import (
     trim,
     truthy,
 )
-from world_info import expand
+from world_info import expand as expand_entry
 
 Lore = dict[str, Any]  # one entry
 Case = dict[str, Any]
@@ -86,7 +86,7 @@ def entries_of(case: Case, name: str) -> list[Lore]:
     book = case["books"].get(name, {"entries": {}})
     found = []
     for listed in object_order(book["entries"]).values():
-        entry = listed if book.get("raw") else expand(listed)
+        entry = listed if book.get("raw") else expand_entry(listed)
         head = {"uid": entry["uid"]} if "uid" in entry else {}
         rest = {key: value for key, value in entry.items() if key != "uid"}
         found.append({**head, "world": name, **rest})
@@ -141,6 +141,7 @@ class Turn:
     step: Case
     count: Callable[[str], int]
     timed: Case
+    variables: dict[str, dict[str, Any]] = field(default_factory=lambda: {".": {}, "$": {}})
     queue: dict[str, Lore] = field(default_factory=dict)
     entries: list[Lore] = field(default_factory=list)
     events: list[list[Any]] = field(default_factory=list)
@@ -177,7 +178,16 @@ class Turn:
         return drawn
 
     def macros(self, text: str) -> str:
-        return expand_macros(text, {**self.case["names"], **self.case["card"]})
+        engine = self.case["settings"].get("macro_engine", "old")
+        return (expand if engine == "new" else expand_old)(text, self.values)
+
+    @cached_property
+    def values(self) -> Values:
+        """What macros read and set in this turn."""
+        card = self.case["card"]
+        if "macroInputs" in self.case and "character" not in self.case["attach"]:
+            card = {"persona": card["persona"]}
+        return Values(self.case["names"], card, self.variables, self.draw)
 
     def say(self, *event: Any) -> None:
         self.events.append(list(event))
@@ -237,7 +247,7 @@ class Turn:
                     self.timed[kind][key] = self.effect(entry, kind, protected=False)
 
     def is_running(self, kind: str, entry: Lore) -> bool:
-        """Return whether an effect is active, which is told by the hash."""
+        """Return whether an effect is active, judged by the hash."""
         return "hash" in entry and entry["hash"] in self.running[kind]
 
     # §6, §7: texts and keys
@@ -272,23 +282,22 @@ class Turn:
             ),
         )
 
-    def finds_prepared(self, entry: Lore, key: str) -> bool:
-        key = self.macros(key)
+    def finds_expanded(self, entry: Lore, key: str) -> bool:
         return bool(key) and self.finds(entry, trim(key))
 
     def secondary(self, entry: Lore) -> list[Any] | None:
         """Return the event of what the secondary keys say, or None if they are not met."""
         name = name_of(entry)
-        found = [
-            (self.macros(key), self.finds_prepared(entry, key)) for key in entry["keysecondary"]
-        ]
-        there = [key for key, is_there in found if is_there]
-        absent = [key for key, is_there in found if not is_there]
         logic = or_else(entry.get("selectiveLogic"), 0)
-        if is_same(logic, 0) and there:
-            return ["and_any", name, there[0]]
-        if is_same(logic, 1) and absent:
-            return ["not_all", name, absent[0]]
+        there, absent = False, False
+        for key in entry["keysecondary"]:
+            expanded = self.macros(key)
+            is_there = self.finds_expanded(entry, expanded)
+            if is_same(logic, 0) and is_there:
+                return ["and_any", name, expanded]
+            if is_same(logic, 1) and not is_there:
+                return ["not_all", name, expanded]
+            there, absent = there or is_there, absent or not is_there
         if is_same(logic, 2) and not there:
             return ["not_any", name]
         if is_same(logic, 3) and not absent:
@@ -367,14 +376,15 @@ class Turn:
         if not isinstance(entry.get("key"), list) or not entry["key"]:
             self.say("no_keys", name)
             return False
-        primary = [key for key in entry["key"] if self.finds_prepared(entry, key)]
-        if not primary:
+        hits = (key for key in entry["key"] if self.finds_expanded(entry, self.macros(key)))
+        primary = next(hits, None)
+        if primary is None:
             return False
         others = entry.get("keysecondary")
         if not truthy(entry.get("selective")) or not isinstance(others, list) or not others:
-            self.say("primary", name, primary[0])
+            self.say("primary", name, primary)
             return True
-        self.say("primary_then_secondary", name, primary[0])
+        self.say("primary_then_secondary", name, primary)
         event = self.secondary(entry)
         self.say(*(event or ("secondary_unsatisfied", name)))
         return event is not None

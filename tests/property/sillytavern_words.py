@@ -1,7 +1,6 @@
 """JavaScript's idea of values, and texts, keys and hashes as SillyTavern has them; for its oracle.
 
-Source: docs/rules/sillytavern.md §4, §7 and its notes on the language; for the macros README.md in
-tests/golden.
+Source: docs/rules/sillytavern.md §4, §7 and its notes on the language.
 """
 
 from __future__ import annotations
@@ -52,6 +51,8 @@ def number(value: Any) -> float:
         text = trim(value)
         if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII):
             return float(text)
+        if re.fullmatch("0[xX][0-9a-fA-F]+", text):
+            return int(text, 16)
         return math.nan if text else 0.0
     if isinstance(value, list):
         return number(string(value))
@@ -184,23 +185,3 @@ def holds(text: str, key: str, *, case_sensitive: bool, whole_words: bool) -> bo
         if text[start:end] == key and not any(re.fullmatch("[A-Za-z0-9_]", at) for at in beside):
             return True
     return False
-
-
-# The macros that README.md in tests/golden lists
-
-
-def expand_macros(text: str, values: Mapping[str, str]) -> str:
-    """Replace the macros of the user, the character and the card; names in any case."""
-    people = {name: values.get(name, "") for name in ("user", "char")}
-    text = re.sub("<USER>", lambda _: people["user"], text, flags=re.IGNORECASE)
-    text = re.sub("<BOT>", lambda _: people["char"], text, flags=re.IGNORECASE)
-    text = re.sub(r"\{\{newline\}\}", "\n", text, flags=re.IGNORECASE)
-    text = re.sub(r"(?:\r?\n)*\{\{trim\}\}(?:\r?\n)*", "", text, flags=re.IGNORECASE)
-    text = re.sub(r"\{\{noop\}\}", "", text, flags=re.IGNORECASE)
-    for name in ("persona", "description", "personality", "scenario"):
-        value = values.get(name, "")
-        text = re.sub(rf"\{{\{{{name}\}}\}}", lambda _, v=value: v, text, flags=re.IGNORECASE)  # type: ignore[misc]
-    for name, value in people.items():
-        text = re.sub(rf"\{{\{{{name}\}}\}}", lambda _, v=value: v, text, flags=re.IGNORECASE)  # type: ignore[misc]
-    text = re.sub(r"\{\{//[\s\S]*?\}\}", "", text)
-    return re.sub(r"\{\{reverse:(.+?)\}\}", lambda found: found[1][::-1], text, flags=re.IGNORECASE)

@@ -81,7 +81,7 @@ def test_another_process_gives_the_same_bytes() -> None:
 
 
 def place_free(decision: Any) -> Document:
-    """Return a decision without what tells where in the joined text a recursion hit was."""
+    """Return a decision without the place of a recursion hit in the joined text."""
     members = dataclasses.asdict(decision)
     if decision.round:
         members["facts"] = decision.facts._replace(message=None, span=None, woken_by=None)

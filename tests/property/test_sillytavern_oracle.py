@@ -42,11 +42,15 @@ COUNTERS: list[TokenCounter] = [Quarters(), counter()]
 def played(case: Case, count: TokenCounter) -> Iterator[tuple[Case, int]]:
     """Give what the engine makes of every step, in the terms of a case, and what stays queued."""
     state, forced = case["timedState"], list[Any]()
+    inputs = case.get("macroInputs")
     for step in case["steps"]:
         asked = {**step, "force": [*forced, *step.get("force", [])], "expected": NOTHING}
-        (turn,) = steps_of({"id": "", **case, "timedState": state, "steps": [asked]}, DEFAULTS)
+        now = {"id": "", **case, "macroInputs": inputs, "timedState": state, "steps": [asked]}
+        (turn,) = steps_of(now, DEFAULTS)
         answer = activate(library_of(turn.request), request_of(turn.request), counter=count)
         yield runner_answer(answer), len(answer.forced)
+        if inputs is not None:
+            inputs = {"variables": answer.variables}
         state, forced = answer.timed_state, [each.model_dump() for each in answer.forced]
 
 

@@ -112,7 +112,7 @@ class Tally:
     """What hostile callers got, counted; they share one.
 
     Attributes:
-        got: by what it was, such as `422 too_expensive`; after the service was told to end it is
+        got: by what it was, such as `422 too_expensive`; after the service was asked to stop it is
             counted under `after`.
         largest: bytes of the largest answer, by what it was.
     """

@@ -126,7 +126,7 @@ def _connections(site: Site) -> list[Blow]:
 
 
 def _streams(site: Site) -> list[Blow]:
-    """Subscribers that never read what they are told, and turns to be told of."""
+    """Subscribers that never read their events, and turns that cause events."""
     book_id = site.create(
         {"name": "told", "entries": [{"content": "x" * 2_000, "constant": True}] * 100}
     )

@@ -62,7 +62,7 @@ def forged(
     offset: int | None = None,
     before_end: bytes = b"",
 ) -> bytes:
-    """Return an archive that says of itself what it is told to say."""
+    """Return an archive with the given claims about itself."""
     body, listed = bytearray(), bytearray()
     for member in members:
         packed = member.content if member.packed is None else member.packed
@@ -88,7 +88,7 @@ def forged(
 
 
 def lzma_packed(content: bytes, *, dictionary_bytes: int = 2**23, mark: bool = False) -> bytes:
-    """Return content as method 14 packs it, with the dictionary that it is told to claim."""
+    """Return content as method 14 packs it, with the dictionary that it claims to have."""
     alone = lzma.compress(content, lzma.FORMAT_ALONE)  # properties, size, data and a mark
     packed = b"\x09\x14\x05\0" + alone[:1] + struct.pack("<L", dictionary_bytes) + alone[13:]
     return packed if mark else packed[:-5]  # then the mark is no longer read, the content is

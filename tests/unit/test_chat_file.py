@@ -38,8 +38,8 @@ def chat(folder: Path, *lines: object, joint: bytes = b"\n", head: bytes = b"") 
 def test_messages_come_with_their_names_and_lines(tmp_path: Path) -> None:
     found = chat(tmp_path, HEAD, SAID, HEARD)
     assert (found.user, found.char, found.warnings) == ("旅人", "阿黛", ())
-    told = [(each.name, each.content, each.is_user, each.line) for each in found.messages]
-    assert told == [("旅人", "灯塔 🕯", True, 2), ("阿黛", "ประภาคาร", False, 3)]
+    rows = [(each.name, each.content, each.is_user, each.line) for each in found.messages]
+    assert rows == [("旅人", "灯塔 🕯", True, 2), ("阿黛", "ประภาคาร", False, 3)]
 
 
 def test_hidden_messages_are_counted_alone(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_last_line_that_was_cut_off_is_passed_over(tmp_path: Path, cut: bytes) -
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         ([HEAD, b"{", SAID], "line 2 is invalid"),
         ([b"<html>"], "line 1 is invalid"),
@@ -71,8 +71,10 @@ def test_last_line_that_was_cut_off_is_passed_over(tmp_path: Path, cut: bytes) -
         ([b"", b" "], "is empty"),
     ],
 )
-def test_what_is_no_chat_is_refused_by_name(tmp_path: Path, lines: list[object], told: str) -> None:
-    with pytest.raises(ImportInvalidError, match=told) as refused:
+def test_what_is_no_chat_is_refused_by_name(
+    tmp_path: Path, lines: list[object], message: str
+) -> None:
+    with pytest.raises(ImportInvalidError, match=message) as refused:
         chat(tmp_path, *lines)
     assert refused.value.details["file"] == "chat.jsonl"
 

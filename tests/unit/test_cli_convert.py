@@ -40,19 +40,19 @@ def document(path: Path) -> Document:
 
 def test_world_comes_back_as_it_was(lorewell: Lorewell) -> None:
     world, out = lorewell.file("harbour.json", WORLD), lorewell.folder / "out.json"
-    code, told, _ = lorewell(world, out, "--to", "st_world")
+    code, printed, _ = lorewell(world, out, "--to", "st_world")
     assert code == 0
-    assert "1 entries." in " ".join(told.split())
-    assert "Losses" not in told
+    assert "1 entries." in " ".join(printed.split())
+    assert "Losses" not in printed
     assert document(out) == WORLD
 
 
 def test_losses_are_listed(lorewell: Lorewell) -> None:
     world, out = lorewell.file("harbour.json", WORLD), lorewell.folder / "out.json"
-    _, told, _ = lorewell(world, out, "--to", "character_book")
-    assert "/entries/0/source/raw/odd" in told
-    assert "odd (array)" in told
-    assert "moved_to_extensions" in told
+    _, printed, _ = lorewell(world, out, "--to", "character_book")
+    assert "/entries/0/source/raw/odd" in printed
+    assert "odd (array)" in printed
+    assert "moved_to_extensions" in printed
     (entry,) = document(out)["entries"]
     assert entry == {
         "id": 5,
@@ -63,9 +63,9 @@ def test_losses_are_listed(lorewell: Lorewell) -> None:
         "extensions": {"odd": [1], "position": 0},
         "position": "before_char",
     }
-    code, told, _ = lorewell(world, out, "--to", "character_book", "--json")
+    code, printed, _ = lorewell(world, out, "--to", "character_book", "--json")
     assert code == 0
-    assert json.loads(told) == {
+    assert json.loads(printed) == {
         "format": "character_book",
         "losses": [
             {
@@ -81,8 +81,8 @@ def test_losses_are_listed(lorewell: Lorewell) -> None:
 def test_many_losses_are_counted(lorewell: Lorewell) -> None:
     odd = {f"odd{at}": None for at in range(MAX_LINES + 7)}
     world = lorewell.file("harbour.json", {"entries": {"5": {**ENTRIES["5"], **odd}}})
-    _, told, _ = lorewell(world, lorewell.folder / "out.json", "--to", "lorebook_v3")
-    assert "and 8 more" in told
+    _, printed, _ = lorewell(world, lorewell.folder / "out.json", "--to", "lorebook_v3")
+    assert "and 8 more" in printed
 
 
 def test_our_own_format_can_be_opened_again(lorewell: Lorewell) -> None:
@@ -127,15 +127,15 @@ def test_what_cant_be_done_is_said(
 
 
 def test_card_without_a_book_is_refused(lorewell: Lorewell) -> None:
-    code, _, told = lorewell(lorewell.file("oda.json", CARD), "out.json", "--to", "native")
-    assert (code, told) == (2, "lorewell: oda.json is a card that holds no lorebook.\n")
+    code, _, printed = lorewell(lorewell.file("oda.json", CARD), "out.json", "--to", "native")
+    assert (code, printed) == (2, "lorewell: oda.json is a card that holds no lorebook.\n")
 
 
 def test_file_that_cant_be_written_is_named(lorewell: Lorewell) -> None:
     world = lorewell.file("harbour.json", WORLD)
-    code, _, told = lorewell(world, lorewell.folder, "--to", "native")
+    code, _, printed = lorewell(world, lorewell.folder, "--to", "native")
     assert code == 1
-    assert "can't be written" in told
+    assert "can't be written" in printed
 
 
 @pytest.fixture

@@ -386,9 +386,9 @@ def test_settings_are_refused_in_plain_text(lorewell: Lorewell, toml: str) -> No
         with lorewell.monkeypatch.context() as patch:
             patch.setenv(f"LOREWELL_{name}", value)
             assert server.main() == 2
-            told = lorewell.capfd.readouterr().err
-            assert told.count("\n") == 1
-            check_shown(told + lorewell("serve").err)
+            printed = lorewell.capfd.readouterr().err
+            assert printed.count("\n") == 1
+            check_shown(printed + lorewell("serve").err)
 
 
 def test_reply_of_a_model_is_shown_as_text(lorewell: Lorewell, chat_upstream: ChatUpstream) -> None:

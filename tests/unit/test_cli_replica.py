@@ -40,7 +40,7 @@ def test_tables_tell_entries_figures_and_reasons(lorewell: Lorewell) -> None:
     done = lorewell("replica", "activate", book, "--request", request, "--table", '{"力量": 15}')
     assert (done.code, done.err) == (0, "")
     assert "4 of 9 entries active, 2 messages of history" in done.words
-    for told in (
+    for line in (
         "tower 系统提示/作者注释 (4) 50 keyword: '灯塔', '夜' in the user's text and the history",
         "灯塔\\x1b[2J",
         "strong 深度插入 (6) 0 condition",
@@ -57,7 +57,7 @@ def test_tables_tell_entries_figures_and_reasons(lorewell: Lorewell) -> None:
         "odd trigger_broken: ",
         "rag_unavailable: ",
     ):
-        assert told in done.words
+        assert line in done.words
     assert "\x1b[2J" not in done.out
 
 

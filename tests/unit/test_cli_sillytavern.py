@@ -104,6 +104,20 @@ def test_trace_tells_why_loop_by_loop(lorewell: Lorewell) -> None:
         assert told in done.words, done.out
 
 
+def test_macros_without_a_value_are_warnings(lorewell: Lorewell) -> None:
+    entry = {"key": ["灯"], "comment": "钟", "content": "{{time}} {{model}}"}
+    files = ("--book", book(lorewell, entry), "--chat", chat(lorewell, "灯"))
+    done = lorewell("sillytavern", "run", *files)
+    assert (done.code, done.err) == (0, "")
+    for told in (
+        "Warnings",
+        "{{time}} stays as written: give `macros.time`. (/content)",
+        "{{model}} has no value: give `macros.host.model`. (/content)",
+    ):
+        assert told in done.words, done.out
+    assert "value_missing" not in done.words
+
+
 def test_checks_are_told_once_and_not_in_every_loop(lorewell: Lorewell) -> None:
     done = run(lorewell, *SAID, options=("--depth", "8"))
     assert done.out.count("雾.7") == 1

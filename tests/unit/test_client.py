@@ -80,6 +80,7 @@ BOOK_BODY = {
 }
 SELECT = SelectRequest(books=(BookRef(book_id=BOOK_ID),), query="the kiln")
 SELECT_BODY = {"books": [{"book_id": BOOK_ID}], "query": "the kiln"}
+PROMPT_INFO = {"prompt_id": "雾 1", "policy": "auto", "book_count": 2}
 INDEX = {
     "book_id": BOOK_ID,
     "revision": 1,
@@ -472,6 +473,24 @@ CASES = [
         {"prompt_id": "p 1", **DEMO},
         {"bindings": []},
         BINDINGS,
+    ),
+    Case(
+        "list_prompts",
+        (),
+        {"limit": 2, "cursor": "雾"},
+        "GET /v1/prompts",
+        {"limit": "2", "cursor": "雾", **DEMO},
+        None,
+        {"prompts": [PROMPT_INFO], "next_cursor": None},
+    ),
+    Case(
+        "list_book_prompts",
+        (BOOK_ID,),
+        {},
+        f"GET /v1/books/{BOOK_ID}/prompts",
+        DEMO,
+        None,
+        {"prompts": [PROMPT_INFO], "next_cursor": "雾"},
     ),
     Case(
         "get_bindings",

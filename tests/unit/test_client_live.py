@@ -165,8 +165,8 @@ def test_a_stream_that_breaks_off_goes_on_where_it_was(watch: Watch) -> None:
         ready(12) + selection(12),
     )
     found = watch(script, 7)
-    told = [getattr(each, "id", None) for each in found if each.type != "ready"]
-    assert told == [8, 9, 12]
+    ids = [getattr(each, "id", None) for each in found if each.type != "ready"]
+    assert ids == [8, 9, 12]
     assert script.asked == [None, "3", "8", "8", "8", "9", "9"]
 
 

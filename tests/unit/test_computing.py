@@ -50,7 +50,7 @@ def places(**given: int) -> ComputeLimits:
 
 
 class Busy:
-    """Work that computes until it is told to end, and notes that it ran."""
+    """Work that computes until it is stopped, and records that it ran."""
 
     def __init__(self) -> None:
         self.begun, self.ended, self.may_end = (threading.Event() for _ in range(3))

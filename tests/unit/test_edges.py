@@ -117,9 +117,9 @@ def test_only_the_selected_are_told_of_when_asked() -> None:
         book_of(Entry(id="a", content="x", constant=True), Entry(id="b", content="y"), name="1"),
         book_of(Entry(id="c", content="z", constant=True), name="2"),
     ]
-    for explain, told in (("selected", ["a", "c"]), ("none", [])):
+    for explain, decided in (("selected", ["a", "c"]), ("none", [])):
         request = SelectRequest(books=[b.ref for b in books], query="q", explain=explain)
-        assert [d.entry_id for d in select(books, request).decisions] == told
+        assert [d.entry_id for d in select(books, request).decisions] == decided
 
 
 def test_messages_are_of_the_contract() -> None:

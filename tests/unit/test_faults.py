@@ -183,7 +183,7 @@ HOSTILE: Mapping[str, tuple[type[BaseModel], Callable[[int], object]]] = {
 }
 
 
-@pytest.mark.skipif(not STATUS.exists(), reason="Linux alone tells of memory")
+@pytest.mark.skipif(not STATUS.exists(), reason="only Linux reports memory")
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_time_for_faults_grows_with_their_number_and_memory_does_not(shape: str) -> None:
     model, make = HOSTILE[shape]

@@ -255,8 +255,8 @@ def test_what_is_no_text_counts_a_fixed_number_and_other_members_as_written() ->
     assert message_tokens(seen, counter=COUNTER, media_tokens=85) == count_tokens("看这盏灯") + 85
     calls = json.dumps(CALL["tool_calls"], ensure_ascii=False, separators=(",", ":"))
     assert message_tokens(CALL, counter=COUNTER) == count_tokens(calls)
-    told = count_tokens("点亮了") + count_tokens("c1")
-    assert message_tokens(RESULT, counter=COUNTER) == told
+    wanted = count_tokens("点亮了") + count_tokens("c1")
+    assert message_tokens(RESULT, counter=COUNTER) == wanted
     assert message_tokens({"role": "assistant", "refusal": None}, counter=COUNTER) == 0
 
 
@@ -279,14 +279,14 @@ def test_figures_add_up() -> None:
 def test_the_same_beginning_ends_within_a_message_at_a_whole_word() -> None:
     budget = PromptBudget(message_overhead=4)
     rules = {"role": "system", "content": "House style."}
-    told = shared_prefix(
+    prefix = shared_prefix(
         [rules, {"role": "user", "content": "The lamp is lit"}],
         [rules, {"role": "user", "content": "The lamp is lighter"}, rules],
         budget,
         counter=COUNTER,
     )
-    assert told.message_count == 1
-    assert told.token_count == count_tokens("House style.") + 4 + count_tokens("The lamp is")
+    assert prefix.message_count == 1
+    assert prefix.token_count == count_tokens("House style.") + 4 + count_tokens("The lamp is")
     other = shared_prefix(
         [rules], [{"role": "user", "content": "House style."}], budget, counter=COUNTER
     )
@@ -441,8 +441,8 @@ def test_a_whole_answer_may_be_posted_as_it_is() -> None:
     draft = [json.loads(item.model_dump_json()) for item in FULL]
     document = {"draft": draft, "sillytavern": json.loads(answer.to_json())}
     request = parse_model(AssembleRequest, document)
-    told = assemble_request(request, counter=COUNTER)
-    assert told == put(FULL, *from_activation(answer))
+    assembled = assemble_request(request, counter=COUNTER)
+    assert assembled == put(FULL, *from_activation(answer))
 
 
 def test_texts_that_were_changed_since_still_name_their_entries() -> None:
@@ -497,8 +497,8 @@ def test_entries_without_an_order_are_told_apart_as_they_were_sorted() -> None:
 def test_answers_themselves_go_into_a_request() -> None:
     answer = activation()
     request = AssembleRequest.model_validate({"draft": FULL, "sillytavern": answer})
-    told = assemble_request(request, counter=COUNTER)
-    assert told == put(FULL, *from_activation(answer))
+    assembled = assemble_request(request, counter=COUNTER)
+    assert assembled == put(FULL, *from_activation(answer))
     blocks = ask(compiled(LORE), "bell").blocks
     request = AssembleRequest.model_validate({"draft": FULL, "blocks": blocks})
     assert assemble_request(request, counter=COUNTER) == put(FULL, *from_selection(blocks))

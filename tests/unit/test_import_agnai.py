@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lorewell.errors import ImportInvalidError
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 
 ENTRY = {
@@ -38,7 +38,7 @@ def test_memory_book_is_read_into_native_fields() -> None:
     assert said(entry) == READ
     assert entry.source == {"format": "agnai_memory", "raw": ENTRY}
     assert found.book.metadata["raw"] == {"kind": "memory", "scan_depth": 50}
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_a_cards_names_beside_agnais_count_where_agnai_has_none() -> None:
@@ -68,7 +68,7 @@ def test_a_cards_names_beside_agnais_count_where_agnai_has_none() -> None:
     card = {"kind": "memory", "entries": [{"content": "Own.", "keys": ["a"], "position": 7}]}
     found = read({**card, "name": " "})
     assert said(found.book.entries[0]) == {"id": "entry-0", "content": "Own.", "keys": ("a",)}
-    assert told(found) == [("entry-0", "wrong_type")]
+    assert warnings_of(found) == [("entry-0", "wrong_type")]
 
 
 def test_character_gives_its_book() -> None:
@@ -76,8 +76,8 @@ def test_character_gives_its_book() -> None:
     found = read(document)
     assert (found.report.format, found.book.name) == ("agnai_character", "Oda")
     assert said(found.book.entries[0]) == READ
-    assert told(found) == []
-    assert told(read({"kind": "character", "name": "Oda"})) == [(None, "no_book")]
+    assert warnings_of(found) == []
+    assert warnings_of(read({"kind": "character", "name": "Oda"})) == [(None, "no_book")]
     with pytest.raises(ImportInvalidError, match=r"/characterBook: must be an object, is a text"):
         read({**document, "characterBook": "x"})
 

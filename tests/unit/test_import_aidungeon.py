@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 
 RAW = {"id": "1.1", "keys": "lamp, 灯 ,( |the )tower", "entry": "An oil lamp.", "hidden": False}
@@ -21,7 +21,7 @@ def test_world_info_is_read_into_native_fields() -> None:
     }
     assert entry.source == {"format": "aidungeon_wi", "raw": RAW}
     assert (found.report.format, found.book.name) == ("aidungeon_wi", "harbour")
-    assert told(found) == [("1.1", "pattern_as_text")]
+    assert warnings_of(found) == [("1.1", "pattern_as_text")]
 
 
 def test_story_cards_are_the_newer_form() -> None:
@@ -32,7 +32,7 @@ def test_story_cards_are_the_newer_form() -> None:
         "content": "A tower.",
         "keys": ("tower",),
     }
-    assert told(found) == [(None, "entry_skipped")]
+    assert warnings_of(found) == [(None, "entry_skipped")]
     assert found.report.warnings[0].message.startswith("/1: must be an entry, is null")
 
 

@@ -24,7 +24,7 @@ def read(document: object, name: str = "harbour.json") -> ImportedBook:
     return import_file(json.dumps(document).encode(), name=name)
 
 
-def told(found: ImportedBook) -> list[tuple[str | None, str]]:
+def warnings_of(found: ImportedBook) -> list[tuple[str | None, str]]:
     return [(warning.entry_id, warning.code) for warning in found.report.warnings]
 
 
@@ -145,11 +145,13 @@ def test_cards_and_pictures_of_both_versions_give_equal_entries() -> None:
     ],
 )
 def test_newer_card_is_taken_with_a_warning(document: Document, *, warned: bool) -> None:
-    assert told(read(document)) == ([(None, "newer_version")] if warned else [])
+    assert warnings_of(read(document)) == ([(None, "newer_version")] if warned else [])
 
 
 def test_card_without_spec_is_taken_with_a_warning() -> None:
-    assert told(read({"data": {"character_book": {"entries": []}}})) == [(None, "spec_missing")]
+    assert warnings_of(read({"data": {"character_book": {"entries": []}}})) == [
+        (None, "spec_missing")
+    ]
 
 
 # Cards without a book
@@ -170,7 +172,7 @@ def test_card_without_a_book_is_looked_at_and_not_loaded(
 ) -> None:
     found = read({**document, "talkativeness": "0.5"})
     assert (found.book.name, found.book.entries, found.report.entry_count) == ("Oda", (), 0)
-    assert told(found) == [(None, "no_book")]
+    assert warnings_of(found) == [(None, "no_book")]
     assert not found.holds_book
     if document.keys() == {"name", "description"}:
         return  # such a file is taken as a book of our own
@@ -223,12 +225,12 @@ def test_what_is_no_entry_is_left_out_by_name() -> None:
 
 
 def test_entries_may_be_null_or_missing() -> None:
-    assert told(read({"entries": None})) == [(None, "entries_missing")]
+    assert warnings_of(read({"entries": None})) == [(None, "entries_missing")]
     document = card()
     del document["data"]["character_book"]["entries"]
     document["data"]["character_book"]["name"] = "Harbour"
     found = read(document)
-    assert told(found) == [(None, "entries_missing")]
+    assert warnings_of(found) == [(None, "entries_missing")]
     assert found.holds_book
 
 
@@ -237,7 +239,7 @@ def test_card_whose_entries_are_an_object_is_read_with_a_warning() -> None:
     document["data"]["character_book"]["entries"] = {"0": card_entry(), "1": card_entry(1)}
     found = read(document)
     assert found.report.entry_count == 2
-    assert told(found) == [(None, "entries_map")]
+    assert warnings_of(found) == [(None, "entries_map")]
 
 
 def test_ids_come_from_the_file_and_differ() -> None:
@@ -259,14 +261,14 @@ def test_ids_come_from_the_file_and_differ() -> None:
         *("7", "seven", "7-3", "entry-3-2", "9", "entry-5", "7-2", "7-4", "entry-8", "entry-3"),
         "entry-10",
     ]
-    repeated = [entry_id for entry_id, code in told(found) if code == "id_repeated"]
+    repeated = [entry_id for entry_id, code in warnings_of(found) if code == "id_repeated"]
     assert repeated == ["7-3", "entry-3-2", "7-4"]
 
 
 def test_ids_that_cannot_be_kept_are_mended() -> None:
     found = read(world(world_entry("a\nb"), world_entry("x" * 200), world_entry("x" * 150)))
     assert [entry.id for entry in found.book.entries] == ["a�b", "x" * 150, "x" * 148 + "-2"]
-    assert [code for _, code in told(found)] == ["id_mended", "id_mended", "id_repeated"]
+    assert [code for _, code in warnings_of(found)] == ["id_mended", "id_mended", "id_repeated"]
 
 
 def test_many_equal_ids_take_time_in_proportion() -> None:
@@ -335,7 +337,7 @@ def test_name_and_description_of_a_wrong_type_are_kept_as_raw() -> None:
         "the book's name must be a text, is a number; kept raw",
         "the book's description must be a text, is an object; kept raw",
     ]
-    assert told(read(world(name=None, description=None))) == []
+    assert warnings_of(read(world(name=None, description=None))) == []
 
 
 def test_long_name_and_description_are_cut_and_kept_whole() -> None:
@@ -343,8 +345,8 @@ def test_long_name_and_description_are_cut_and_kept_whole() -> None:
     found = read(world(name=name, description=description))
     assert (found.book.name, found.book.description) == (name[:300], description[:10_000])
     assert found.book.metadata == {"raw": {"name": name, "description": description}}
-    assert told(found) == [(None, "name_cut"), (None, "description_cut")]
-    assert told(read(world(name=name[:300], description=description[:10_000]))) == []
+    assert warnings_of(found) == [(None, "name_cut"), (None, "description_cut")]
+    assert warnings_of(read(world(name=name[:300], description=description[:10_000]))) == []
 
 
 # Limits
@@ -437,7 +439,7 @@ def test_report_counts_and_names_what_is_blocked() -> None:
     assert again == report
     assert list(json.loads(report.model_dump_json())) == [
         *("format", "entry_count", "enabled_count", "runtime_blocked_count", "blocked"),
-        *("warnings", "losses", "quarantine", "source_file"),
+        *("warnings", "losses", "quarantine", "source_file", "macros"),
     ]
 
 
@@ -481,7 +483,7 @@ NATIVE: Document = {
 def test_our_own_format_at_the_file_door_is_read_by_foreign_rules() -> None:
     found = read(NATIVE)
     assert found.report.format == "character_book"
-    assert told(found)[0] == (None, "looks_native")
+    assert warnings_of(found)[0] == (None, "looks_native")
     assert "requires, conflict_key, prevent_recursion" in found.report.warnings[0].message
     for entry in found.book.entries:
         assert (entry.exclude_recursion, entry.prevent_recursion) == (False, False)
@@ -575,7 +577,7 @@ def test_our_own_format_is_not_mended(tmp_path: Path, data: bytes) -> None:
 
 def test_foreign_file_is_mended_when_it_is_opened(tmp_path: Path) -> None:
     data = json.dumps(world(world_entry()))[:-1].encode() + b",}"
-    assert told(opened(tmp_path, data)) == [(None, "json_trailing_commas")]
+    assert warnings_of(opened(tmp_path, data)) == [(None, "json_trailing_commas")]
     assert opened(tmp_path, png(text(card(card_entry())))).report.format == "card_png"
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lorewell.model import SillyTavernBlock
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 from support import Document
 
@@ -51,7 +51,7 @@ def test_entry_is_read_into_native_fields() -> None:
     assert said(lamp) == READ
     assert lamp.source == {"format": "janitor", "raw": entry()}
     assert found.report.format == "janitor"
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_entry_is_read_into_native_fields() -> None:
 def test_each_member_has_its_meaning(fields: Document, shown: Document) -> None:
     found = read([entry(id="b"), entry(**fields)])
     assert said(found.book.entries[1]) == READ | shown
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_groups_and_the_delay_are_sillytaverns() -> None:
@@ -86,7 +86,7 @@ def test_groups_and_the_delay_are_sillytaverns() -> None:
     block = SillyTavernBlock(group="a, b", group_weight=5, group_override=True, delay=3)
     assert lamp.sillytavern == block
     assert (lamp.runtime_requirements, lamp.kind) == (("delay",), "lore")
-    assert told(found) == [("a-1", "several_groups")]
+    assert warnings_of(found) == [("a-1", "several_groups")]
 
 
 @pytest.mark.parametrize(("script", "is_blocked"), [("go()", True), (" ", False), ({"a": 1}, True)])
@@ -101,7 +101,7 @@ def test_script_is_kept_and_blocks(script: object, *, is_blocked: bool) -> None:
 
 def test_what_has_no_place_is_named() -> None:
     found = read([entry(activationMode="script", keyMatchPriority=True)])
-    assert told(found) == [("a-1", "not_kept")]
+    assert warnings_of(found) == [("a-1", "not_kept")]
     assert "keyMatchPriority, activationMode" in found.report.warnings[0].message
 
 

@@ -137,7 +137,7 @@ def test_file_of_exactly_16_mib_is_read_and_one_byte_more_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "told"),
+    ("text", "value", "repairs"),
     [
         ('{"a": "//, ]", "b": "/*"}', {"a": "//, ]", "b": "/*"}, []),
         ('["a,]", ]', ["a,]"], ["json_trailing_commas"]),
@@ -169,10 +169,10 @@ def test_file_of_exactly_16_mib_is_read_and_one_byte_more_is_not() -> None:
         ),
     ],
 )
-def test_document_is_mended_in_the_open(text: str, value: object, told: list[str]) -> None:
+def test_document_is_mended_in_the_open(text: str, value: object, repairs: list[str]) -> None:
     found, notices = mended(text)
     assert found == value
-    assert [notice.split()[0] for notice in notices] == told
+    assert [notice.split()[0] for notice in notices] == repairs
 
 
 def test_notice_names_the_place() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lorewell.errors import ImportInvalidError, ValidationFailedError
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 from support import Document
 
@@ -34,14 +34,14 @@ def test_saves_and_lists_hold_the_same_entries(document: object, rest: Document)
     assert entry.source == {"format": "kobold", "raw": EARLY}
     assert found.report.format == "kobold"
     assert found.book.metadata.get("raw", {}) == rest
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_save_without_world_info_is_an_empty_book() -> None:
     found = read({"gamestarted": True, "prompt": "x"})
     assert found.holds_book
     assert found.report.entry_count == 0
-    assert told(found) == [(None, "entries_missing")]
+    assert warnings_of(found) == [(None, "entries_missing")]
 
 
 def test_world_file_of_the_united_version() -> None:
@@ -70,7 +70,7 @@ def test_world_file_of_the_united_version() -> None:
         "constant": True,
     }
     assert found.book.metadata["raw"] == {"folders": {"Port": [7]}}
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def lite(**fields: object) -> Document:
@@ -112,7 +112,7 @@ def lite(**fields: object) -> Document:
 def test_kobold_lite(fields: Document, shown: Document, codes: list[str]) -> None:
     found = read({"current_wi": [], "worldinfo": [lite(**fields)]})
     assert said(found.book.entries[0]) == READ | {"title": "灯"} | shown
-    assert [code for _, code in told(found)] == codes
+    assert [code for _, code in warnings_of(found)] == codes
 
 
 def test_faults_are_named_by_their_place_in_the_file() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lorewell.errors import ImportInvalidError
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 from support import Document
 
@@ -37,7 +37,7 @@ def test_entry_is_read_into_native_fields() -> None:
     kept = {"lorebookVersion": 4, "settings": {"orderByKeyLocations": True}}
     assert found.book.metadata["raw"] == kept
     assert found.book.name == "harbour"
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_missing_flags_and_empty_objects_of_scripts_are_enabled_entries() -> None:
@@ -46,7 +46,7 @@ def test_missing_flags_and_empty_objects_of_scripts_are_enabled_entries() -> Non
         {"id": "entry-0", "content": "x", "keys": ("a",), "order": 400},
         {"id": "entry-1", "order": 400},
     ]
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_a_category_that_is_off_switches_its_entries_off() -> None:
@@ -60,7 +60,7 @@ def test_a_category_that_is_off_switches_its_entries_off() -> None:
     found = read(book(*entries, off, categories=categories))
     disabled = [each.id for each in found.book.entries if not each.enabled]
     assert disabled == ["e0", "e7"]
-    assert told(found) == [("e0", "category_disabled")]
+    assert warnings_of(found) == [("e0", "category_disabled")]
     assert read(book(entry(category="c1"), categories="none")).report.enabled_count == 1
 
 
@@ -74,7 +74,7 @@ def test_what_has_no_place_is_named_and_kept() -> None:
     found = read(book(raw))
     assert found.book.entries[0].keys == ("sea & fog", "/a & b/", "AT&T")
     assert found.book.entries[0].source["raw"] == raw
-    assert told(found) == [("a-1", "and_key"), ("a-1", "not_kept"), ("a-1", "not_kept")]
+    assert warnings_of(found) == [("a-1", "and_key"), ("a-1", "not_kept"), ("a-1", "not_kept")]
     messages = [warning.message for warning in found.report.warnings]
     assert messages[1] == (
         "/entries/0/searchRange: searchRange, contextConfig/prefix:"
@@ -86,7 +86,7 @@ def test_what_has_no_place_is_named_and_kept() -> None:
 def test_more_keys_than_an_entry_can_have_are_cut() -> None:
     found = read(book(entry(keys=[f"k{at}" for at in range(201)])))
     assert len(found.book.entries[0].keys) == 200
-    assert told(found) == [("a-1", "keys_cut")]
+    assert warnings_of(found) == [("a-1", "keys_cut")]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_story_and_scenario_give_their_lorebook(document: Document, name: str) -
     found = read(document)
     assert (found.report.format, found.book.name) == ("nai_story", name)
     assert [each.keys[0] for each in found.book.entries] == ["灯"]
-    assert told(found) == [(None, "not_kept")]
+    assert warnings_of(found) == [(None, "not_kept")]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_wrong_shape_is_refused_by_its_place(document: Document, says: str) -> N
 @pytest.mark.parametrize(("version", "codes"), [(6, []), (99, ["newer_version"]), ("9", [])])
 def test_newer_version_is_taken_with_a_warning(version: object, codes: list[str]) -> None:
     found = read(book(entry()) | {"lorebookVersion": version})
-    assert [code for _, code in told(found)] == codes
+    assert [code for _, code in warnings_of(found)] == codes
 
 
 NAMES = [

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from lorewell import load_book
 from lorewell.errors import ImportInvalidError
-from other_programs import read, shapes, told
+from other_programs import read, shapes, warnings_of
 from property.test_import import taken
 from support import Document
 
@@ -26,7 +26,7 @@ from support import Document
 def test_character_holds_no_book(document: Document) -> None:
     found = read(document)
     assert (found.report.format, found.book.name) == ("pygmalion", "Oda")
-    assert told(found) == [(None, "no_book")]
+    assert warnings_of(found) == [(None, "no_book")]
     assert not found.holds_book
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lorewell import compile_book
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 from support import BOOK_ID, Document, ask, decision_of
 
@@ -49,7 +49,7 @@ def test_entry_is_read_into_native_fields_and_a_block() -> None:
     assert lamp.source == {"format": "replica", "raw": raw}
     assert (found.report.format, found.book.name) == ("replica", "雾隐渡")
     assert found.book.metadata["raw"] == {"id": "b1", "version": 1, "createdAt": 1.5}
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_positions_have_numbers_of_their_own(position: object, shown: Document) 
     replica = found.book.entries[0].replica
     assert replica is not None
     assert replica["position"] == position
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_a_system_message_of_its_own_goes_to_depth_0() -> None:
     found = read(world(entry(position=5, depth=9, role=1)))
     (lamp,) = found.book.entries
     assert (lamp.position, lamp.depth, lamp.role) == ("at_depth", 0, "system")
-    assert told(found) == [("u1", "position_changed")]
+    assert warnings_of(found) == [("u1", "position_changed")]
 
 
 @pytest.mark.parametrize("position", [8, -1, "nowhere", [], True])
 def test_an_unreadable_position_is_0(position: object) -> None:
     found = read(world(entry(position=position)))
     assert found.book.entries[0].position == "after_character"
-    assert told(found) == [("u1", "wrong_type")]
+    assert warnings_of(found) == [("u1", "wrong_type")]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_each_member_has_its_meaning(fields: Document, shown: Document) -> None:
         shown = {**shown, "selective": True}
     expected = (usual if "triggers" in fields else READ) | shown
     assert said(found.book.entries[0], "replica") == expected
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 def test_several_groups_and_requirements_stay_as_they_are() -> None:
@@ -120,7 +120,7 @@ def test_several_groups_and_requirements_stay_as_they_are() -> None:
     assert lamp.replica is not None
     assert lamp.replica["group"] == ["a", "b"]
     assert lamp.replica["requires"] == ["u2"]
-    assert told(found) == [("u1", "several_groups"), ("u1", "ignored_field")]
+    assert warnings_of(found) == [("u1", "several_groups"), ("u1", "ignored_field")]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_older_entries_have_one_kind_of_trigger(
     found = read({"entries": [{"uid": "u", "trigger_config": None, **fields}]})
     usual = {"id": "u", "order": 0, "depth": 4, "position": "after_character"}
     assert said(found.book.entries[0], "replica") == usual | shown
-    assert [code for _, code in told(found)] == codes
+    assert [code for _, code in warnings_of(found)] == codes
 
 
 def conditions(*texts: object) -> Document:
@@ -180,7 +180,7 @@ def test_broken_triggers_are_off(config: object, codes: list[str]) -> None:
     assert (lamp.constant, lamp.keys) == (False, ())
     assert lamp.replica is not None
     assert lamp.replica["trigger_config"] == config
-    assert [code for _, code in told(found)] == codes
+    assert [code for _, code in warnings_of(found)] == codes
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_conditions_alone_are_those_of_a_constant_entry(text: str, native: str |
     found = read(world(entry(triggers=conditions("tb.a > 1", text))))
     (lamp,) = found.book.entries
     assert (lamp.constant, lamp.conditions_text) == (True, ("tb.a > 1", native or text))
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_conditions_beside_another_trigger_can_not_be_said(others: Document) -> 
     (lamp,) = found.book.entries
     assert lamp.conditions_text == ()
     assert lamp.constant is ("constant" in others)
-    assert ("u1", "ignored_field") in told(found)
+    assert ("u1", "ignored_field") in warnings_of(found)
 
 
 def test_a_keyword_trigger_without_keys_is_no_other_trigger() -> None:
@@ -233,7 +233,7 @@ def test_a_keyword_trigger_without_keys_is_no_other_trigger() -> None:
 )
 def test_condition_that_cannot_be_read_is_named_and_never_holds(text: object) -> None:
     found = read(world(entry(triggers=conditions("tb.a > 1", text))))
-    assert told(found) == [("u1", "condition_unreadable")]
+    assert warnings_of(found) == [("u1", "condition_unreadable")]
     at = "/entries/0/trigger_config/triggers/condition/1/conditions/1: "
     assert found.report.warnings[0].message.startswith(at)
     response = ask(compile_book(found.book, book_id=BOOK_ID), "x", state={"a": 5})
@@ -247,7 +247,7 @@ def test_condition_that_would_hold_here_but_not_there_keeps_the_entry_out(
     found = read(world(entry(triggers=conditions(*texts))))
     (lamp,) = found.book.entries
     assert (lamp.constant, lamp.conditions_text) == (False, ())
-    assert told(found) == [("u1", "ignored_field"), ("u1", "condition_unreadable")]
+    assert warnings_of(found) == [("u1", "ignored_field"), ("u1", "condition_unreadable")]
 
 
 @pytest.mark.parametrize(
@@ -264,16 +264,16 @@ def test_older_conditions_are_three_parts(settings: Document, text: str | None) 
     found = read(world(entry(triggers={"condition": [True, settings]})))
     (lamp,) = found.book.entries
     if text is None:
-        assert [code for _, code in told(found)][-1] == "condition_unreadable"
+        assert [code for _, code in warnings_of(found)][-1] == "condition_unreadable"
     else:
-        assert (lamp.constant, lamp.conditions_text, told(found)) == (True, (text,), [])
+        assert (lamp.constant, lamp.conditions_text, warnings_of(found)) == (True, (text,), [])
 
 
 @pytest.mark.parametrize("settings", [{"conditions": []}, {}])
 def test_no_conditions_never_hold(settings: Document) -> None:
     found = read(world(entry(triggers={"condition": [True, settings]})))
     assert found.book.entries[0].constant is False
-    assert told(found) == [("u1", "ignored_field")]
+    assert warnings_of(found) == [("u1", "ignored_field")]
 
 
 @pytest.mark.parametrize(
@@ -310,13 +310,13 @@ def test_odd_values_count_as_in_their_own_program(
 ) -> None:
     found = read(world(entry(**fields)))
     assert said(found.book.entries[0], "replica") == READ | shown
-    assert [code for _, code in told(found)] == codes
+    assert [code for _, code in warnings_of(found)] == codes
 
 
 def test_a_depth_below_0_is_0() -> None:
     found = read(world(entry(depth=-1)))
     assert found.book.entries[0].depth == 0
-    assert told(found) == [("u1", "clamped")]
+    assert warnings_of(found) == [("u1", "clamped")]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_settings_of_a_keyword_trigger(
     found = read(world(entry(triggers={"keyword": [True, settings]})))
     (lamp,) = found.book.entries
     assert {name: getattr(lamp, name) for name in shown} == shown
-    assert [code for _, code in told(found)] == codes
+    assert [code for _, code in warnings_of(found)] == codes
 
 
 def test_a_map_is_read_by_its_names_and_sillytavern_s_numbers() -> None:
@@ -349,7 +349,7 @@ def test_a_map_is_read_by_its_names_and_sillytavern_s_numbers() -> None:
     lamp, tide = found.book.entries
     assert said(lamp, "replica") == READ
     assert (tide.id, tide.position, tide.logic) == ("u2", "before_character", "and_all")
-    assert told(found) == [(None, "entries_map")]
+    assert warnings_of(found) == [(None, "entries_map")]
     assert found.report.format == "replica"
 
 
@@ -381,7 +381,7 @@ def test_triggers_too_large_for_the_block_stay_in_raw() -> None:
     found = read(world(entry(triggers={"keyword": [True, {"key": keys}]})))
     (lamp,) = found.book.entries
     assert (len(lamp.keys), lamp.replica) == (190, None)
-    assert told(found) == [("u1", "not_kept")]
+    assert warnings_of(found) == [("u1", "not_kept")]
 
 
 TRIGGERS = ["constant", "keyword", "condition", "rag"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from lorewell.errors import ImportInvalidError
-from other_programs import read, said, shapes, told
+from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 from support import Document
 
@@ -38,7 +38,7 @@ def test_entry_is_read_into_native_fields(*, is_list: bool) -> None:
     assert lamp.source == {"format": "risu", "raw": raw}
     assert found.report.format == "risu"
     assert found.book.metadata.get("raw") == (None if is_list else {"type": "risu", "ver": 1})
-    assert told(found) == []
+    assert warnings_of(found) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_entry_is_read_into_native_fields(*, is_list: bool) -> None:
 def test_each_member_has_its_meaning(fields: Document, shown: Document | None) -> None:
     found = read({"type": "risu", "data": [entry(**fields)]})
     (lamp,) = found.book.entries
-    assert told(found) == []
+    assert warnings_of(found) == []
     if shown is None:
         assert (lamp.id, lamp.runtime_requirements) == ("7", ("decorators",))
     else:
@@ -72,7 +72,7 @@ def test_folders_are_kept_switched_off_and_have_no_keys() -> None:
     assert folders == [
         {"id": f"entry-{at}", "title": "폴더", "order": 9, "enabled": False} for at in (0, 1)
     ]
-    assert told(found) == [("entry-0", "folder"), ("entry-1", "folder")]
+    assert warnings_of(found) == [("entry-0", "folder"), ("entry-1", "folder")]
     assert (found.report.entry_count, found.report.enabled_count) == (3, 1)
 
 
@@ -90,21 +90,21 @@ def test_child_shares_the_content_of_the_entry_of_its_id() -> None:
     contents = [each.content for each in found.book.entries]
     assert contents == ["A lamp.", "Later.", "A lamp.", "Own.", "Own."]
     assert found.book.entries[2].keys == ("tower",)
-    assert [code for _, code in told(found)] == [
+    assert [code for _, code in warnings_of(found)] == [
         *("entry_skipped", "id_repeated", "id_repeated", "parent_missing", "parent_missing")
     ]
 
 
 def test_what_has_no_place_is_named() -> None:
     found = read([entry(mode="new"), entry(useRegex=True)])
-    assert told(found) == [("entry-0", "not_kept"), ("entry-1", "regex_without_slash")]
+    assert warnings_of(found) == [("entry-0", "not_kept"), ("entry-1", "regex_without_slash")]
     assert found.book.entries[1].keys == ("등대, lamp",)
 
 
 def test_data_that_is_no_list_is_refused() -> None:
     with pytest.raises(ImportInvalidError, match=r"/data: must be an object or a list"):
         read({"type": "risu", "data": "x"})
-    assert told(read({"type": "risu"})) == [(None, "entries_missing")]
+    assert warnings_of(read({"type": "risu"})) == [(None, "entries_missing")]
 
 
 NAMES = [*entry(), "alwaysActive", "activationPercent", "useRegex", "folder", "id", EXTRAS]

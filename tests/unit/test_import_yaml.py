@@ -16,7 +16,7 @@ from lorewell.formats import yaml_text
 from lorewell.formats.export import put_into_card
 from lorewell.formats.notes import ImportNotes
 from lorewell.formats.yaml_text import read_yaml
-from other_programs import told
+from other_programs import warnings_of
 
 CARD = """\
 # 渡しの町
@@ -58,7 +58,7 @@ def value_of(text: str) -> object:
 def test_card_gives_its_book(name: str, encoding: str) -> None:
     found = read(CARD.encode(encoding), name)
     assert (found.report.format, found.book.name) == ("card_v1_json", "雾隐渡")
-    assert told(found) == ([(None, "utf16")] if encoding == "utf-16" else [])
+    assert warnings_of(found) == ([(None, "utf16")] if encoding == "utf-16" else [])
     (entry,) = found.book.entries
     assert entry.keys == ("灯塔", "фонарь", "🏮")
     assert (entry.order, entry.enabled, entry.content) == (7, True, CONTENT)

@@ -1,4 +1,4 @@
-"""What is in a file: any file gets an answer, told by its bytes."""
+"""What is in a file: every file is identified, by its bytes."""
 
 from __future__ import annotations
 

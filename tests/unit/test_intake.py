@@ -16,9 +16,10 @@ class Turns:
         self.begun: list[str] = []
         self.slots: list[RequestSlot] = []
 
-    def enter(self, caller: str, count: int = 1) -> None:
+    def enter(self, caller: str, count: int = 1, *, answered: int = 0, name: str = "") -> None:
         for _ in range(count):
-            slot = RequestSlot(self.intake, caller, partial(self.begun.append, caller))
+            begin = partial(self.begun.append, name or caller)
+            slot = RequestSlot(self.intake, caller, begin, answered=answered)
             self.slots.append(slot)
             self.intake.enter(slot)
 
@@ -52,6 +53,20 @@ def test_callers_begin_in_turn() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert turns.begun[begun:] == ["a", "b", "a", "b"]
+
+    asyncio.run(run())
+
+
+def test_a_new_connection_comes_before_busy_ones_of_its_caller() -> None:
+    async def run() -> None:
+        turns = Turns()
+        turns.enter("a", MAX_BEGUN)
+        turns.enter("a", 3, answered=7)
+        turns.enter("a", name="new")
+        turns.slots[0].leave()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert turns.begun[MAX_BEGUN:] == ["new"]
 
     asyncio.run(run())
 

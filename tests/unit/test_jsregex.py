@@ -346,7 +346,7 @@ def test_suspect_that_is_interrupted_too_early_gets_more_time(
 
 
 class Scripted:
-    """An engine that says what it is told to."""
+    """An engine with scripted answers."""
 
     def __init__(self, answers: list[str | None]) -> None:
         self.walls_ms: list[float] = []

@@ -35,7 +35,7 @@ class Event:
 
 
 class Halting(MemoryStore):
-    """A store that is away when it is told to be."""
+    """A store that can be made unavailable."""
 
     is_away = False
 
@@ -68,7 +68,7 @@ class Slow(MemoryStore):
 
 def publish(hub: LiveHub, text: str, prompt: str = PROMPT) -> None:
     occasion = Occasion(prompt_id=prompt, source="select")
-    hub.publish("demo", occasion, lambda _told: Event(text))  # type: ignore[arg-type,return-value]  # as one
+    hub.publish("demo", occasion, lambda _context: Event(text))  # type: ignore[arg-type,return-value]  # as one
 
 
 @pytest.fixture(autouse=True)
@@ -288,8 +288,10 @@ def test_who_was_cut_off_from_a_database_that_went_on_is_told() -> None:
 
 def test_an_event_that_can_not_be_made_stops_no_other() -> None:
     async def work(hub: LiveHub, _store: Halting) -> None:
-        told: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        contexts: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: contexts.append(context)
+        )
         async with hub.subscribe("demo", PROMPT, None) as one:
             await take(one, 1)
             hub.publish(
@@ -299,7 +301,7 @@ def test_an_event_that_can_not_be_made_stops_no_other() -> None:
             )
             publish(hub, "next")
             assert await take(one, 1) == ["next"]
-        assert isinstance(told[0]["exception"], ZeroDivisionError)
+        assert isinstance(contexts[0]["exception"], ZeroDivisionError)
 
     with_hub(work)
 

@@ -18,7 +18,7 @@ def report_on(document: object, name: str = "港.json") -> ImportReport:
     return import_file(json.dumps(document).encode(), name=name).report
 
 
-def told(document: object) -> list[tuple[str, str, str]]:
+def losses_of(document: object) -> list[tuple[str, str, str]]:
     return [(loss.pointer, loss.kind, loss.why) for loss in report_on(document).losses]
 
 
@@ -35,7 +35,7 @@ def test_a_book_that_is_held_whole_loses_nothing() -> None:
         "disable": False,
         "role": None,
     }
-    assert told(world(raw)) == []
+    assert losses_of(world(raw)) == []
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_book_that_is_held_whole_loses_nothing() -> None:
 def test_each_member_of_an_entry_that_is_not_held_is_named(
     raw: Document, losses: list[tuple[str, str, str]]
 ) -> None:
-    assert told(world({"uid": 0, "key": ["灯"], "content": "x"} | raw)) == losses
+    assert losses_of(world({"uid": 0, "key": ["灯"], "content": "x"} | raw)) == losses
 
 
 def test_what_blocks_an_entry_is_named_where_it_first_shows() -> None:
     raw = {"uid": 0, "comment": "{{roll}}", "content": "{{roll}} <% a %>\n<% b %>", "key": ["灯"]}
-    assert told(world(raw)) == [
+    assert losses_of(world(raw)) == [
         ("/entries/0/content", "string", "blocked"),
         ("/entries/0/comment", "string", "blocked"),
     ]
@@ -98,7 +98,7 @@ def test_what_blocks_an_entry_is_named_where_it_first_shows() -> None:
 def test_ids_that_are_given_anew_are_named() -> None:
     first, second = {"uid": 3, "content": "a"}, {"uid": 3, "content": "b"}
     odd = {"uid": "a\u0007", "content": "c"}
-    assert told(world(first, second, odd)) == [
+    assert losses_of(world(first, second, odd)) == [
         ("/entries/1/uid", "number", "duplicate_id"),
         ("/entries/2/uid", "string", "odd_id"),
     ]
@@ -111,13 +111,13 @@ def test_what_stands_beside_the_entries_and_what_is_none_is_named() -> None:
         "extensions": {},
         "entries": {"0": {"content": "a"}, "1": 5},
     }
-    assert told(book) == [
+    assert losses_of(book) == [
         ("/scan_depth", "number", "unsupported"),
         ("/name", "number", "wrong_type"),
         ("/entries/1", "number", "no_entry"),
     ]
     long = {"description": "港" * 10_001, "entries": {"0": {"content": "a"}}}
-    assert told(long) == [("/description", "string", "cut")]
+    assert losses_of(long) == [("/description", "string", "cut")]
 
 
 def test_what_a_card_holds_beside_its_book_is_not_taken() -> None:
@@ -132,7 +132,7 @@ def test_what_a_card_holds_beside_its_book_is_not_taken() -> None:
             "character_book": {"token_budget": 500, "entries": [{"keys": ["a"], "content": "a"}]},
         },
     }
-    assert told(card) == [
+    assert losses_of(card) == [
         ("/fav", "boolean", "not_taken"),
         ("/data/name", "string", "not_taken"),
         ("/data/extensions", "object", "not_taken"),
@@ -155,12 +155,12 @@ def test_other_formats_name_what_nothing_acts_on() -> None:
         ],
         "settings": {"orderByKeyLocations": False},
     }
-    assert told(novelai) == [
+    assert losses_of(novelai) == [
         ("/settings", "object", "unsupported"),
         ("/entries/0/searchRange", "number", "unsupported"),
         ("/entries/0/contextConfig/tokenBudget", "number", "unsupported"),
     ]
-    assert told([{"keys": "a", "entry": "b", "type": "место"}]) == [
+    assert losses_of([{"keys": "a", "entry": "b", "type": "место"}]) == [
         ("/0/type", "string", "unsupported")
     ]
 
@@ -193,13 +193,13 @@ def test_a_huge_name_is_not_written_out_again_and_again() -> None:
 
 def test_a_cut_name_of_a_card_is_no_loss_of_its_book() -> None:
     card = {"spec": "chara_card_v2", "data": {"name": "Ода" * 101, "character_book": {}}}
-    assert told(card) == [("/data/name", "string", "not_taken")]
-    assert told({"name": "港" * 301, "entries": []}) == [("/name", "string", "cut")]
+    assert losses_of(card) == [("/data/name", "string", "not_taken")]
+    assert losses_of({"name": "港" * 301, "entries": []}) == [("/name", "string", "cut")]
 
 
 def test_a_trigger_without_settings_is_lost_as_a_whole() -> None:
     triggers = {"condition": [True], "rag": [True, {}]}
-    lost = told({"entries": [{"trigger_config": {"triggers": triggers}}]})
+    lost = losses_of({"entries": [{"trigger_config": {"triggers": triggers}}]})
     at = "/entries/0/trigger_config/triggers"
     assert lost == [
         (f"{at}/condition", "array", "unsupported"),

@@ -21,7 +21,7 @@ def report_on(raw: Document) -> ImportReport:
     return import_file(data, name="港.json").report
 
 
-def told(content: str) -> list[tuple[str, str]]:
+def quarantined(content: str) -> list[tuple[str, str]]:
     """Return kind and text of what is in quarantine; the spans must say the same."""
     found = report_on({"key": ["a"], "content": content}).quarantine
     for each in found:
@@ -46,7 +46,7 @@ def told(content: str) -> list[tuple[str, str]]:
     ],
 )
 def test_links_are_found(text: str, found: list[tuple[str, str]]) -> None:
-    assert told(text) == found
+    assert quarantined(text) == found
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_links_are_found(text: str, found: list[tuple[str, str]]) -> None:
     ],
 )
 def test_orders_to_the_model_are_found_in_every_tongue(phrase: str) -> None:
-    (found,) = told(f"灯台の話。\n{phrase}, ok")
+    (found,) = quarantined(f"灯台の話。\n{phrase}, ok")
     assert found[0] == "prompt_override"
     assert found[1] in phrase
 
 
 @pytest.mark.parametrize("mark", ["<|im_start|>", "[INST]", "<<SYS>>"])
 def test_marks_of_prompt_formats_are_found(mark: str) -> None:
-    assert told(f"灯 {mark}system") == [("prompt_override", mark)]
+    assert quarantined(f"灯 {mark}system") == [("prompt_override", mark)]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_marks_of_prompt_formats_are_found(mark: str) -> None:
     ],
 )
 def test_ordinary_sentences_are_not(text: str) -> None:
-    assert told(text) == []
+    assert quarantined(text) == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_ordinary_sentences_are_not(text: str) -> None:
     ],
 )
 def test_characters_that_nobody_sees_are_found(text: str, found: tuple[str, str]) -> None:
-    assert told(text)[0] == found
+    assert quarantined(text)[0] == found
 
 
 @pytest.mark.parametrize(
@@ -119,19 +119,19 @@ def test_characters_that_nobody_sees_are_found(text: str, found: tuple[str, str]
     ],
 )
 def test_what_writing_needs_is_not_hidden(text: str) -> None:
-    assert told(text) == []
+    assert quarantined(text) == []
 
 
 def test_dynamic_content_is_listed_with_every_place() -> None:
-    assert told("{{user}}: {{roll:d6}} <% go() %> {{x}}") == [
+    assert quarantined("{{user}}: {{roll:d6}} <% go() %> {{x}}") == [
         ("ejs", "<%"),
         ("ejs", "%>"),
         ("macro", "{{roll:d6}}"),
         ("macro", "{{x}}"),
     ]
-    assert told("{{random::{{user}}::塔}}") == [("macro", "{{random::{{user}}::塔}}")]
-    assert told("@@is_greeting 1\n灯") == [("decorators", "@@is_greeting 1\n")]
-    assert told('<b title="İ" onclick=go()>лампа</b>') == [("script", "onclick=")]
+    assert quarantined("{{random::{{user}}::塔}}") == [("macro", "{{random::{{user}}::塔}}")]
+    assert quarantined("@@is_greeting 1\n灯") == [("decorators", "@@is_greeting 1\n")]
+    assert quarantined('<b title="İ" onclick=go()>лампа</b>') == [("script", "onclick=")]
 
 
 def test_every_text_of_an_entry_is_looked_at() -> None:

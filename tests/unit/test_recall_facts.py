@@ -61,9 +61,9 @@ def test_ranks_are_those_among_the_eligible_and_similarity_is_rounded() -> None:
 
 def test_facts_in_json_leave_out_what_does_not_apply() -> None:
     book = book_of(lore("a"))
-    told = ask(book, "灯塔").to_json().decode()
-    assert '"lexical_rank":1,"recall":"kept"}' in told
-    assert "vector_rank" not in told
+    text = ask(book, "灯塔").to_json().decode()
+    assert '"lexical_rank":1,"recall":"kept"}' in text
+    assert "vector_rank" not in text
     assert '"recall"' not in ask(book, "灯塔", strategy="rules").to_json().decode()
 
 

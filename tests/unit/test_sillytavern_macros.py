@@ -49,13 +49,21 @@ def test_name_that_nobody_gave_is_empty_and_a_warning(engine: str) -> None:
     (warning,) = warnings
     assert warning == TurnWarning(
         "value_missing",
-        "{{char}} has no value: give `macros.char`.",
+        "{{char}} has no value: give the name of the character.",
         entry="book.0",
         at="/content",
         macro="char",
         span=(2, 10),
         missing="char",
     )
+
+
+@pytest.mark.parametrize("engine", ["new", "old"])
+def test_name_that_stands_in_is_used_and_a_warning(engine: str) -> None:
+    macros = {"user": "User", "char": "米拉", "stand_ins": ["user"]}
+    text, warnings = warnings_of("雾 {{user}} {{char}}", engine, macros=macros)
+    assert text == "雾 User 米拉"
+    assert [(each.code, each.missing) for each in warnings] == [("value_missing", "user")]
 
 
 def test_span_is_that_of_the_text_as_written() -> None:
@@ -143,6 +151,15 @@ def test_text_that_doubles_is_bounded_before_it_is_built() -> None:
         expand(text + "{{.x}}" * 1_000)
 
 
+@pytest.mark.parametrize("engine", ["new", "old"])
+@pytest.mark.parametrize("sign", ["<GROUP>", "{{group}}", "{{reverse:{{group}}}}"])
+def test_long_values_are_counted_while_they_are_put_in(sign: str, engine: str) -> None:
+    members = [{"name": "x" * 500}] * 1_000
+    with pytest.raises(TooExpensiveError) as told:
+        expand(sign * 10_000, engine, macros={**NAMES, "group_members": members})
+    assert told.value.details["chars"] < 12_000_000
+
+
 def test_variables_are_bounded_in_number_and_size() -> None:
     full = {"local": {f"v{number}": "" for number in range(MAX_VARIABLES)}}
     text, warnings = warnings_of("{{setvar::new::1}}{{.other++}}{{.v1 = 2}}{{.v1}}", variables=full)
@@ -228,6 +245,9 @@ def test_generator_of_picks() -> None:
         ("9 Mar 2026 14:07 -0100", 1773068820000, False),
         ("March 9, 2026 2:07 pm", 1773065220000, True),
         ("3/9/2026, 12:00 AM", 1773014400000, True),
+        ("2026/3/9", 1773014400000, True),
+        ("2026", 1767225600000, True),
+        ("2024-02-29", 1709164800000, True),
     ],
 )
 def test_dates(text: str, milliseconds: int, *, is_local: bool) -> None:
@@ -237,7 +257,16 @@ def test_dates(text: str, milliseconds: int, *, is_local: bool) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "14:07", "2:07 PM", "tomorrow", "2026-13-01", "2026-00-01", "2026-02-31x"),
+        *(
+            "",
+            "14:07",
+            "2:07 PM",
+            "tomorrow",
+            "2026-13-01",
+            "2026-00-01",
+            "2026-02-29",
+            "2026-04-31",
+        ),
         *("March 40, 2026", "Foo 9, 2026", "9 Mar 2026 14:07 XYZ", "9 Mar 2026 25:00", "x" * 200),
         *("March 9, 2026 13:07 pm", "٣/9/2026"),
     ],
@@ -375,6 +404,7 @@ def test_grammar(text: str, expanded: str) -> None:
         ("{{timeDiff::a}}{{timeDiff::a::b}}", "{{timeDiff::a}}Invalid date"),
         ("{{original}}{{if user}}", "{{original}}{{if user}}"),
         ("{{// open", "{{// open"),
+        ("{{random::}}{{random:}}{{pick::}}", ":{{random:}}:"),
         ("{{instructFirstOutput}}{{instructFirstOutputPrefix}}", "{{instructFirstOutputPrefix}}"),
         ("{{mesExamples}}{{version}}{{charVersion}}", "{{version}}"),
     ],

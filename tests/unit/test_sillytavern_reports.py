@@ -59,9 +59,9 @@ def test_b27_weights_are_shares() -> None:
 def test_b28_the_group_chooses_before_probability_does() -> None:
     entries = {"a": GROUP_G, "b": {**GROUP_G, "probability": 0}}
     answers = [scan(entries, seed=str(seed)) for seed in range(400)]
-    told = Counter(tuple(reasons(answer).values()) for answer in answers)
-    assert set(told) == {("constant", "group_lost"), ("group_lost", "probability_failed")}
-    assert 0.42 < told["constant", "group_lost"] / len(answers) < 0.58
+    counts = Counter(tuple(reasons(answer).values()) for answer in answers)
+    assert set(counts) == {("constant", "group_lost"), ("group_lost", "probability_failed")}
+    assert 0.42 < counts["constant", "group_lost"] / len(answers) < 0.58
 
 
 @pytest.mark.parametrize(("text", "active"), [("go test1", ["a", "c"]), ("go", ["a", "b"])])

@@ -34,15 +34,15 @@ def test_a_step_beyond_the_limit_ends_the_work() -> None:
 
 
 def test_figures_do_not_depend_on_the_size_of_portions() -> None:
-    told = []
+    spent = []
     for portion in (1, 3, 100):
         steps = Steps(50)
         for _ in range(50 // portion):
             steps.spend("keys", portion)
         with pytest.raises(TooExpensiveError) as caught:
             steps.spend("keys", portion + 2)
-        told.append(caught.value.details)
-    assert told[0] == told[1] == told[2]
+        spent.append(caught.value.details)
+    assert spent[0] == spent[1] == spent[2]
 
 
 def test_watch_is_called_every_few_thousand_steps() -> None:
@@ -190,12 +190,12 @@ def test_order_of_entries_changes_no_figure(make: Callable[..., Turn]) -> None:
         spent.append((steps.spent, dict(steps.by)))
     assert spent[0] == spent[1] == spent[2]
     for limit in limits(spent[0][0]):
-        told = []
+        spent = []
         for run in turns:
             with pytest.raises(TooExpensiveError) as caught:
                 run(Steps(limit))
-            told.append(caught.value.details)
-        assert told[0] == told[1] == told[2]
+            spent.append(caught.value.details)
+        assert spent[0] == spent[1] == spent[2]
 
 
 @pytest.mark.parametrize("name", TURNS)

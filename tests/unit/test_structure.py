@@ -118,7 +118,7 @@ HOSTILE: Mapping[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.skipif(not STATUS.exists(), reason="Linux alone tells of memory")
+@pytest.mark.skipif(not STATUS.exists(), reason="only Linux reports memory")
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_four_times_the_text_takes_about_four_times_as_long(shape: str) -> None:
     def cost_s(count: int) -> float:

@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 import pytest
 
 from lorewell import load_book, load_world
+from lorewell.cli.turn_lines import injected_lines
+from lorewell.engine.tokens import counter
 from lorewell.errors import BookNotFoundError, LorewellError, PolicyMismatchError
 from lorewell.host import DraftMessage
+from lorewell.model import SillyTavernResponse
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import ActivateRequest
 from lorewell.model.parse import parse_model
@@ -137,6 +140,24 @@ def test_timed_effects_follow_the_chat_and_a_swipe_begins_as_before(files: Lorew
         assert "余音。" in str(prepare(lore, *following, **settings).messages)
     edited = ["我不敲。", *following[1:]]
     assert "余音。" not in str(prepare(lore, *edited, **settings).messages)
+
+
+def test_timed_effects_go_on_though_only_the_last_messages_are_sent(files: Lorewell) -> None:
+    late = {"constant": True, "content": "迟来。", "delay": 7}
+    lore = FileLore([world(files, {"key": ["钟"], "content": "余音。", "sticky": 6}, late)])
+    told = ["我敲钟。", "响了。", "然后呢？", "没人来。", "我等着。", "天亮了。", "我走了。"]
+    for count in (1, 3, 5):
+        prepared = prepare(lore, *told[:count])
+        assert "余音。" in str(prepared.messages)
+        assert "迟来。" not in str(prepared.messages)
+    trimmed = str(prepare(lore, *told[2:]).messages)
+    assert "迟来。" in trimmed
+    assert "余音。" not in trimmed
+    lost = prepare(lore, "别的。", "完全。", "不同。")
+    assert isinstance(lost.lore.answer, SillyTavernResponse)
+    assert lost.lore.answer.conversation is not None
+    assert lost.lore.answer.conversation.state == "lost"
+    assert "lost" in injected_lines(lost, counter())[-1]
 
 
 def test_states_in_memory_are_bounded(files: Lorewell, monkeypatch: pytest.MonkeyPatch) -> None:

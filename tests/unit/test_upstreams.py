@@ -318,19 +318,19 @@ def test_secrets_are_told_to_nobody(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     at = chat_upstream.url.replace("http://", "http://ann:hunter3@")
-    told = []
+    traces = []
     for fails in (400, 500):
         chat_upstream.behave()
         chat_upstream.fail(fails)
         for options in ({}, {"url": at, "api_key": ""}):
             with pytest.raises(UpstreamError) as failed:
                 ask(chat_upstream, complete, retries=0, **options)
-            told.append("".join(traceback.format_exception(failed.value)))
-            told.append(repr(failed.value.details))
-            told.append(repr(UpstreamOptions(url=at, model="m", api_key=KEY)))
+            traces.append("".join(traceback.format_exception(failed.value)))
+            traces.append(repr(failed.value.details))
+            traces.append(repr(UpstreamOptions(url=at, model="m", api_key=KEY)))
     assert chat_upstream.requests[1].headers["authorization"].startswith("Basic ")
     for secret in (KEY, "hunter3", STORY):
-        assert not [text for text in told if secret in text]
+        assert not [text for text in traces if secret in text]
         assert secret not in caplog.text
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lorewell.app.books import find_heads, head_in, no_revision
+from lorewell.app.books import find_heads, get_head, head_in, no_revision
+from lorewell.app.pages import PageRequest, cut_page
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import HeadRow, RevisionRow, StoredBindings
+from lorewell.app.rows import HeadRow, PromptRow, RevisionRow, StoredBindings
 from lorewell.app.services import Services
 from lorewell.errors import BindingInvalidError, PolicyMismatchError
 from lorewell.model import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.activate import BookSource
-from lorewell.model.binding import BoundBook
+from lorewell.model.binding import BoundBook, PromptInfo, PromptPage
 from lorewell.model.prompt_settings import NO_SETTINGS, PromptSettings
 
 _UNBOUND = StoredBindings(policy="auto", bindings=())
@@ -70,6 +71,27 @@ async def get_bindings(services: Services, tenant_id: str, prompt_id: str) -> Bi
         bindings=stored.bindings,
         settings=stored.settings,
     )
+
+
+async def list_prompts(
+    services: Services, tenant_id: str, page: PageRequest, *, book_id: str | None = None
+) -> PromptPage:
+    """Return the prompts that use books, by name; with a book, those that use it.
+
+    Raises:
+        BookNotFoundError: there is no such book.
+    """
+
+    def load(tx: Transaction) -> Sequence[PromptRow]:
+        book = None if book_id is None else get_head(tx, tenant_id, book_id).book_id
+        return tx.list_prompts(tenant_id, limit=page.limit + 1, after=page.cursor, book_id=book)
+
+    shown, next_cursor = cut_page(await services.store.read(load), page, lambda row: row.prompt_id)
+    prompts = (
+        PromptInfo(prompt_id=row.prompt_id, policy=row.policy, book_count=row.book_count)
+        for row in shown
+    )
+    return PromptPage(prompts=tuple(prompts), next_cursor=next_cursor)
 
 
 async def settings_of(services: Services, tenant_id: str, prompt_id: str | None) -> PromptSettings:

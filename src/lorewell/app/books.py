@@ -44,6 +44,8 @@ from lorewell.model.text import pointer
 
 _BOOK_FIELDS = ("name", "description", "metadata")
 
+_MAX_NAMED = 20  # prompts in an error
+
 
 def head_of(head: HeadRow) -> BookHead:
     """Return a book's head in the form of the API."""
@@ -468,9 +470,11 @@ async def delete_book(
         head = get_head(tx, tenant_id, book_id, lock=True)
         if expected_revision is not None:
             _check_head(head, expected_revision)
-        if not force and tx.is_bound(tenant_id, head.book_id):
+        users = () if force else tx.list_prompts(tenant_id, limit=_MAX_NAMED, book_id=head.book_id)
+        if users:
             message = f"A prompt uses the book {head.book_id}. Unbind it, or delete with force."
-            raise BookBoundError(message, book_id=head.book_id)
+            prompts = [row.prompt_id for row in users]
+            raise BookBoundError(message, book_id=head.book_id, prompts=prompts)
         now = services.clock.now()
         tx.set_deleted(tenant_id, head.book_id, deleted_at=now, updated_at=now)
 

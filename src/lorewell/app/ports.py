@@ -30,6 +30,8 @@ from lorewell.app.rows import (
     LiveEvent,
     LiveMost,
     NearChunk,
+    PairsChange,
+    PromptRow,
     RevisionRow,
     StateMark,
     StoredBindings,
@@ -149,11 +151,13 @@ class Transaction(Protocol):
     def put_bindings(self, tenant_id: str, prompt_id: str, bindings: StoredBindings) -> None:
         """Replace all of a prompt's bindings."""
 
-    def is_bound(self, tenant_id: str, book_id: str) -> bool:
-        """Return whether an enabled binding of any prompt names the book."""
+    def list_prompts(
+        self, tenant_id: str, *, limit: int, after: str | None = None, book_id: str | None = None
+    ) -> Sequence[PromptRow]:
+        """Return prompts that have an enabled binding, by name; with a book, those that use it.
 
-    def list_prompts(self, tenant_id: str) -> Sequence[str]:
-        """Return the prompts that have an enabled binding, in alphabetical order; 1,000 at most."""
+        `after` is the last prompt seen.
+        """
 
     # API keys
     def insert_key(self, row: KeyRow) -> None:
@@ -245,14 +249,7 @@ class Transaction(Protocol):
     def put_lines(self, tenant_id: str, conversation_id: str, body: bytes) -> None:
         """Store the lines of an existing conversation in place of earlier ones."""
 
-    def put_pairs(
-        self,
-        tenant_id: str,
-        conversation_id: str,
-        *,
-        added: Sequence[bytes],
-        removed: Sequence[bytes],
-    ) -> None:
+    def put_pairs(self, tenant_id: str, conversation_id: str, change: PairsChange) -> None:
         """Add and remove pairs of an existing conversation.
 
         A pair that 8 conversations have is not added: it would tell them apart no more.

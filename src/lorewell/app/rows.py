@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -56,6 +57,16 @@ class StoredBindings:
     policy: PolicyChoice
     bindings: tuple[Binding, ...]
     settings: PromptSettings = NO_SETTINGS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRow:
+    """A prompt that uses books: its stored policy and settings, and the number of its books."""
+
+    prompt_id: str
+    policy: PolicyChoice
+    settings: PromptSettings
+    book_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +143,13 @@ class StateMark:
     messages_hash: str
     message_count: int
     kept_at: datetime
+
+
+class PairsChange(NamedTuple):
+    """Pairs of lines to add to a conversation and to remove from it."""
+
+    added: Sequence[bytes]
+    removed: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

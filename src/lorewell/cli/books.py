@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from lorewell.cli.listings import (
     books_table,
     created_table,
     diff_table,
+    prompts_table,
     revisions_table,
     stored_parts,
 )
@@ -38,6 +40,7 @@ from lorewell.model import (
     RevisionInfo,
     RevisionPage,
 )
+from lorewell.model.binding import PromptInfo, PromptPage
 from lorewell.model.parse import parse_model
 
 BookId = Annotated[str, typer.Argument(metavar="BOOK", help="Id of the book.")]
@@ -271,6 +274,41 @@ def bindings_command(context: CommandContext, prompt: Prompt) -> None:
         print_json(bound)
     else:
         print_parts(*bindings_parts(bound))
+
+
+@library_options
+def prompts_command(context: CommandContext) -> None:
+    """List the prompts that use books."""
+    with context.open() as library:
+        prompts = tuple(_iterate_prompts(library.list_prompts))
+    _print_prompts(context, prompts)
+
+
+@app.command("prompts")
+@library_options
+def book_prompts_command(context: CommandContext, book: BookId) -> None:
+    """List the prompts that use a book."""
+    with context.open() as library:
+        pages = functools.partial(library.list_book_prompts, book)
+        prompts = tuple(_iterate_prompts(pages))
+    _print_prompts(context, prompts)
+
+
+def _iterate_prompts(pages: Callable[..., PromptPage]) -> Iterator[PromptInfo]:
+    cursor = None
+    while True:
+        page = pages(cursor=cursor)
+        yield from page.prompts
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _print_prompts(context: CommandContext, prompts: tuple[PromptInfo, ...]) -> None:
+    if context.as_json:
+        print_json(PromptPage(prompts=prompts, next_cursor=None))
+    else:
+        print_parts(prompts_table(prompts))
 
 
 def book_of(revision: Revision) -> BookCreate:

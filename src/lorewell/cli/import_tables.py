@@ -13,6 +13,7 @@ from lorewell.cli.tables import new_table
 from lorewell.formats import ImportedBook
 from lorewell.formats.native import FORMAT as NATIVE
 from lorewell.model.imports import (
+    EntryMacros,
     ImportNotice,
     ImportReport,
     Loss,
@@ -62,6 +63,7 @@ def report_tables(found: ImportedBook) -> list[RenderableType]:
     parts.extend(notice_tables("Warnings", report.warnings))
     parts.extend(loss_tables(report.losses, _LOST))
     parts.extend(_suspect_tables(report.quarantine))
+    parts.extend(_macro_tables(report.macros))
     return parts
 
 
@@ -141,6 +143,23 @@ def _suspect_tables(found: Sequence[Quarantined]) -> list[RenderableType]:
         what = f"{first.what}: {_SUSPICIONS[first.what]}"
         table.add_row(entry, what, str(len(alike)), place, text)
     return [_with_rest(table, groups)]
+
+
+def _macro_tables(entries: Sequence[EntryMacros]) -> list[RenderableType]:
+    """Return a table of the macros that the policy lacks, with the entries that use them."""
+    lacking: dict[str, list[str]] = {}
+    for entry in entries:
+        for name in entry.unknown:
+            lacking.setdefault(name, []).append(entry.entry_id)
+    if not lacking:
+        return []
+    table = new_table("Macros that the rules of this book lack: they stay as written")
+    table.add_column("Macro", overflow="fold", ratio=1)
+    table.add_column("Entries", justify="right")
+    table.add_column("First entry", overflow="fold", ratio=2)
+    for name, users in [*lacking.items()][:MAX_LINES]:
+        table.add_row(Text(plain(name)), str(len(users)), Text(plain(users[0])))
+    return [_with_rest(table, [*lacking])]
 
 
 def _grouped(found: Sequence[Finding], kind: Callable[[Finding], Hashable]) -> list[list[Finding]]:

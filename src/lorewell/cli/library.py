@@ -29,6 +29,7 @@ from lorewell.model import (
     SearchResponse,
     StoredBook,
 )
+from lorewell.model.binding import PromptPage
 from lorewell.model.index import IndexBuilt, IndexPage, IndexState
 
 if TYPE_CHECKING:
@@ -79,6 +80,12 @@ class BookLibrary(Protocol):
 
     def get_bindings(self, prompt_id: str) -> BindingSet:
         """Return a prompt's bindings, disabled ones too."""
+
+    def list_prompts(self, *, cursor: str | None = None) -> PromptPage:
+        """Return a page of the prompts that use books, by name."""
+
+    def list_book_prompts(self, book_id: str, *, cursor: str | None = None) -> PromptPage:
+        """Return a page of the prompts that use a book, by name."""
 
     def build_index(
         self, book_id: str, revision: int, *, force: bool = False, background: bool = False

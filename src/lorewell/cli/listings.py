@@ -23,6 +23,7 @@ from lorewell.model import (
     SearchResult,
     StoredBook,
 )
+from lorewell.model.binding import PromptInfo
 from lorewell.model.index import IndexState
 from lorewell.model.plain import plain
 from lorewell.model.prompt_settings import PromptSettings
@@ -139,6 +140,14 @@ def bindings_parts(bound: BindingSet) -> list[RenderableType]:
         position = str(binding.position)
         table.add_row(_cell(binding.book_id), revision, binding.source, position, state)
     return [*parts, table]
+
+
+def prompts_table(prompts: Iterable[PromptInfo]) -> Table:
+    """Return a table of prompts with their policies and the number of their books."""
+    table = _table("Prompts", "Policy", "Books", "Name")
+    for prompt in prompts:
+        table.add_row(prompt.policy, str(prompt.book_count), _cell(prompt.prompt_id))
+    return table
 
 
 def _settings_lines(settings: PromptSettings) -> Iterator[Text]:

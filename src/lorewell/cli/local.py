@@ -34,6 +34,7 @@ from lorewell.model import (
     StoredBook,
 )
 from lorewell.model.access import TENANT_PATTERN
+from lorewell.model.binding import PromptPage
 from lorewell.model.index import IndexBuilt, IndexPage, IndexState
 from lorewell.model.parse import parse_model
 from lorewell.model.text import text_flaw
@@ -167,6 +168,18 @@ class LocalLibrary:
         """Return a prompt's bindings, disabled ones too."""
         prompt = _prompt(prompt_id)
         return self._run(app_bindings.get_bindings(self._services, self._tenant_id, prompt))
+
+    def list_prompts(self, *, cursor: str | None = None) -> PromptPage:
+        """Return a page of the prompts that use books, by name."""
+        page = PageRequest(limit=_PAGE, cursor=cursor)
+        return self._run(app_bindings.list_prompts(self._services, self._tenant_id, page))
+
+    def list_book_prompts(self, book_id: str, *, cursor: str | None = None) -> PromptPage:
+        """Return a page of the prompts that use a book, by name."""
+        page = PageRequest(limit=_PAGE, cursor=cursor)
+        return self._run(
+            app_bindings.list_prompts(self._services, self._tenant_id, page, book_id=book_id)
+        )
 
     def build_index(
         self, book_id: str, revision: int, *, force: bool = False, background: bool = False

@@ -13,7 +13,13 @@ from rich.text import Text
 from lorewell.cli.tables import new_table
 from lorewell.engine.sillytavern.sources import Library
 from lorewell.model.activate import SillyTavernRequest
-from lorewell.model.activated import Event, Hit, Loop, SillyTavernResponse, Verdict
+from lorewell.model.activated import (
+    Event,
+    Hit,
+    Loop,
+    SillyTavernResponse,
+    Verdict,
+)
 from lorewell.model.plain import plain
 
 MAX_LISTED = 20  # entries in one cell; the JSON lists them all
@@ -178,6 +184,8 @@ class _ScanView:
             yield self._left_out()
         if any(verdict.ignored_rules for verdict in answer.verdicts):
             yield self._ignored()
+        if answer.warnings:
+            yield self._warnings()
 
     def _summary(self) -> Text:
         answer, request = self._answer, self._request
@@ -193,8 +201,19 @@ class _ScanView:
             f"{len(answer.activated)} of {len(answer.verdicts)} entries active, {tokens}"
             + (", budget exceeded" if budget.overflowed else "")
         )
-        lines += [self._line(event, _SCAN_NOTES) for event in answer.events if event.loop == 0]
+        before = (event for event in answer.events if event.loop == 0 and event.macro is None)
+        lines += [self._line(event, _SCAN_NOTES) for event in before]
         return text.append("\n" + "\n".join(lines) + "\n", style="not bold")
+
+    def _warnings(self) -> Table:
+        table = new_table("Warnings")
+        for column, ratio in (("Entry", 3), ("Warning", 6)):
+            table.add_column(column, overflow="fold", ratio=ratio)
+        for warning in self._answer.warnings[:MAX_LISTED]:
+            entry = "" if warning.entry is None else self._names.full(warning.entry)
+            at = "" if warning.at is None else f" ({warning.at})"
+            table.add_row(entry, Text(plain(f"{warning.message}{at}")))
+        return table
 
     def _loop(self, number: int, loop: Loop) -> Iterable[RenderableType]:
         events = [event for event in self._answer.events if event.loop == number]
@@ -224,7 +243,7 @@ class _ScanView:
         rows: dict[str, tuple[list[str], list[Text]]] = {}
         kept_out = 0
         for event in events:
-            if event.entry is None:
+            if event.entry is None or event.macro is not None:
                 continue
             if event.kind in _TRIGGERS:
                 triggers = rows.setdefault(event.entry, ([], []))[0]

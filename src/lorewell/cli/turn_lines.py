@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from lorewell.cli.hints import name_hint
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import ReplicaResponse, SelectResponse, SillyTavernResponse
-from lorewell.model.replica import ReplicaDecision
-from lorewell.model.warning import MISSING
+from lorewell.model.replica import ReplicaDecision, ReplicaWarning
+from lorewell.model.warning import MISSING, TurnWarning
 from lorewell.turn import PreparedTurn
 
 _MAX_LINES = 200
@@ -30,6 +30,10 @@ def injected_lines(prepared: PreparedTurn, tokens: TokenCounter) -> list[str]:
         elif each.message_index is None:
             place = "the prompt has no place for it"
         lines.append(f"+ {summaries.get(each.id, each.id)}, {place}")
+    answer = prepared.lore.answer
+    begun = answer.conversation if isinstance(answer, SillyTavernResponse) else None
+    if begun is not None and begun.state == "lost":
+        lines.append("! the place in the conversation is lost: timed effects begin anew")
     return lines or ["no entries apply"]
 
 
@@ -37,8 +41,9 @@ def warning_lines(prepared: PreparedTurn) -> list[str]:
     """Return a line for each warning of the turn; one for all entries without a name."""
     answer = prepared.lore.answer
     warnings = () if answer is None else answer.warnings
-    lines = list(dict.fromkeys(each.message for each in warnings if each.code != MISSING))
-    count = sum(each.code == MISSING for each in warnings)
+    names = [each for each in warnings if each.code == MISSING and _lacks_name(each)]
+    lines = list(dict.fromkeys(each.message for each in warnings if each not in names))
+    count = len(names)
     if count:
         lines.append(name_hint(count))
     more = len(lines) - _MAX_WARNINGS
@@ -97,3 +102,7 @@ def decision_lines(prepared: PreparedTurn | None) -> list[str]:
         return ["no turn yet, or no book is bound"]
     more = len(lines) - _MAX_LINES
     return lines if more <= 0 else [*lines[:_MAX_LINES], f"and {more} more"]
+
+
+def _lacks_name(warning: TurnWarning | ReplicaWarning) -> bool:
+    return isinstance(warning, ReplicaWarning) or warning.missing in {None, "char", "user"}

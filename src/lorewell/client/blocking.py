@@ -153,6 +153,8 @@ class LorewellClient:
     put_bindings = _method(turns.put_bindings)
     get_bindings = _method(turns.get_bindings)
     resolve_bindings = _method(turns.resolve_bindings)
+    list_prompts = _method(turns.list_prompts)
+    list_book_prompts = _method(turns.list_book_prompts)
     list_tenants = _method(service.list_tenants)
     list_all_books = _method(service.list_all_books)
     get_any_book = _method(service.get_any_book)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lorewell.formats.json_text import storable
 from lorewell.formats.lorebook import NO_BOOK
+from lorewell.formats.macros import entry_macros
 from lorewell.formats.notes import ImportNotes
 from lorewell.model import BookCreate, ImportReport
 from lorewell.model.imports import BlockedEntry, SourceFile
@@ -51,6 +52,7 @@ def imported(
         warnings=notes.warnings(),
         losses=notes.losses(),
         quarantine=notes.quarantined(),
+        macros=entry_macros(book, notes.steps),
         source_file=SourceFile(
             name=storable(file_name), sha256=hashlib.sha256(data).hexdigest(), size=len(data)
         ),

@@ -44,7 +44,7 @@ class HashedLine(NamedTuple):
 
 def lines_of(request: SillyTavernRequest) -> list[SentLine]:
     """Return the lines of a chat without roles: all but those of `macros.user` may be replies."""
-    user = request.macros.user
+    user = request.user
     return [
         SentLine(line.name or "", line.content, not line.name or line.name != user)
         for line in request.chat

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+from itertools import count
 from time import perf_counter
 from weakref import WeakKeyDictionary
 
@@ -29,7 +31,9 @@ class Intake:
         """Begin without connections."""
         self._loop = loop
         self._slices: deque[Callable[[], object]] = deque()
-        self._requests: dict[Hashable, deque[RequestSlot]] = {}  # that wait, the next caller first
+        # Requests that wait, the next caller first; a heap for each.
+        self._requests: dict[Hashable, list[tuple[int, int, RequestSlot]]] = {}
+        self._numbers = count()
         self._begun: Counter[Hashable] = Counter()
         self._is_due = False
         # In the order in which they are closed, and the oldest first within each kind.
@@ -44,12 +48,14 @@ class Intake:
         """Begin a request in its turn.
 
         Only a few requests of a caller are worked on at the same time, so many of them delay other
-        callers little.
+        callers little. Of a caller's waiting requests, one of the connection that has had the
+        fewest answers is next.
         """
         if self._has_room(slot.caller):
             self._start(slot)
         else:
-            self._requests.setdefault(slot.caller, deque()).append(slot)
+            waiting = self._requests.setdefault(slot.caller, [])
+            heappush(waiting, (slot.answered, next(self._numbers), slot))
 
     def _has_room(self, caller: Hashable) -> bool:
         return self._begun[caller] < MAX_BEGUN
@@ -72,10 +78,10 @@ class Intake:
         caller = self._next_caller()
         if caller is None:
             return
-        slots = self._requests.pop(caller)
-        slot = slots.popleft()
-        if slots:
-            self._requests[caller] = slots  # behind all others
+        waiting = self._requests.pop(caller)
+        _, _, slot = heappop(waiting)
+        if waiting:
+            self._requests[caller] = waiting  # behind all others
         if not slot.is_over:
             self._start(slot)
 
@@ -129,10 +135,13 @@ class RequestSlot:
         intake: gets the slot back.
         caller: has the request.
         begin: begins it.
+        answered: number of earlier requests of its connection.
     """
 
-    def __init__(self, intake: Intake, caller: Hashable, begin: Callable[[], object]) -> None:
-        self.caller = caller
+    def __init__(
+        self, intake: Intake, caller: Hashable, begin: Callable[[], object], *, answered: int = 0
+    ) -> None:
+        self.caller, self.answered = caller, answered
         self.is_over = False
         self._intake, self._begin = intake, begin
         self._timer: asyncio.TimerHandle | None = None

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
+from lorewell.app.computing.places import stopping
 from lorewell.app.computing.pool import Computing, caller_leaves
 from lorewell.app.live.hub import LiveCounts
 from lorewell.app.runtime.cache import BookCache
@@ -83,6 +84,10 @@ class Observe:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):
             pass  # the server closes the connection of an incomplete answer
+        except asyncio.CancelledError:  # the server stops, and this answer took too long
+            if not exchange.status:
+                await answer_error(stopping(), scope)(scope, receive, exchange.send)
+            raise
         except Exception as error:  # noqa: BLE001  the last resort: logged and answered
             log_failure(error, request_id)
             if not exchange.status:

@@ -86,7 +86,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._was_queued = False  # before its socket opened
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False
         self._head_bytes = self._framing_bytes = self._body_left = self._ignored_bytes = 0
-        self._headers_seen = 0
+        self._headers_seen = self._answered = 0
         self._last = b""  # of the head, where the next piece may complete its end
         self._refusal = _BAD_REQUEST
 
@@ -183,7 +183,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return self.client and self.client[0], next(keys, b""), self.url in _PROBES
 
     def _enter(self, begin: Callable[[], object]) -> None:
-        self._slot = slot = RequestSlot(self._intake, self._caller, begin)
+        self._slot = slot = RequestSlot(self._intake, self._caller, begin, answered=self._answered)
         self._bounds.on_write = slot.leave
         self.scope["state"][ON_WAIT] = slot.leave
         self._intake.enter(slot)
@@ -418,6 +418,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Continue with pipelined input."""
         super().on_response_complete()
+        self._answered += 1
         self._leave_slot()
         if self._is_over:
             self.transport.close()

@@ -304,9 +304,21 @@ class SillyTavernRequest(SillyTavernScene):
     scene: Scene | None = None
 
     @property
+    def given_length(self) -> int | None:
+        """The number of messages of the whole chat as the request or its scene gives it."""
+        said = None if self.scene is None else self.scene.chat_length
+        return self.chat_length if said is None else said
+
+    @property
     def length(self) -> int:
         """The number of messages of the whole chat."""
-        return len(self.chat) if self.chat_length is None else self.chat_length
+        return len(self.chat) if self.given_length is None else self.given_length
+
+    @property
+    def user(self) -> str:
+        """The user's name, from the request or its scene."""
+        said = None if self.scene is None else self.scene.user
+        return self.macros.user if said is None else said
 
     @model_validator(mode="after")
     def _check_scene(self) -> Self:

@@ -355,7 +355,7 @@ class SillyTavernResponse:
         conversation: the timed state that the turn started from, if the request names a
             conversation.
         vectors: the outcome of the vector search, if the request asks for one.
-        warnings: what the caller may not expect: macros that asked in vain for something, and
+        warnings: what the caller may not expect: macros without a value, and
             members of the scene without effect.
         policy_version: version of the rules; it changes when they change results.
     """

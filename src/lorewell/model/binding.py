@@ -85,6 +85,32 @@ class BindingSet(Contract):
     settings: PromptSettings = NO_SETTINGS
 
 
+class PromptInfo(Contract):
+    """A prompt that uses books.
+
+    Attributes:
+        prompt_id: its name.
+        policy: the stored policy, which may be `auto`.
+        book_count: number of its enabled bindings.
+    """
+
+    prompt_id: str
+    policy: PolicyChoice
+    book_count: int
+
+
+class PromptPage(Contract):
+    """A page of prompts.
+
+    Attributes:
+        prompts: by name.
+        next_cursor: `cursor` of the next page; null on the last page.
+    """
+
+    prompts: tuple[PromptInfo, ...]
+    next_cursor: str | None
+
+
 class BoundBook(BookRef):
     """A revision that a prompt uses.
 

@@ -120,6 +120,22 @@ class Quarantined(Contract):
     text: Text
 
 
+class EntryMacros(Contract):
+    """The macros of an entry's keys and content.
+
+    Attributes:
+        entry_id: the entry.
+        macros: their names in lower case, at most 100, in the order of their first use; `.` and
+            `$` stand for variables in short form, `//` for comments.
+        unknown: those that the policy of the book's format lacks: they stay as written, unless a
+            request has texts for them.
+    """
+
+    entry_id: Text
+    macros: tuple[Text, ...]
+    unknown: tuple[Text, ...]
+
+
 class ImportReport(Contract):
     """The report of an import. Lists are in the order of the file.
 
@@ -137,6 +153,7 @@ class ImportReport(Contract):
         losses: values that were changed, dropped, or have no effect.
         quarantine: suspicious parts of texts.
         source_file: the file.
+        macros: the macros that entries need, for at most 5,000 entries.
     """
 
     format: Text
@@ -148,3 +165,4 @@ class ImportReport(Contract):
     losses: tuple[Loss, ...] = ()
     quarantine: tuple[Quarantined, ...] = ()
     source_file: SourceFile
+    macros: tuple[EntryMacros, ...] = ()

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
+from lorewell.model.entry import Distinct
 from lorewell.model.text import Flag, Integer, Name, Number, Text, fault
 
 MAX_VARIABLES: Final = 1_000  # of each scope
@@ -204,6 +205,8 @@ class MacroValues(Contract):
     Attributes:
         user: the user's name.
         char: the character's name.
+        stand_ins: which of these names are not the real ones, but words that stand in for them; a
+            macro that uses one is a warning.
         persona: description of the user's persona.
         description: the character's description.
         personality: the character's personality.
@@ -236,6 +239,7 @@ class MacroValues(Contract):
 
     user: Name = ""
     char: Name = ""
+    stand_ins: Annotated[tuple[Literal["user", "char"], ...], Field(max_length=2), Distinct] = ()
     persona: MacroText | None = ""
     description: MacroText | None = ""
     personality: MacroText | None = ""

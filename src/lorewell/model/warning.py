@@ -66,6 +66,8 @@ def macro_problem(code: MacroProblem, macro: str, missing: str | None) -> str:
     written = f"{{{{{macro}}}}}"
     if code == "macro_too_large":
         return f"{written} stays as written: it exceeds a limit of macros."
+    if missing in {"user", "char"}:
+        return missing_name(f"{{{{{missing}}}}}")
     if code == "time_missing":
         return f"{written} stays as written: give `macros.{missing}`."
     return f"{written} has no value: give `macros.{missing}`."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, exists, insert, select, true
+from sqlalchemy import bindparam, delete, exists, func, insert, select, true
 
-from lorewell.app.rows import StoredBindings
+from lorewell.app.rows import PromptRow, StoredBindings
 from lorewell.model.binding import Binding
 from lorewell.model.prompt_settings import PromptSettings
 from lorewell.store.statements import Statements
@@ -31,20 +31,28 @@ _LIST = (
 )
 _CLEAR = delete(bindings).where(_OF_PROMPT)
 _INSERT = insert(bindings)
-_IS_BOUND = select(
-    exists().where(
-        bindings.c.tenant_id == bindparam("tenant"),
-        bindings.c.book_id == bindparam("book"),
-        bindings.c.enabled.is_(true()),
-    )
-)
-_MAX_PROMPTS = 1_000
 _PROMPTS = (
-    select(bindings.c.prompt_id)
-    .where(bindings.c.tenant_id == bindparam("tenant"), bindings.c.enabled.is_(true()))
-    .distinct()
-    .order_by(bindings.c.prompt_id)
-    .limit(_MAX_PROMPTS)
+    select(
+        binding_sets.c.prompt_id,
+        binding_sets.c.policy,
+        binding_sets.c.settings,
+        func.count().label("book_count"),
+    )
+    .join(
+        bindings,
+        (bindings.c.tenant_id == binding_sets.c.tenant_id)
+        & (bindings.c.prompt_id == binding_sets.c.prompt_id),
+    )
+    .where(binding_sets.c.tenant_id == bindparam("tenant"), bindings.c.enabled.is_(true()))
+    .group_by(binding_sets.c.prompt_id, binding_sets.c.policy, binding_sets.c.settings)
+    .order_by(binding_sets.c.prompt_id)
+)
+_users = bindings.alias("users")
+_USES_BOOK = exists().where(
+    _users.c.tenant_id == binding_sets.c.tenant_id,
+    _users.c.prompt_id == binding_sets.c.prompt_id,
+    _users.c.book_id == bindparam("book"),
+    _users.c.enabled.is_(true()),
 )
 
 
@@ -92,10 +100,16 @@ class BindingStatements(Statements):
         if rows:
             self._execute(_INSERT, rows)
 
-    def is_bound(self, tenant_id: str, book_id: str) -> bool:
-        """Return whether an enabled binding of any prompt names the book."""
-        return bool(self._execute(_IS_BOUND, {"tenant": tenant_id, "book": book_id}).scalar())
-
-    def list_prompts(self, tenant_id: str) -> Sequence[str]:
-        """Return the prompts that have an enabled binding, in alphabetical order; 1,000 at most."""
-        return [row["prompt_id"] for row in self._rows(_PROMPTS, tenant=tenant_id)]
+    def list_prompts(
+        self, tenant_id: str, *, limit: int, after: str | None = None, book_id: str | None = None
+    ) -> Sequence[PromptRow]:
+        """Return prompts that have an enabled binding, by name; with a book, those that use it."""
+        statement, values = _PROMPTS.limit(limit), {"tenant": tenant_id}
+        if after is not None:
+            statement = statement.where(binding_sets.c.prompt_id > after)
+        if book_id is not None:
+            statement, values = statement.where(_USES_BOOK), {**values, "book": book_id}
+        return [
+            PromptRow(**{**row, "settings": PromptSettings.model_validate_json(row["settings"])})
+            for row in self._rows(statement, **values)
+        ]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Select, and_, bindparam, delete, func, or_, select
 
-from lorewell.app.rows import ConversationRow, StateMark
+from lorewell.app.rows import ConversationRow, PairsChange, StateMark
 from lorewell.errors import LorewellError
 from lorewell.store.statements import Statements
 from lorewell.store.tables import (
@@ -163,24 +163,18 @@ class ConversationStatements(Statements):
         name = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         self._put(lines, {**name, "body": body})
 
-    def put_pairs(
-        self,
-        tenant_id: str,
-        conversation_id: str,
-        *,
-        added: Sequence[bytes],
-        removed: Sequence[bytes],
-    ) -> None:
+    def put_pairs(self, tenant_id: str, conversation_id: str, change: PairsChange) -> None:
         """Add and remove pairs; one that 8 conversations have is not added."""
         name = {"tenant": tenant_id, "conversation": conversation_id}
-        if removed:
-            self._change(_UNPAIR, **name, pairs=removed)
-        if not added:
+        if change.removed:
+            self._change(_UNPAIR, **name, pairs=change.removed)
+        if not change.added:
             return
-        shared = {row["pair"] for row in self._rows(_SHARED, tenant=tenant_id, pairs=added)}
+        found = self._rows(_SHARED, tenant=tenant_id, pairs=change.added)
+        shared = {row["pair"] for row in found}
         rows = [
             {"tenant_id": tenant_id, "pair": pair, "conversation_id": conversation_id}
-            for pair in added
+            for pair in change.added
             if pair not in shared
         ]
         if rows:

@@ -187,7 +187,7 @@ def _starting(
     chains = () if place is None else place.beginnings(known)
     found = next((states[each] for each in chains if each in states), None)
     after, state = (None, CarriedState(turn.timed_state)) if found is None else found
-    length = turn.length if place is None or turn.chat_length is not None else place.length
+    length = turn.length if place is None or turn.given_length is not None else place.length
     begun = state.begin(turn).model_copy(update={"chat_length": length})
     if place is None and known.lines:
         return begun, "lost", None

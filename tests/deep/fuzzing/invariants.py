@@ -37,7 +37,7 @@ REFUSALS: Final = frozenset(
 NAME: Final = "港 harbour.json"
 _JSON_CARDS: Final = frozenset(kind.value for kind in CARDS)
 _LAMP: Final = BookCreate(name="灯", entries=({"id": "0", "keys": ["灯"], "content": "🏮"},))
-_LONG_NAME, _LONG_POINTER = 190, 400  # places are told up to about these characters
+_LONG_NAME, _LONG_POINTER = 190, 400  # places are quoted up to about this many characters
 _ORIGINS: Final[dict[str | None, tuple[ExportFormat, ...]]] = {
     "world_info": ("st_world",),
     "card": ("character_book", "lorebook_v3"),

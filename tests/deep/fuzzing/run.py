@@ -42,8 +42,8 @@ class Crashes:
             return
         self._sizes[name] = len(data)
         self._folder.joinpath(name).write_bytes(data)
-        told = "".join(traceback.format_exception(error))
-        self._folder.joinpath(f"{name}.txt").write_text(told, encoding="utf-8", errors="replace")
+        trace = "".join(traceback.format_exception(error))
+        self._folder.joinpath(f"{name}.txt").write_text(trace, encoding="utf-8", errors="replace")
 
 
 def main(name: str, folder: Path, seconds: str) -> None:

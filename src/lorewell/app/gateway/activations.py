@@ -20,8 +20,7 @@ from lorewell.model.scene_fields import for_request
 _MAX_CHARS = 200_000
 _MAX_LINES = 10_000
 _MAX_NAME_CHARS = 500
-# Default names, those of a chat without a character.
-_CHAR, _USER = "Assistant", "User"
+_STAND_INS = {"char": "Assistant", "user": "User"}  # as in a chat without a character
 
 
 def spoken_lines(draft: Sequence[DraftMessage], *, with_roles: bool) -> list[SentLine]:
@@ -55,8 +54,11 @@ def make_activation(
     """
     lines = spoken(draft)
     about = character_text(draft)[:_MAX_CHARS]
-    char = (find_name(draft, "assistant") or _CHAR)[:_MAX_NAME_CHARS]
-    user = (find_name(draft, "user") or _USER)[:_MAX_NAME_CHARS]
+    scene = known.scene
+    found = {"char": find_name(draft, "assistant"), "user": find_name(draft, "user")}
+    said = {} if scene is None else {"char": scene.char, "user": scene.user}
+    names = {who: (name or _STAND_INS[who])[:_MAX_NAME_CHARS] for who, name in found.items()}
+    stand_ins = [who for who, name in found.items() if not name and said.get(who) is None]
     settings = bound.settings.sillytavern
     usage = sillytavern_use(
         settings, token_budget=gateway.token_budget, context_window=gateway.context_window
@@ -66,14 +68,14 @@ def make_activation(
         "books": tuple(book.model_dump() for book in bound.books),
         "chat": tuple(_line(each, known.speakers) for each in lines[-_MAX_LINES:]),
         "scan_texts": {"character_description": about},
-        "macros": {"char": char, "user": user, "description": about},
+        "macros": {**names, "stand_ins": stand_ins, "description": about},
         "trigger": "continue" if lines and lines[-1].role != "user" else "normal",
         "context_tokens": usage.context_tokens,
         "seed": known.seed,
         "conversation_id": known.conversation_id,
         "explain": "selected",
     }
-    made = parse_model(ActivateRequest, for_request(document, known.scene, "sillytavern"))
+    made = parse_model(ActivateRequest, for_request(document, scene, "sillytavern"))
     return with_sillytavern(made, settings)
 
 

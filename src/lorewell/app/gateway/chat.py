@@ -49,6 +49,7 @@ from lorewell.model.text import canonical_json, is_blank, pointer
 
 _SMALL_CHARS = 32_768
 _ID_CHARS = 40
+_MAX_MODELS = 1_000
 
 Result = TypeVar("Result")
 
@@ -439,4 +440,5 @@ def _digest(value: object) -> str:
 
 async def list_prompts(services: Services, tenant_id: str) -> Sequence[str]:
     """Return the prompts that have books, by name; clients may use them as `model`."""
-    return await services.store.read(lambda tx: tx.list_prompts(tenant_id))
+    found = await services.store.read(lambda tx: tx.list_prompts(tenant_id, limit=_MAX_MODELS))
+    return [row.prompt_id for row in found]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor
 from lorewell.app.ports import Transaction
-from lorewell.app.rows import ConversationRow, StateMark
+from lorewell.app.rows import ConversationRow, PairsChange, StateMark
 from lorewell.app.services import Services
 from lorewell.app.sillytavern.places import StartingState, TurnChat, pairs_of
 from lorewell.app.times import stamp
@@ -104,7 +104,7 @@ def _put_lines(
     if scope:
         old = pairs_of(scope, KnownLines.parse(stored or b""))
         new = pairs_of(scope, KnownLines.parse(lines))
-        tx.put_pairs(*name, added=sorted(new - old), removed=sorted(old - new))
+        tx.put_pairs(*name, PairsChange(sorted(new - old), sorted(old - new)))
 
 
 async def list_conversations(

@@ -287,9 +287,9 @@ class _Found:
 
 
 def _placed(place: Place, request: ActivateRequest, chat: TurnChat) -> Place:
-    if request.chat_length is None:
+    if request.given_length is None:
         return place
-    return replace(place, first=request.chat_length - len(chat.lines))
+    return replace(place, first=request.given_length - len(chat.lines))
 
 
 def _starting(

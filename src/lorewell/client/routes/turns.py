@@ -49,6 +49,7 @@ from lorewell.model import (
     TokenCountRequest,
     TokenCounts,
 )
+from lorewell.model.binding import PromptPage
 from lorewell.model.parse import parse_model
 
 BINDINGS = "/v1/prompt-bindings"
@@ -278,6 +279,33 @@ def get_bindings(
         method="GET", path=BINDINGS, kind=Repeatability.READ, query={"prompt_id": prompt_id}
     )
     return session.call(ask, model(BindingSet), options)
+
+
+def list_prompts(
+    session: Session,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> ClientCall[PromptPage]:
+    """Return a page of the prompts that use books, by name."""
+    query = page_of(limit, cursor)
+    ask = RouteArguments(method="GET", path="/v1/prompts", kind=Repeatability.READ, query=query)
+    return session.call(ask, model(PromptPage), options)
+
+
+def list_book_prompts(
+    session: Session,
+    book_id: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    **options: Unpack[TenantOptions],
+) -> ClientCall[PromptPage]:
+    """Return a page of the prompts that use a book, by name."""
+    path, query = f"/v1/books/{segment(book_id)}/prompts", page_of(limit, cursor)
+    ask = RouteArguments(method="GET", path=path, kind=Repeatability.READ, query=query)
+    return session.call(ask, model(PromptPage), options)
 
 
 def resolve_bindings(

@@ -126,14 +126,13 @@ async def create_chat_completion(
     enriched = await enrich(services, gateway, entered, turn)
     if enriched is not None and enriched.selection is not None:
         shared(request).metrics.selected(enriched.selection)
-    messages = given.written(place_note(turn) if enriched is None else enriched.messages)
     model = gateway.upstream_model or None
-    if is_small:
-        body = completion.write(messages, model)
-    else:
-        body = await services.computing.finish(
-            entered.tenant_id, lambda: completion.write(messages, model)
-        )
+
+    def write() -> bytes:
+        messages = place_note(turn) if enriched is None else enriched.messages
+        return completion.write(given.written(messages), model)
+
+    body = write() if is_small else await services.computing.finish(entered.tenant_id, write)
     call = UpstreamCall(
         method="POST",
         path="/chat/completions",

@@ -6,7 +6,14 @@ import re
 from typing import Final, NamedTuple
 
 from lorewell.engine.sillytavern.javascript import trim
-from lorewell.engine.sillytavern.macros.moments import DAY, HOUR, MINUTE, SECOND, days_from_civil
+from lorewell.engine.sillytavern.macros.moments import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    civil_from_days,
+    days_from_civil,
+)
 
 INVALID: Final = "Invalid date"
 _LONGEST: Final = 100
@@ -29,7 +36,7 @@ _ZONES_WEST: Final = {"cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt":
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
 _OFFSET = r"(?P<zone>[A-Za-z]{1,3}|[+-]\d{2}:?\d{2}|[+-]\d{2})"
 _ISO = re.compile(
-    rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})(?:-(?P<day>\d{{2}}))?"
+    rf"(?P<year>\d{{4}})(?:-(?P<month>\d{{2}})(?:-(?P<day>\d{{2}}))?)?"
     rf"(?:[T ](?:{_CLOCK}|(?P<hour_only>\d{{2}}))"
     r"\s*(?P<zone>Z|[+-]\d{2}:?\d{2}|[+-]\d{2})?)?",
     re.ASCII,
@@ -49,11 +56,12 @@ _FILE_DATE = re.compile(
     re.ASCII,
 )
 _SLASHES = re.compile(
-    rf"(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}})"
+    rf"(?:(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}})"
+    rf"|(?P<year_first>\d{{4}})/(?P<month_second>\d{{1,2}})/(?P<day_last>\d{{1,2}}))"
     rf"(?:,?\s+{_CLOCK}\s*(?P<half>[AaPp]\.?[Mm]\.?)?)?",
     re.ASCII,
 )
-_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LONGEST_MONTH: Final = 31
 _NOON: Final = 12
 
 
@@ -104,15 +112,19 @@ def read_sent(sent: str | float) -> ReadDate | None:
 def _date_of(parts: dict[str, str | None]) -> ReadDate | None:
     """Return the date of named parts, None if there is no such date."""
     name = parts.get("name") or parts.get("name_last")
-    month = int(parts.get("month") or 1) if name is None else _month_of(name)
-    day = int(parts.get("day") or parts.get("day_first") or 1)
-    if not (1 <= month <= len(_MONTHS)) or not 1 <= day <= _LONGEST_MONTHS[month - 1]:
+    written = parts.get("month") or parts.get("month_second") or 1
+    month = int(written) if name is None else _month_of(name)
+    day = int(parts.get("day") or parts.get("day_first") or parts.get("day_last") or 1)
+    year = int(parts["year"] or parts.get("year_first") or 0)
+    if not (1 <= month <= len(_MONTHS)) or not 1 <= day <= _LONGEST_MONTH:
+        return None
+    days = days_from_civil(year, month, day)
+    if civil_from_days(days) != (year, month, day):
         return None
     clock = _clock_of(parts)
     zone = _zone_of(parts.get("zone"))
     if clock is None or zone is None:
         return None
-    days = days_from_civil(int(parts["year"] or 0), month, day)
     offset = 0 if zone == _LOCAL else zone
     return ReadDate(days * DAY + clock - offset * MINUTE, is_local=zone == _LOCAL)
 

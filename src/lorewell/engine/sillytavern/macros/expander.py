@@ -21,6 +21,7 @@ _NAMES: Final = {
 }
 _SPECIAL = re.compile(r"[\\{}<>]")
 _CHARS_PER_STEP: Final = 50
+_STEPS_PER_TEXT: Final = 30
 _SHORT_CHARS: Final = 1_000  # searching so short a text for macros is included in other costs
 
 
@@ -56,12 +57,17 @@ class Macros:
         self.watches_all = self._is_old and any(map(may_hold_macro, rest))
         # Names that are plain words can be put in at any time, whatever else happens.
         is_plain = all(name and not _SPECIAL.search(name) for name in self._names.values())
-        self._has_plain_names = is_plain and not self.watches_all
+        self._has_plain_names = is_plain and not (self.watches_all or values.stand_ins)
 
     def begin(self) -> None:
         """Begin a scan: the old engine stores the chat's hash at any expansion."""
         if self._is_old:
             self.state.store_chat_hash()
+
+    def _settle_card(self) -> None:
+        """Expand the fields of the card once, if that is the same for every text."""
+        if self._is_old and not self.watches_all and self.state.fields is None:
+            old_engine.keep_fields(self.state)
 
     def find_settled(self, text: str) -> str | None:
         """Return a text whose only macros are names, expanded; None for any other text.
@@ -97,6 +103,9 @@ class Macros:
             settled = self.find_settled(text)
             if settled is not None:
                 return settled
+
+        self.state.steps.spend("macros", _STEPS_PER_TEXT)
+        self._settle_card()
 
         def report(miss: Miss, macro: str, span: tuple[int, int] | None) -> None:
             missing = miss.name or None

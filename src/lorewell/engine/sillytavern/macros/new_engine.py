@@ -122,7 +122,7 @@ class Expansion:
             depth: how many macros it is in.
             with_pairs: whether tags make pairs.
         """
-        text, nodes = self._text, level.nodes
+        text, nodes, steps = self._text, level.nodes, self._state.steps
         parts: list[str] = []
         at, index = level.start, level.first
         while index < level.last:
@@ -137,11 +137,12 @@ class Expansion:
             else:
                 parts.append(self._single(node, shift, depth))
                 at = node.end
+            steps.write("macros", len(parts[-1]) + len(parts[-2]))  # while they are made
             index += 1
         if not parts:
             return text[level.start : level.end]
         parts.append(text[at : level.end])
-        self._state.steps.write("macros", sum(map(len, parts)))
+        steps.write("macros", len(parts[-1]))
         return "".join(parts)
 
     def _values(self, node: MacroNode, shift: int, depth: int) -> list[str]:

@@ -12,14 +12,26 @@ from functools import cached_property
 from typing import Final
 
 from lorewell.engine.sillytavern.macros import card
-from lorewell.engine.sillytavern.macros.old_passes import EXTRA, PASSES, Match, Pass, StopPassError
+from lorewell.engine.sillytavern.macros.old_passes import (
+    EXTRA,
+    PASSES,
+    SIGNS,
+    Match,
+    Pass,
+    StopPassError,
+)
 from lorewell.engine.sillytavern.macros.parsing import place_units
 from lorewell.engine.sillytavern.macros.state import MacroFailedError, MacroState, Miss, Report
 
-_SIGN = re.compile(r"<(user|bot|char|group|charifnotgroup)>", re.IGNORECASE | re.ASCII)
 _NAME = re.compile(r"\{\{(//|[A-Za-z_]+)")
 _CHARS_PER_STEP: Final = 50
 _STEPS_PER_MATCH: Final = 5
+_STEPS_PER_CARD: Final = 100
+
+
+def keep_fields(state: MacroState) -> None:
+    """Expand the fields of the card once for all texts of a scan, as their macros are names."""
+    state.fields = OldExpansion("", state, None).expand_fields()
 
 
 def expand(text: str, state: MacroState, report: Report) -> str:
@@ -44,8 +56,10 @@ class OldExpansion:
         state.store_chat_hash()
         if self._report is not None:
             # All fields are expanded for every text, used or not.
-            self._fields = {name: self._expand_field(name) for name in card.EXPANDED_FIELDS}
-        text = _SIGN.sub(self._sign, self._written)
+            self._fields = state.fields if state.fields is not None else self.expand_fields()
+        text = self._written
+        for each in SIGNS if "<" in text else ():
+            text = self._pass(each, text)
         names = _names_in(text, state)
         for each in PASSES:
             if each.name not in names or (each.is_card and self._fields is None):
@@ -64,6 +78,11 @@ class OldExpansion:
         self._state.misses += misses
         return text
 
+    def expand_fields(self) -> dict[str, tuple[str, list[Miss]]]:
+        """Return the fields of the card, each with what its macros asked for in vain."""
+        self._state.steps.spend("macros", _STEPS_PER_CARD)
+        return {name: self._expand_field(name) for name in card.EXPANDED_FIELDS}
+
     def _expand_field(self, name: str) -> tuple[str, list[Miss]]:
         """Return a field of the card, and what its macros asked for in vain."""
         if not card.is_preferred(self._state, name):
@@ -76,18 +95,6 @@ class OldExpansion:
         missed, misses[:] = misses[:], []
         return expanded.replace("\r", ""), missed
 
-    def _sign(self, found: re.Match[str]) -> str:
-        state = self._state
-        match found[1].lower():
-            case "user":
-                value = state.name_of("user")
-            case "bot" | "char":
-                value = state.name_of("char")
-            case _:
-                value = card.group(state)
-        self._flush(found[0], found[1].lower())
-        return value
-
     def _pass(self, each: Pass, text: str) -> str:
         """Return the text after a pass; unchanged if the pass breaks off."""
         parts: list[str] = []
@@ -97,10 +104,13 @@ class OldExpansion:
                 self._state.steps.spend("macros", _STEPS_PER_MATCH)
                 parts += (text[at : match.start], self._value(each, text, match))
                 at = match.end
+                self._state.steps.write("macros", len(parts[-1]) + len(parts[-2]))
         except StopPassError:
             return text
+        if not parts:
+            return text
         parts.append(text[at:])
-        self._state.steps.write("macros", sum(map(len, parts)))
+        self._state.steps.write("macros", len(parts[-1]))
         return "".join(parts)
 
     def _value(self, each: Pass, text: str, match: Match) -> str:

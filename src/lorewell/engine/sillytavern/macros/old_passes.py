@@ -289,8 +289,25 @@ def _extra(state: MacroState, _: OldExpansion, match: Match) -> str:
     return text
 
 
+def _sign(name: str, value: Callable[[MacroState], str]) -> Pass:
+    pattern = re.compile(f"<{name}>", _IGNORE)
+
+    def find(text: str) -> Iterator[Match]:
+        for found in pattern.finditer(text):
+            yield Match(found.start(), found.end(), (), text)
+
+    return Pass(name, find, lambda state, *_: value(state))
+
+
+SIGNS: Final[tuple[Pass, ...]] = (
+    _sign("user", lambda state: state.name_of("user")),
+    _sign("bot", lambda state: state.name_of("char")),
+    _sign("char", lambda state: state.name_of("char")),
+    _sign("group", card.group),
+    _sign("charifnotgroup", card.group),
+)
 EXTRA: Final = Pass("", _find_extra, _extra)  # the last one
-_LIST_HEAD: Final = rf"{_BLANK}?::?"
+_LIST_HEAD: Final = rf"{_BLANK}?(?:::(?=[^}}])|:)"  # `::` before nothing is `:` and a list
 PASSES: Final[tuple[Pass, ...]] = (
     Pass("roll", _finds(rf"roll(?:{_BLANK}|:)", _whole), _roll),
     *_instruct(),

@@ -52,6 +52,8 @@ class MacroState:
         chat_hash: the stored hash of the chat, None until a macro stores it.
         banned: words that macros banned, in order.
         extra: texts of further macros, by name in lower case.
+        fields: the fields of the card as the old engine expands them, with what their macros
+            missed; None where each text has to expand them anew.
         misses: what the macros that ran since the last look asked for in vain.
     """
 
@@ -65,6 +67,7 @@ class MacroState:
         self.chat_hash = request.macros.chat_hash
         self.banned: list[str] = []
         self.extra = {name.lower(): text for name, text in request.macros.extra.items()}
+        self.fields: dict[str, tuple[str, list[Miss]]] | None = None
         self.misses: list[Miss] = []
         self.moment = request.macros.moment
         self._context_tokens = request.context_tokens
@@ -92,6 +95,9 @@ class MacroState:
     def name_of(self, who: str) -> str:
         """Return the name of `user` or `char`."""
         name: str = getattr(self.values, who)
+        if who in self.values.stand_ins:
+            self.given(who, None, "")
+            return name
         return self.given(who, name or None, "")
 
     @property
