@@ -408,10 +408,8 @@ class MemoryTransaction:
         del lock
         return self._state.variables.get((tenant_id, owner))
 
-    def put_variables(
-        self, tenant_id: str, owner: bytes, body: bytes | None, kept_at: datetime
-    ) -> None:
-        del kept_at
+    def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
+        del at
         if body is None:
             self._writable.variables.pop((tenant_id, owner), None)
         else:

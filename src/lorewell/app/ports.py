@@ -6,14 +6,7 @@ runs whole. So the same function runs on every database, in one thread hop.
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Hashable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -258,9 +251,7 @@ class Transaction(Protocol):
     def find_variables(self, tenant_id: str, owner: bytes, *, lock: bool = False) -> bytes | None:
         """Return the global variables of a user; `lock` blocks other writers of them."""
 
-    def put_variables(
-        self, tenant_id: str, owner: bytes, body: bytes | None, kept_at: datetime
-    ) -> None:
+    def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
         """Store the global variables of a user in place of earlier ones; None deletes them."""
 
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:

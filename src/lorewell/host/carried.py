@@ -55,15 +55,9 @@ class CarriedState(NamedTuple):
         """
         update: dict[str, object] = {"timed_state": {**self.timed_state}}
         if self.variables:
-            update["variables"] = {**self.variables, **given_variables(request)}
+            update["variables"] = {**self.variables, **request.given_variables}
             if request.scene is not None:  # they are in their own field now
                 update["scene"] = request.scene.model_copy(update={"variables": None})
         if self.chat_hash is not None and request.macros.chat_hash is None:
             update["macros"] = request.macros.model_copy(update={"chat_hash": self.chat_hash})
         return request.model_copy(update=update)
-
-
-def given_variables(request: ActivateRequest) -> Mapping[VariableScope, VariableValues]:
-    """Return the variables that a turn gives, in its own field or in its scene."""
-    scene = request.scene
-    return request.variables if scene is None or scene.variables is None else scene.variables

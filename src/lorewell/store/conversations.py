@@ -196,14 +196,12 @@ class ConversationStatements(Statements):
         found = self._row(_LOCKED_VARIABLES if lock else _VARIABLES, **name)
         return None if found is None else self._unpack(found["body"])
 
-    def put_variables(
-        self, tenant_id: str, owner: bytes, body: bytes | None, kept_at: datetime
-    ) -> None:
+    def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
         """Store the global variables of a user in place of earlier ones; None deletes them."""
         if body is None:
             self._change(_DROP_VARIABLES, tenant=tenant_id, owner=owner)
             return
-        kept = {"body": self._pack(body), "kept_at": kept_at}
+        kept = {"body": self._pack(body), "kept_at": at}
         self._put(user_variables, {"tenant_id": tenant_id, "owner": owner, **kept})
 
     def add_secret(self, tenant_id: str, secret: bytes) -> bytes:

@@ -33,7 +33,7 @@ from lorewell.host.alignment import (
     lines_of,
     start_over,
 )
-from lorewell.host.carried import CarriedState, given_variables
+from lorewell.host.carried import CarriedState
 from lorewell.host.known_lines import CHAIN_BYTES, KnownLines
 from lorewell.model import ActivateRequest
 from lorewell.model.activate import ChatLine
@@ -340,7 +340,7 @@ def _user_turn(
     if not chat.owner:
         return None
     turn = f"{found.conversation_id}/{found.place.end.hex()}"
-    stored, given = UserVariables.find(tx, tenant_id, chat.owner), given_variables(request)
+    stored, given = UserVariables.find(tx, tenant_id, chat.owner), request.given_variables
     return UserTurn(
         owner=chat.owner,
         turn=turn,
