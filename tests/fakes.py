@@ -54,6 +54,7 @@ class State:
     states: dict[tuple[str, str, str], tuple[StateMark, bytes]] = field(default_factory=dict)
     lines: dict[tuple[str, str], bytes] = field(default_factory=dict)
     pairs: dict[tuple[str, str], set[bytes]] = field(default_factory=dict)
+    variables: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
     secrets: dict[str, bytes] = field(default_factory=dict)
     indexes: dict[tuple[str, str, int], IndexRow] = field(default_factory=dict)
     embeddings: dict[tuple[str, str, str], tuple[Vector, datetime]] = field(default_factory=dict)
@@ -402,6 +403,17 @@ class MemoryTransaction:
         kept = pairs.get(name, set()) - set(change.removed)
         shared = Counter(pair for pair, _ in self.find_paired(tenant_id, change.added))
         pairs[name] = kept | {pair for pair in change.added if shared[pair] < 8}
+
+    def find_variables(self, tenant_id: str, owner: bytes, *, lock: bool = False) -> bytes | None:
+        del lock
+        return self._state.variables.get((tenant_id, owner))
+
+    def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
+        del at
+        if body is None:
+            self._writable.variables.pop((tenant_id, owner), None)
+        else:
+            self._writable.variables[tenant_id, owner] = body
 
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
         return sorted(

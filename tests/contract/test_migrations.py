@@ -1,6 +1,7 @@
 """The schema: migrations make what the code describes, once, and both are told apart by version."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from contract.harness import Harness, opened
 from contract.rows import START, add_book, binding, head, uuid
 from lorewell.app.rows import StateMark, StoredBindings
 from lorewell.errors import StorageUnavailableError
+from lorewell.host.carried import CarriedState
 from lorewell.store import open_store
 from lorewell.store.postgres import PostgresStore
 from lorewell.store.sqlite import SqliteStore
@@ -122,7 +124,7 @@ def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"part": "newer_schema", "found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0006"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0007"}))
     assert db.run(db.store.check()) is None
 
 
@@ -172,7 +174,7 @@ def test_the_first_release_is_brought_up_with_its_data(empty_url: str) -> None:
         def go_back(connection: Connection) -> None:
             later = ("live_events", "chunks", "embeddings", "vector_indexes", "tenant_secrets")
             kept = ("conversation_pairs", "conversation_lines", "conversation_states")
-            for table in (*later, *kept, "conversations"):
+            for table in (*later, *kept, "conversations", "user_variables"):
                 connection.execute(text(f"DROP TABLE {table}"))
             _drop_settings(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
@@ -196,6 +198,10 @@ def _drop_partial(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE vector_indexes DROP COLUMN partial_version"))
 
 
+def _drop_variables(connection: Connection) -> None:
+    connection.execute(text("DROP TABLE user_variables"))
+
+
 def _drop_lines(connection: Connection) -> None:
     for table in ("conversation_pairs", "conversation_lines", "tenant_secrets"):
         connection.execute(text(f"DROP TABLE {table}"))
@@ -212,6 +218,7 @@ def test_bindings_of_an_older_release_get_no_settings_and_global_books(empty_url
         db.write(lambda tx: tx.put_bindings("a", "雾 p", stored))
 
         def go_back(connection: Connection) -> None:
+            _drop_variables(connection)
             _drop_settings(connection)
             _drop_partial(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
@@ -231,6 +238,7 @@ def test_states_from_before_lines_were_kept_stay(empty_url: str) -> None:
         db.write(lambda tx: tx.keep_state("a", "c", kept, b"{}", most=9))
 
         def go_back(connection: Connection) -> None:
+            _drop_variables(connection)
             _drop_settings(connection)
             _drop_partial(connection)
             _drop_lines(connection)
@@ -243,3 +251,25 @@ def test_states_from_before_lines_were_kept_stay(empty_url: str) -> None:
         assert db.read(lambda tx: tx.find_lines("a", "c")) is None
         db.write(lambda tx: tx.put_lines("a", "c", b"lines"))
         assert db.read(lambda tx: tx.find_lines("a", "c")) == b"lines"
+
+
+def test_states_from_before_variables_were_kept_stay(empty_url: str) -> None:
+    kept = StateMark(messages_hash=32 * "a", message_count=3, kept_at=START)
+    state = b'{"sticky": {"w.0": {"end": 5}}, "cooldown": {}}'
+    with opened(open_store(empty_url)) as db:
+        db.write(lambda tx: tx.keep_state("a", "c", kept, state, most=9))
+        db.write(lambda tx: tx.put_lines("a", "c", b"lines"))
+
+        def go_back(connection: Connection) -> None:
+            _drop_variables(connection)
+            connection.execute(text("UPDATE alembic_version SET version_num = '0006'"))
+
+        run_sql(db, go_back)
+        assert db.run(db.store.check()) == "migrations"
+    with opened(open_store(empty_url)) as db:  # migrates
+        ((mark, body),) = db.read(lambda tx: tx.list_states("a", "c"))
+        assert (mark, CarriedState.parse(body)) == (kept, CarriedState(json.loads(state)))
+        assert db.read(lambda tx: tx.find_lines("a", "c")) == b"lines"
+        assert db.read(lambda tx: tx.find_variables("a", b"ann")) is None
+        db.write(lambda tx: tx.put_variables("a", b"ann", b"{}", START))
+        assert db.read(lambda tx: tx.find_variables("a", b"ann")) == b"{}"

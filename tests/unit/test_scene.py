@@ -38,6 +38,12 @@ FULL: dict[str, Any] = {
     "chat_length": 30,
     "seed": "s",
     "time": "2026-01-31T20:15:00+08:00",
+    "timezone": "Asia/Tokyo",
+    "group_members": [{"name": "Mara"}, {"name": "灯", "muted": True}],
+    "messages": [{"content": "Hello 🌊", "role": "user"}],
+    "chat_id": "pier",
+    "variables": {"local": {"visits": 2}, "global": {"naïve": "ß"}},
+    "host": {"model": "m", "is_mobile": False},
     "audience": "cast",
     "tokenizer": "cl100k_base",
     "enabled": True,
@@ -76,6 +82,15 @@ def test_every_member_has_a_row_in_the_table_of_fields() -> None:
         ({"chat_length": "7"}, "/chat_length"),
         ({"time": "2026-01-31 20:15"}, "/time"),
         ({"time": "2026-13-31T20:15:00Z"}, "/time"),
+        ({"time": "2026-02-30T20:15:00Z"}, "/time"),
+        ({"timezone": "Mars/Olympus"}, "/timezone"),
+        ({"timezone": "+24:00"}, "/timezone"),
+        ({"group_members": [{"muted": True}]}, "/group_members/0/name"),
+        ({"messages": [{"content": "x", "role": "bot"}]}, "/messages/0/role"),
+        ({"chat_id": 7}, "/chat_id"),
+        ({"variables": []}, "/variables"),
+        ({"variables": {"global": {str(n): 1 for n in range(1_001)}}}, "/variables/global"),
+        ({"host": {"phone": True}}, "/host/phone"),
         ({"state": []}, "/state"),
         ({"state": {"a": 1}, "tables": {"b": 1, "a": 1}}, "/tables/a"),
         ({"state": {"a": "x" * 200_000}, "tables": {"b": "x" * 100_000}}, ""),
@@ -86,6 +101,14 @@ def test_every_member_has_a_row_in_the_table_of_fields() -> None:
 def test_a_scene_is_strict_and_names_the_place(document: dict[str, Any], at: str) -> None:
     (found,) = refused(Scene, document)
     assert found.startswith(f"{at}: ")
+
+
+@pytest.mark.parametrize(
+    "variables", [{"session": {}}, {"local": {"": "x"}}, {"local": {"a": True}}, {"global": []}]
+)
+def test_variables_are_texts_and_numbers_by_scope_and_name(variables: Any) -> None:
+    faults = refused(Scene, {"variables": variables})
+    assert all(each.startswith("/variables/") for each in faults)
 
 
 @pytest.mark.parametrize("policy", REQUESTS)
@@ -106,7 +129,15 @@ def test_a_scene_gives_the_same_request_as_the_fields_of_the_policy(policy: Any)
                 "description": "Keeps the toll.",
                 "personality": "สุขุม",
                 "scenario": "A pier.",
+                "depth_prompt": "Short lines.",
+                "time": "2026-01-31T20:15:00+08:00",
+                "timezone": "Asia/Tokyo",
+                "group_members": [{"name": "Mara"}, {"name": "灯", "muted": True}],
+                "messages": [{"content": "Hello 🌊", "role": "user"}],
+                "chat_id": "pier",
+                "host": {"model": "m", "is_mobile": False},
             },
+            "variables": {"local": {"visits": 2}, "global": {"naïve": "ß"}},
             "scan_texts": {
                 "persona_description": "A ferryman.",
                 "character_description": "Keeps the toll.",
@@ -136,10 +167,11 @@ def test_what_a_policy_cannot_use_is_listed() -> None:
     assert unused_members(full, "native") == (
         *("names.group", "character.file", "character.tags", "character.description"),
         *("character.personality", "character.scenario", "character.depth_prompt", "persona"),
-        *("note", "trigger", "chat_length", "time", "tokenizer"),
+        *("note", "trigger", "chat_length", "time", "timezone", "group_members", "messages"),
+        *("chat_id", "variables", "host", "tokenizer"),
     )
     assert unused_members(full, "sillytavern") == (
-        *("state", "tables", "names.group", "time", "audience", "tokenizer"),
+        *("state", "tables", "names.group", "audience", "tokenizer"),
     )
     assert unused_members(None, "replica") == ()
 
@@ -172,6 +204,18 @@ def test_what_a_policy_cannot_use_is_listed() -> None:
             {"character": {"avatar": "a.png"}},
             {"character": {"file": "b.png"}},
             "/scene/character/file: is also given in character.avatar",
+        ),
+        (
+            "sillytavern",
+            {"macros": {"time": "2026-01-31T20:15:00Z"}},
+            {"time": "2026-01-31T20:15:00Z"},
+            "/scene/time: is also given in macros.time",
+        ),
+        (
+            "sillytavern",
+            {"variables": {}},
+            {"variables": {"local": {}}},
+            "/scene/variables: is also given in variables",
         ),
         (
             "replica",
@@ -283,7 +327,7 @@ def test_native_entries_follow_the_scene() -> None:
     assert texts["named"] == "Mara waits for Ann."
     assert {"storm", "strong"} <= texts.keys()
     unused = [each.member for each in answer.warnings]
-    assert (unused[0], unused[-1], len(unused)) == ("names.group", "tokenizer", 13)
+    assert (unused[0], unused[-1], len(unused)) == ("names.group", "tokenizer", 19)
     direct = ask(
         book,
         "?",
@@ -348,8 +392,15 @@ def test_sillytavern_entries_follow_the_scene() -> None:
     assert answer.activated[active.index("name")].content == "Mara/Ann/A ferryman."
     assert answer.authors_note == "Top\nBe brief."
     assert [each.member for each in answer.warnings] == [
-        *("state", "tables", "names.group", "time", "audience", "tokenizer")
+        *("state", "tables", "names.group", "audience", "tokenizer")
     ]
+
+
+def test_macros_read_the_scene() -> None:
+    content = "{{time}}|{{group}}|{{groupNotMuted}}|{{lastMessage}}|{{getvar::visits}}|{{model}}"
+    entries = {"all": {"content": content, "constant": True}}
+    answer = scan(entries, ["Hello"], scene=FULL)
+    assert answer.activated[0].content == "9:15 PM|Mara, 灯|Mara|Hello 🌊|2|m"
 
 
 def test_a_scene_that_is_off_keeps_the_timers() -> None:

@@ -6,14 +6,7 @@ runs whole. So the same function runs on every database, in one thread hop.
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Hashable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -254,6 +247,12 @@ class Transaction(Protocol):
 
         A pair that 8 conversations have is not added: it would tell them apart no more.
         """
+
+    def find_variables(self, tenant_id: str, owner: bytes, *, lock: bool = False) -> bytes | None:
+        """Return the global variables of a user; `lock` blocks other writers of them."""
+
+    def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
+        """Store the global variables of a user in place of earlier ones; None deletes them."""
 
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
         """Return which conversations have these pairs: pair and id, in the order of the ids."""

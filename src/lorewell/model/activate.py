@@ -315,6 +315,12 @@ class SillyTavernRequest(SillyTavernScene):
         return len(self.chat) if self.given_length is None else self.given_length
 
     @property
+    def given_variables(self) -> Variables:
+        """The variables that the request gives, in its own field or in its scene."""
+        said = None if self.scene is None else self.scene.variables
+        return self.variables if said is None else said
+
+    @property
     def user(self) -> str:
         """The user's name, from the request or its scene."""
         said = None if self.scene is None else self.scene.user

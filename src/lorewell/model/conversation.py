@@ -14,6 +14,7 @@ from lorewell.model.activate import (
 )
 from lorewell.model.base import Contract
 from lorewell.model.book import BookCreate
+from lorewell.model.macro_values import Variables
 from lorewell.model.preview import ChangedBook, kind_of
 from lorewell.model.records import Timestamp
 from lorewell.model.text import Count, Flag, Identifier, Integer, Name, Number
@@ -49,9 +50,9 @@ class ActivateRequest(SillyTavernRequest):
             the global ones of `books`. If `books` names the same book, that item wins.
         vectors: activate entries of stored books that are similar to the newest messages, before
             those of `forced`; null turns vector search off.
-        conversation_id: keep the timed state under this id. Unless `timed_state` is given, the
-            turn starts from the kept state of the longest beginning of the chat, of which the last
-            messages suffice.
+        conversation_id: keep the timed state and the variables under this id. Unless they are
+            given, the turn starts from those kept after the longest beginning of the chat, of which
+            the last messages suffice.
     """
 
     prompt_id: PromptName | None = None
@@ -150,18 +151,22 @@ class ConversationPage(Contract):
 
 
 class KeptState(Contract):
-    """The timed state after a turn.
+    """The state after a turn.
 
     Attributes:
         message_count: number of messages of the chat.
         messages_hash: hash of these messages.
-        timed_state: the state.
+        timed_state: the timed effects.
+        variables: the variables of macros; without the global ones if they belong to a user.
+        chat_hash: the hash of the chat; null if no macro asked for it.
         kept_at: when it was stored.
     """
 
     message_count: int
     messages_hash: str
     timed_state: dict[str, dict[str, dict[str, Any]]]
+    variables: Variables = Field(default_factory=dict)
+    chat_hash: int | None = None
     kept_at: Timestamp
 
 

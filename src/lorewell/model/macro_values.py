@@ -267,24 +267,25 @@ class MacroValues(Contract):
 
     @model_validator(mode="after")
     def _check_time(self) -> Self:
-        if self.time is not None and _read_time(self.time) is None:
+        if self.time is not None and read_time(self.time) is None:
             raise fault("/time", "must be a time in ISO 8601 with an offset from UTC")
-        if self.timezone is not None and _read_zone(self.timezone) is None:
+        if self.timezone is not None and read_zone(self.timezone) is None:
             raise fault("/timezone", "must be the name of a time zone, or +HH:MM or -HH:MM")
         return self
 
     @property
     def moment(self) -> Moment | None:
         """The current time in the user's zone; None if it is not given."""
-        time = None if self.time is None else _read_time(self.time)
+        time = None if self.time is None else read_time(self.time)
         if time is None:
             return None
-        zone = None if self.timezone is None else _read_zone(self.timezone)
+        zone = None if self.timezone is None else read_zone(self.timezone)
         offset = (time if zone is None else time.astimezone(zone)).utcoffset() or timedelta()
         return Moment((time - _EPOCH) // _MILLISECOND, offset // _MINUTE)
 
 
-def _read_time(text: str) -> datetime | None:
+def read_time(text: str) -> datetime | None:
+    """Return a time in ISO 8601 with an offset; None if the text is none that zones can shift."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -293,7 +294,8 @@ def _read_time(text: str) -> datetime | None:
     return time if time.tzinfo is not None and MINYEAR < time.year < MAXYEAR else None
 
 
-def _read_zone(name: str) -> timezone | ZoneInfo | None:
+def read_zone(name: str) -> timezone | ZoneInfo | None:
+    """Return a time zone by its name, or as `+HH:MM` or `-HH:MM`; None if there is none."""
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         minutes = int(offset[2]) * 60 + int(offset[3])

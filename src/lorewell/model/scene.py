@@ -10,6 +10,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.entry import Role
+from lorewell.model.macro_values import (
+    GroupMember,
+    MacroHost,
+    MacroMessage,
+    ShortText,
+    Variables,
+    read_time,
+    read_zone,
+)
 from lorewell.model.text import (
     Count,
     Flag,
@@ -37,10 +46,19 @@ _MOMENT = re.compile(f"{_DATE}T{_TIME}", re.ASCII)
 def _check_moment(text: str) -> str:
     if _MOMENT.fullmatch(text) is None:
         raise fault("", "must be a time of RFC 3339 with its offset, as 2026-01-31T20:15:00+08:00")
+    if read_time(text) is None:
+        raise fault("", "must be a day of the calendar, in the years 2 to 9998")
     return text
 
 
+def _check_zone(name: str) -> str:
+    if read_zone(name) is None:
+        raise fault("", "must be the name of a time zone, or +HH:MM or -HH:MM")
+    return name
+
+
 Moment = Annotated[Text, Field(max_length=40), AfterValidator(_check_moment)]
+Zone = Annotated[Text, Field(max_length=100), AfterValidator(_check_zone)]
 
 
 class SceneNames(Contract):
@@ -110,6 +128,14 @@ class Scene(Contract):
         chat_length: number of messages of the whole chat, also those that are not sent.
         seed: seed of all random draws.
         time: the time of the turn, with its offset; RFC 3339.
+        timezone: the user's zone, as an IANA name or as `+HH:MM` or `-HH:MM`; by default the
+            offset of `time`.
+        group_members: the members of a group chat, in order.
+        messages: the whole chat, oldest first, for macros such as `{{lastMessage}}`.
+        chat_id: identifies the chat, for `{{pick}}`.
+        variables: the variables that macros read and set, by scope and name. A scope that is
+            given replaces the one that the service kept.
+        host: the state of the chat program.
         audience: only entries with this audience are selected.
         tokenizer: the bundled encoding that counts the tokens of the prompt.
         enabled: false adds no lore in this turn.
@@ -125,6 +151,12 @@ class Scene(Contract):
     chat_length: Count | None = None
     seed: Seed | None = None
     time: Moment | None = None
+    timezone: Zone | None = None
+    group_members: Annotated[tuple[GroupMember, ...], Field(max_length=1_000)] | None = None
+    messages: Annotated[tuple[MacroMessage, ...], Field(max_length=10_000)] | None = None
+    chat_id: ShortText | None = None
+    variables: Variables | None = None
+    host: MacroHost | None = None
     audience: Audience | None = None
     tokenizer: Name | None = None
     enabled: Flag | None = None
@@ -202,7 +234,7 @@ def without_members(scene: Scene, names: Collection[str]) -> Scene:
 def merge_scenes(*layers: Scene | None) -> Scene | None:
     """Return one scene: each member from the first layer that gives it; None if none gives any.
 
-    Members of `names` and `character` are merged one by one, `state`, `tables` and `note` are
+    Members of `names` and `character` are merged one by one, all others are
     taken whole. An earlier `state` or `tables` replaces both of later layers.
 
     >>> merged = merge_scenes(Scene(seed="7"), None, Scene(seed="8", audience="cast"))

@@ -48,13 +48,21 @@ FIELDS: Final[Mapping[str, Mapping[Policy, tuple[str, ...]]]] = {
         "sillytavern": ("macros.personality", "scan_texts.character_personality")
     },
     "character.scenario": {"sillytavern": ("macros.scenario", "scan_texts.scenario")},
-    "character.depth_prompt": {"sillytavern": ("scan_texts.character_depth_prompt",)},
+    "character.depth_prompt": {
+        "sillytavern": ("macros.depth_prompt", "scan_texts.character_depth_prompt")
+    },
     "persona": {"sillytavern": ("macros.persona", "scan_texts.persona_description")},
     "note": {"sillytavern": ("authors_note.value",)},
     "trigger": {"sillytavern": ("trigger",)},
     "chat_length": {"sillytavern": ("chat_length",)},
     "seed": {"native": ("seed",), "sillytavern": ("seed",), "replica": ("seed",)},
-    "time": {},
+    "time": {"sillytavern": ("macros.time",)},
+    "timezone": {"sillytavern": ("macros.timezone",)},
+    "group_members": {"sillytavern": ("macros.group_members",)},
+    "messages": {"sillytavern": ("macros.messages",)},
+    "chat_id": {"sillytavern": ("macros.chat_id",)},
+    "variables": {"sillytavern": ("variables",)},
+    "host": {"sillytavern": ("macros.host",)},
     "audience": {"native": ("audience",)},
     "tokenizer": {},
     "enabled": {},

@@ -16,6 +16,7 @@ from lorewell.store.tables import (
     conversation_states as states,
     conversations,
     tenant_secrets,
+    user_variables,
 )
 
 _MAX_SHARED = 8
@@ -67,6 +68,12 @@ _SHARED = (
     select(pairs.c.pair).where(_IS_PAIR).group_by(pairs.c.pair).having(func.count() >= _MAX_SHARED)
 )
 _UNPAIR = delete(pairs).where(_IS_PAIR, pairs.c.conversation_id == bindparam("conversation"))
+_IS_OWNER = (user_variables.c.tenant_id == bindparam("tenant")) & (
+    user_variables.c.owner == bindparam("owner")
+)
+_VARIABLES = select(user_variables.c.body).where(_IS_OWNER)
+_LOCKED_VARIABLES = _VARIABLES.with_for_update()
+_DROP_VARIABLES = delete(user_variables).where(_IS_OWNER)
 _SECRET = select(tenant_secrets.c.secret).where(tenant_secrets.c.tenant_id == bindparam("tenant"))
 
 
@@ -182,6 +189,20 @@ class ConversationStatements(Statements):
             ((row["pair"], row["conversation_id"]) for row in found),
             key=lambda each: (each[1], each[0]),
         )
+
+    def find_variables(self, tenant_id: str, owner: bytes, *, lock: bool = False) -> bytes | None:
+        """Return the global variables of a user; `lock` blocks other writers of them."""
+        name = {"tenant": tenant_id, "owner": owner}
+        found = self._row(_LOCKED_VARIABLES if lock else _VARIABLES, **name)
+        return None if found is None else self._unpack(found["body"])
+
+    def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
+        """Store the global variables of a user in place of earlier ones; None deletes them."""
+        if body is None:
+            self._change(_DROP_VARIABLES, tenant=tenant_id, owner=owner)
+            return
+        kept = {"body": self._pack(body), "kept_at": at}
+        self._put(user_variables, {"tenant_id": tenant_id, "owner": owner, **kept})
 
     def add_secret(self, tenant_id: str, secret: bytes) -> bytes:
         """Store the tenant's secret unless it has one; return the stored one."""

@@ -288,6 +288,17 @@ conversation_pairs = Table(
 )
 Index(None, conversation_pairs.c.tenant_id, conversation_pairs.c.conversation_id)
 
+# Global variables of macros; the owner is a hash of prompt, API key and user.
+user_variables = Table(
+    "user_variables",
+    metadata,
+    Column("tenant_id", String, nullable=False),
+    Column("owner", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("kept_at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "owner"),
+)
+
 tenant_secrets = Table(
     "tenant_secrets",
     metadata,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
 
 from lorewell.engine.native import select
 from lorewell.engine.native.compile import compile_book
@@ -28,6 +27,7 @@ from lorewell.host.alignment import (
     lines_of,
     start_over,
 )
+from lorewell.host.carried import CarriedState
 from lorewell.host.known_lines import KnownLines
 from lorewell.model import (
     ActivateRequest,
@@ -46,7 +46,7 @@ from lorewell.model.binding import BoundBook, PolicyChoice, original_policy
 GivenBook = str | os.PathLike[str] | CompiledBook | Attached
 
 # By their chains, with the length of the chat; oldest first.
-_States = dict[bytes, tuple[int, Mapping[str, Any]]]
+_States = dict[bytes, tuple[int, CarriedState]]
 
 _MAX_STATES = 200
 _KEY = b"lorewell"  # the lines stay in memory
@@ -55,8 +55,8 @@ _KEY = b"lorewell"  # the lines stay in memory
 class FileLore:
     """A `LoreSource` of local books: every prompt uses all of them, in their order.
 
-    The timed state of SillyTavern's rules is kept in memory, the newest 200 states per
-    conversation.
+    The timed state and the variables of SillyTavern's rules are kept in memory, the newest
+    200 states per conversation.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class FileLore:
         place = replace(found or start_over(lines), first=begun.length - len(lines))
         self._known[name] = extend(known, place, lines)
         states.pop(place.end, None)  # so that it becomes the newest
-        states[place.end] = (begun.length, answer.timed_state)
+        states[place.end] = (begun.length, CarriedState.after(answer))
         for oldest in list(states)[:-_MAX_STATES]:
             del states[oldest]
         return replace(
@@ -186,9 +186,9 @@ def _starting(
     """Return the turn with the state and the length that it starts with, and the report of both."""
     chains = () if place is None else place.beginnings(known)
     found = next((states[each] for each in chains if each in states), None)
-    after, state = (None, turn.timed_state) if found is None else found
+    after, state = (None, CarriedState(turn.timed_state)) if found is None else found
     length = turn.length if place is None or turn.given_length is not None else place.length
-    begun = turn.model_copy(update={"timed_state": {**state}, "chat_length": length})
+    begun = state.begin(turn).model_copy(update={"chat_length": length})
     if place is None and known.lines:
         return begun, "lost", None
     return begun, "none" if found is None else "kept", after

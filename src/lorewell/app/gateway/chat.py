@@ -339,14 +339,12 @@ class _Run:
 
     def _spoken(self) -> SpokenChat:
         prompt_id, named = self.bound.prompt_id, self.turn.conversation_id
-        scope = None
-        if named is None:
-            scope = UnnamedScope(
-                prompt_id=prompt_id,
-                key_id=self.caller.key_id,
-                user=self.turn.end_user,
-                old_id=_old_id(self.tenant_id, prompt_id, self.draft),
-            )
+        scope = UnnamedScope(
+            prompt_id=prompt_id,
+            key_id=self.caller.key_id,
+            user=self.turn.end_user,
+            old_id=_old_id(self.tenant_id, prompt_id, self.draft),
+        )
         return SpokenChat(
             lines=spoken_lines(self.draft, with_roles=named is None),
             scope=scope,

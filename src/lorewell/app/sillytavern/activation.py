@@ -36,6 +36,7 @@ from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.releases import profile_of, with_release
 from lorewell.errors import TooExpensiveError
 from lorewell.host.alignment import SentLine
+from lorewell.host.carried import CarriedState
 from lorewell.host.usage import with_sillytavern
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
@@ -114,7 +115,8 @@ class SpokenChat:
 
     Attributes:
         lines: the lines, by their roles.
-        scope: who may continue it; None if the request names its conversation.
+        scope: who may continue it, unless the request names its conversation, and whose global
+            variables it has.
         seed_name: a name that its random numbers depend on, besides its place and its last lines.
     """
 
@@ -240,7 +242,7 @@ async def _activate_and_keep(
     seed = None if spoken is None else spoken.seed
     finished = await _activate(services, tenant_id, request, chat, seed)
     if chat is not None and finished.begun is not None and not request.dry_run:
-        state = finished.response.timed_state
+        state = CarriedState.after(finished.response)
         await keep_turn(services, tenant_id, chat, finished.begun, state)
         hear = partial(keep_reply, services, tenant_id, chat, finished.begun)
         return finished._replace(hear=hear)

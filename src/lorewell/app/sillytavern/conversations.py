@@ -1,10 +1,9 @@
-"""Conversations: the timed state and the lines that are stored from turn to turn."""
+"""Conversations: the state and the lines that are stored from turn to turn."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor
 from lorewell.app.ports import Transaction
@@ -14,6 +13,7 @@ from lorewell.app.sillytavern.places import StartingState, TurnChat, pairs_of
 from lorewell.app.times import stamp
 from lorewell.errors import NotFoundError
 from lorewell.host.alignment import Place, SentLine, chains_from, extend, hash_lines
+from lorewell.host.carried import CarriedState
 from lorewell.host.known_lines import KnownLines
 from lorewell.model import (
     Conversation,
@@ -24,8 +24,7 @@ from lorewell.model import (
 
 _FEW_EFFECTS = 200
 _FEW_LINES = 200
-
-TimedState = Mapping[str, Mapping[str, Mapping[str, object]]]
+MAX_STATES_BYTES: Final = 32 * 1024 * 1024  # of a conversation's states, at the size of the newest
 
 
 async def keep_turn(
@@ -33,26 +32,30 @@ async def keep_turn(
     tenant_id: str,
     chat: TurnChat,
     begun: StartingState,
-    state: TimedState,
+    state: CarriedState,
 ) -> None:
-    """Store the state after a turn, and its lines.
+    """Store the state after a turn, its lines, and the global variables of its user.
 
     All but the newest states and lines of the conversation are dropped.
     """
+    user, shared = begun.user_turn, state.variables.get("global", {})
+    if user is not None:
+        state = state.with_globals({})
     name, place = (tenant_id, begun.report.conversation_id), begun.place
     mark = StateMark(
         messages_hash=place.end.hex(), message_count=place.length, kept_at=services.clock.now()
     )
 
     def write() -> tuple[bytes, bytes]:
-        return json.dumps(state).encode(), extend(begun.known, place, chat.lines).dump()
+        return state.dump(), extend(begun.known, place, chat.lines).dump()
 
     is_small = (  # faster than the hop to a thread
-        sum(map(len, state.values())) < _FEW_EFFECTS
+        sum(map(len, state.timed_state.values())) < _FEW_EFFECTS
+        and not state.variables
         and len(begun.known.lines) + len(chat.lines) < _FEW_LINES
     )
     body, lines = write() if is_small else await services.computing.finish(tenant_id, write)
-    most = services.max_conversation_states
+    most = max(1, min(services.max_conversation_states, MAX_STATES_BYTES // len(body)))
 
     def store(tx: Transaction) -> None:
         if begun.copied is not None:
@@ -64,6 +67,8 @@ async def keep_turn(
         else:
             known = extend(KnownLines.parse(stored or b""), place, chat.lines)
             _put_lines(tx, name, chat.scope, stored, known.dump())
+        if user is not None:
+            user.keep(tx, tenant_id, shared, mark.kept_at)
 
     await services.store.write(store)
 
@@ -149,15 +154,19 @@ async def get_conversation(
 def _conversation(row: ConversationRow, states: Sequence[tuple[StateMark, bytes]]) -> Conversation:
     return Conversation(
         **_info(row),
-        states=tuple(
-            KeptState(
-                message_count=mark.message_count,
-                messages_hash=mark.messages_hash,
-                timed_state=json.loads(state),
-                kept_at=stamp(mark.kept_at),
-            )
-            for mark, state in states
-        ),
+        states=tuple(_kept_state(*each) for each in states),
+    )
+
+
+def _kept_state(mark: StateMark, body: bytes) -> KeptState:
+    state = CarriedState.parse(body)
+    return KeptState(
+        message_count=mark.message_count,
+        messages_hash=mark.messages_hash,
+        timed_state={**state.timed_state},
+        variables={scope: {**each} for scope, each in state.variables.items()},
+        chat_hash=state.chat_hash,
+        kept_at=stamp(mark.kept_at),
     )
 
 

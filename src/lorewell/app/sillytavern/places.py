@@ -12,15 +12,15 @@ Source: docs/rules/host.md §17.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import StateMark
 from lorewell.app.services import Services
+from lorewell.app.sillytavern.user_variables import UserTurn, UserVariables
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.host.alignment import (
     HashedLine,
@@ -33,6 +33,7 @@ from lorewell.host.alignment import (
     lines_of,
     start_over,
 )
+from lorewell.host.carried import CarriedState
 from lorewell.host.known_lines import CHAIN_BYTES, KnownLines
 from lorewell.model import ActivateRequest
 from lorewell.model.activate import ChatLine
@@ -75,6 +76,8 @@ class TurnChat:
         name: the conversation that the client names; None for an unnamed one.
         scope: hash of the scope of an unnamed one.
         old_id: as in `UnnamedScope`.
+        owner: hash of the user, whose conversations share global variables; empty if the request
+            does not say who it is.
         lines: the lines.
         begun: their place if the conversation begins with the first one.
         messages: the same as given, for the hashes of earlier versions.
@@ -83,6 +86,7 @@ class TurnChat:
     name: str | None
     scope: bytes = b""
     old_id: str = ""
+    owner: bytes = b""
     lines: Sequence[HashedLine]
     begun: Place
     messages: Sequence[ChatLine] = field(repr=False)
@@ -95,31 +99,32 @@ class TurnChat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartingState:
-    """The timed state that a turn of a conversation starts with, and its report in the answer.
+    """The state that a turn of a conversation starts with, and its report in the answer.
 
     Attributes:
-        timed_state: the state.
+        carried: the state.
         report: its report.
         place: of the chat in the conversation.
         known: the known lines of the conversation.
         body: these lines as stored; None if they are not stored for this conversation yet.
         copied: the state under its mark, if it comes from another conversation: a branch of an
             unnamed chat becomes a conversation of its own.
+        user_turn: the turn for its user's global variables; None if the user is not known.
     """
 
-    timed_state: dict[str, Any]
+    carried: CarriedState
     report: Continued
     place: Place
     known: KnownLines
     body: bytes | None
     copied: tuple[StateMark, bytes] | None = None
+    user_turn: UserTurn | None = None
 
     def of(self, request: ActivateRequest) -> ActivateRequest:
         """Return the request with this state and the length of the whole chat."""
-        return request.model_copy(
+        return self.carried.begin(request).model_copy(
             update={
                 "conversation_id": self.report.conversation_id,
-                "timed_state": self.timed_state,
                 "chat_length": self.place.length,
             }
         )
@@ -142,7 +147,7 @@ async def hash_chat(
         request: the turn.
         spoken: the lines with their roles; by default, all but those of `macros.user` may be
             replies.
-        scope: of an unnamed conversation; ignored if the request names one.
+        scope: of an unnamed conversation. If the request names one, it only says who the user is.
         keeps: whether the turn will be kept.
 
     Raises:
@@ -159,10 +164,12 @@ async def hash_chat(
     def hash_all() -> TurnChat:
         lines = hash_lines(key, lines_of(request) if spoken is None else spoken)
         named = name is not None or scope is None
+        scope_hash = b"" if scope is None else _scope_hash(key, scope)
         return TurnChat(
             name=name,
-            scope=b"" if named or scope is None else _scope_hash(key, scope),
+            scope=b"" if named else scope_hash,
             old_id="" if named or scope is None else scope.old_id,
+            owner=b"" if scope is None or scope.user is None else scope_hash,
             lines=lines,
             begun=start_over(lines),
             messages=request.chat,
@@ -293,13 +300,19 @@ def _starting(
     *,
     lost: bool,
 ) -> StartingState:
-    mark, state = None, None
+    mark, state, carried = None, None, CarriedState(request.timed_state)
     is_given = "timed_state" in request.model_fields_set
-    if not is_given and not lost:
+    if not lost:
         mark = found.kept.find(chat, found.place, found.known)
     if mark is not None:
         kept_id, kept_hash = found.kept.conversation_id, mark.messages_hash
         state = tx.get_state(tenant_id, kept_id, kept_hash)
+        carried = CarriedState.parse(state)
+    if is_given:  # then the place counts for variables alone
+        carried, mark = carried._replace(timed_state=request.timed_state), None
+    user_turn = _user_turn(tx, tenant_id, request, chat, found)
+    if user_turn is not None:
+        carried = carried.with_globals(user_turn.begun)
     how: ContinuedState = (
         "given" if is_given else "lost" if lost else "none" if mark is None else "kept"
     )
@@ -310,12 +323,29 @@ def _starting(
     )
     is_copied = found.kept.conversation_id != found.conversation_id
     return StartingState(
-        timed_state=request.timed_state if state is None else json.loads(state),
+        carried=carried,
         report=report,
         place=found.place,
         known=found.known,
         body=found.body,
         copied=(mark, state) if is_copied and mark is not None and state is not None else None,
+        user_turn=user_turn,
+    )
+
+
+def _user_turn(
+    tx: Transaction, tenant_id: str, request: ActivateRequest, chat: TurnChat, found: _Found
+) -> UserTurn | None:
+    if not chat.owner:
+        return None
+    turn = f"{found.conversation_id}/{found.place.end.hex()}"
+    stored, given = UserVariables.find(tx, tenant_id, chat.owner), request.given_variables
+    return UserTurn(
+        owner=chat.owner,
+        turn=turn,
+        begun=given.get("global", stored.at(turn)),
+        is_given="global" in given,
+        is_repeated=turn == stored.turn,
     )
 
 
