@@ -119,6 +119,14 @@ def test_answer_and_ledger_have_each_warning_once() -> None:
     }
 
 
+@pytest.mark.parametrize(("twice", "text"), [(False, "{{user}} 灯"), (True, "Tom 灯")])
+def test_second_expansion_is_a_setting(twice: bool, text: str) -> None:  # noqa: FBT001
+    entry = {"key": ["gate"], "content": r"\{\{user\}\} 灯"}
+    answer = turn(entry, settings={"expand_when_placed": twice})
+    assert answer.world_info_before == text
+    assert answer.activated[0].content == text
+
+
 def test_warning_of_a_prompt_names_the_prompt() -> None:
     prompts = [{"name": "p", "value": "{{input}}"}]
     (warning,) = turn({"key": ["gate"], "content": "x"}, prompts=prompts).warnings

@@ -67,6 +67,8 @@ class SillyTavernSettings(Contract):
         token_counting: how the tokens of a text are counted: as a release does, which adds 6 for
             tokenizers of OpenAI, or `plain`, which adds none; null follows `version`.
         macro_engine: `new` is the default of installations since 1.17, `old` that of earlier ones.
+        expand_when_placed: expand the macros of active contents a second time, as SillyTavern does
+            when it builds its prompt.
 
     Source: docs/rules/sillytavern.md §1.
     """
@@ -87,6 +89,7 @@ class SillyTavernSettings(Contract):
     version: Release = "1.19"
     token_counting: TokenCounting | None = None
     macro_engine: MacroEngine = "new"
+    expand_when_placed: Flag = False
 
 
 def _check_entries(entries: dict[str, FreeObject]) -> dict[str, FreeObject]:

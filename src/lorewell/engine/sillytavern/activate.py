@@ -82,6 +82,9 @@ def activate(
         scan.run()
     chars = sum(len(item.content) for item in scan.active.values())
     steps.spend("output", _STEPS_PER_ACTIVE * len(scan.active) + chars // _CHARS_PER_STEP)
+    if request.settings.expand_when_placed:
+        for item in scan.active.values():
+            item.content = scan.macros.expand(item.content, item.id, "/content")
     output = Output.of(scan.active.values(), ledger)
     if not request.dry_run:
         timed.set(item.entry for item in scan.active.values())
