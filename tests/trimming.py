@@ -157,7 +157,7 @@ class Chats:
         self._send()
 
     def _replace_head(self) -> None:
-        if len(self.chat) - self.cut > LEAST + 2:
+        if len(self.chat) - self.cut > LEAST + 3:
             self.cut = len(self.chat) - self._random.randint(LEAST, LEAST + 2)
             self.summary = Line("", f"Before: {self._random.choice(WORDS)} {self.cut}")
         self._send()

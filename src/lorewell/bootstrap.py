@@ -21,10 +21,12 @@ from lorewell.app.runtime.gateway import Gateway, KnownCounts
 from lorewell.app.runtime.jobs import Jobs
 from lorewell.app.runtime.kept import TurnKeeper
 from lorewell.app.runtime.locks import NamedLocks
+from lorewell.app.runtime.new_revisions import NewRevisions
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.runtime.secrets import TenantSecrets
 from lorewell.app.services import Services
+from lorewell.app.vectors.auto_index import follow
 from lorewell.embedders import EmbedderOptions, make_embedder
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter, counter, named_counters
@@ -89,6 +91,8 @@ def build_services(settings: Settings) -> Services:
         secrets=TenantSecrets(),
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),
+        auto_index=settings.auto_index,
+        new_revisions=NewRevisions(),
         index_lease=timedelta(seconds=settings.index_lease_s),
         gateway=_gateway(settings, token_counter),
         model=_model(settings),
@@ -224,6 +228,8 @@ async def running(services: Services) -> AsyncIterator[None]:
         task.result()
     tasks[0].add_done_callback(_exit_if_unusable)
     tasks.append(asyncio.create_task(services.keeper.run()))
+    if services.embedder is not None:
+        tasks.append(asyncio.create_task(follow(services)))
     if services.live is not None:
         tasks.append(asyncio.create_task(services.live.run()))
     if services.embedder is not None:  # in the background; if it fails, queries report it

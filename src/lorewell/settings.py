@@ -303,6 +303,9 @@ class Settings(BaseSettings):
     embedding_retries: int = Field(
         4, ge=0, le=20, description="Number of retries after embedding texts failed."
     )
+    auto_index: bool = Field(
+        default=False, description="Index new revisions at once; a prompt's setting wins."
+    )
     index_lease_s: Seconds = Field(
         600.0,
         description="Seconds for which an index build counts as running after its last update.",

@@ -198,6 +198,10 @@ def _drop_variables(connection: Connection) -> None:
     connection.execute(text("DROP TABLE user_variables"))
 
 
+def _drop_partial(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE vector_indexes DROP COLUMN partial_version"))
+
+
 def _drop_lines(connection: Connection) -> None:
     for table in ("conversation_pairs", "conversation_lines", "tenant_secrets"):
         connection.execute(text(f"DROP TABLE {table}"))
@@ -216,6 +220,7 @@ def test_bindings_of_an_older_release_get_no_settings_and_global_books(empty_url
         def go_back(connection: Connection) -> None:
             _drop_variables(connection)
             _drop_settings(connection)
+            _drop_partial(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
 
         run_sql(db, go_back)
@@ -235,6 +240,7 @@ def test_states_from_before_lines_were_kept_stay(empty_url: str) -> None:
         def go_back(connection: Connection) -> None:
             _drop_variables(connection)
             _drop_settings(connection)
+            _drop_partial(connection)
             _drop_lines(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
 

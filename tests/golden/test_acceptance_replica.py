@@ -303,6 +303,8 @@ def test_23_statistics_add_up() -> None:
 
 def test_24_the_message_is_there_even_if_it_is_empty() -> None:
     assert json.loads(turn([]).message()) == {"type": "worldbook_active", "entries": []}
+    warned = turn([constant("a", content="{{unknown}}")])
+    assert json.loads(warned.message())["warnings"] == json.loads(warned.to_json())["warnings"]
     message = json.loads(turn([constant("a", position=4, order=3)]).message())
     (sent,) = message["entries"]
     assert sent == {

@@ -173,3 +173,97 @@ def test_a_search_by_vectors_alone_says_so_when_its_index_goes_stale_meanwhile(
     answer = api("POST", "/v1/search", json=body)
     assert (answer.status_code, code(answer)) == (409, "index_not_ready")
     assert answer.json()["details"]["books"] == [{"book_id": book_id, "revision": 2}]
+
+
+@pytest.fixture
+def following(url: str, embedder: TinyEmbedder) -> Iterator[Api]:
+    with serving(with_embedder=embedder, database_url=url, auto_index=True) as api:
+        yield api
+
+
+def settled(api: Api, book_id: str, revision: int, status: str) -> bool:
+    """Let the service work until the index has this status; False if it never gets it."""
+    for _ in range(100):
+        api.run(asyncio.sleep(0.05))
+        if state(api, book_id, revision)["status"] == status:
+            return True
+    return False
+
+
+def hybrid(api: Api, book_id: str, query: str) -> Json:
+    body = {"books": [{"book_id": book_id}], "query": query, "strategy": "hybrid"}
+    return api("POST", "/v1/context/select", json=body).json()
+
+
+def test_new_revisions_are_indexed_and_serve_before_that_is_done(
+    following: Api, embedder: TinyEmbedder
+) -> None:
+    entry = {"id": "tide", "content": "ebb", "position": "at_depth"}
+    book = {"name": "雾", "entries": [{"id": "fog", "content": "หมอก 🌫️"}, entry]}
+    book_id = following.create(book)
+    assert settled(following, book_id, 1, "ready")
+    assert hybrid(following, book_id, "หมอก 🌫️")["degraded"] == []
+    embedder.fails = "off"
+    changed = {"name": "雾", "entries": [book["entries"][0], {**entry, "content": "flood"}]}
+    following.publish(book_id, 1, changed)
+    assert settled(following, book_id, 2, "failed")
+    answer = hybrid(following, book_id, "หมอก 🌫️")
+    assert answer["degraded"] == [f"index_partial:{book_id}:2"]
+    facts = {each["entry_id"]: each["facts"] for each in answer["decisions"]}
+    assert facts["fog"]["similarity"] > 0.9
+    assert "similarity" not in facts["tide"]
+    searched = {"query": "หมอก 🌫️", "books": [{"book_id": book_id}], "mode": "vector"}
+    assert code(following("POST", "/v1/search", json=searched)) == "index_not_ready"
+    scan = {
+        "books": [{"book_id": book_id}],
+        "chat": [{"content": "หมอก 🌫️"}],
+        "context_tokens": 8_000,
+        "vectors": {"messages": 1, "all_entries": True},
+    }
+    scanned = following("POST", "/v1/sillytavern/activate", json=scan)
+    found = scanned.json()["vectors"]
+    assert found["degraded"] == [f"index_partial:{book_id}:2"]
+    assert [each["id"].rpartition(".")[2] for each in found["entries"]] == ["fog"]
+    embedder.fails = None
+    done = following.run(build(following, book_id, 2)).json()
+    ledger = following("GET", scanned.headers["X-Lorewell-Ledger"].partition("?")[0]).json()
+    assert ledger["vectors"] == found
+    assert ledger["activated"] == scanned.json()["activated"]
+    assert (done["status"], done["usable"]) == ("ready", True)
+    assert hybrid(following, book_id, "หมอก 🌫️")["degraded"] == []
+
+
+def test_a_first_build_of_new_texts_has_nothing_to_serve(api: Api, embedder: TinyEmbedder) -> None:
+    book_id = api.create(lore(2))
+    embedder.fails = "off"
+    assert api.run(build(api, book_id)).status_code == 503
+    assert hybrid(api, book_id, "x")["degraded"] == [f"index_not_ready:{book_id}:1"]
+
+
+def bind(api: Api, prompt_id: str, book_id: str, auto_index: bool | None) -> None:  # noqa: FBT001
+    settings = {} if auto_index is None else {"auto_index": auto_index}
+    body = {"bindings": [{"book_id": book_id}], "settings": settings}
+    api("PUT", "/v1/prompt-bindings", params={"prompt_id": prompt_id}, json=body)
+
+
+def test_a_prompt_decides_whether_its_books_are_indexed(api: Api) -> None:
+    book_id = api.create(lore(1))
+    bind(api, "p", book_id, None)
+    api.publish(book_id, 1, lore(1, name="a"))
+    api.run(asyncio.sleep(0.5))
+    assert state(api, book_id, 2)["status"] == "absent"
+    bind(api, "q", book_id, auto_index=True)
+    api.publish(book_id, 2, lore(1, name="b"))
+    assert settled(api, book_id, 3, "ready")
+
+
+def test_prompts_can_refuse_what_the_service_does(following: Api) -> None:
+    book_id = following.create(lore(1))
+    assert settled(following, book_id, 1, "ready")
+    bind(following, "p", book_id, auto_index=False)
+    following.publish(book_id, 1, lore(1, name="a"))
+    following.run(asyncio.sleep(0.5))
+    assert state(following, book_id, 2)["status"] == "absent"
+    bind(following, "q", book_id, None)
+    following.publish(book_id, 2, lore(1, name="b"))
+    assert settled(following, book_id, 3, "ready")

@@ -68,6 +68,7 @@ OTHERS = {
     "embedding_timeout_s": 12.5,
     "embedding_query_timeout_s": 0.25,
     "embedding_retries": 0,
+    "auto_index": True,
     "index_lease_s": 13.0,
     "gateway_upstream_url": "http://user:hunter2@雾.example/v1",
     "gateway_upstream_api_key": "sk-hunter2",

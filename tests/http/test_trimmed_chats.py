@@ -341,6 +341,20 @@ def test_users_with_equal_first_messages_share_nothing(chat: Chat) -> None:
     assert len(names) == 2
 
 
+def test_a_branch_finds_states_from_before_another_branch(chat: Chat) -> None:
+    texts = ["Hi", "Hello", "灯塔!", "b", "c", "d", "e", "f", "g"]
+    for count in (1, 3, 5, 7, 9):
+        first = chat(*texts[:count], reply=(*texts, "h")[count])
+    branch = chat(*texts[:7], "else")
+    assert state_of(branch) == "kept"
+    assert branch.headers["X-Lorewell-Conversation"] != first.headers["X-Lorewell-Conversation"]
+    assert chat.is_lit(*texts[:3], "B", "C")  # back to before the first branch
+    assert state_of(chat(*texts, "h", "i")) == "kept"
+    ledger = chat(*texts[:5], "D").headers["X-Lorewell-Ledger"]
+    opened = chat.api("GET", ledger, tenant=None).json()
+    assert opened["conversation"]["kept_after"] == 5
+
+
 def test_chats_that_differ_in_any_sent_line_or_in_the_user_share_nothing(chat: Chat) -> None:
     texts = ["灯塔?", "Yes.", "a", "b", "c"]
     assert chat.is_lit(*texts[:1], reply="Yes.", user="ann")

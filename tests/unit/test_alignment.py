@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from lorewell.app.sillytavern.places import MAX_PAIRS, pairs_of
 from lorewell.host.alignment import (
     ROOT,
     HashedLine,
@@ -113,10 +114,13 @@ def test_a_summary_stands_for_older_lines() -> None:
     assert list(behind.beginnings(known))[-2:] == list(find(known, *TALK).beginnings(known))[-3:-1]
 
 
-def test_a_summary_of_one_line_leaves_the_chat_as_long() -> None:
+def test_a_chat_whose_beginning_was_changed_starts_over() -> None:
     known = talk(TALK)
-    assert find(known, "s:Before.", *TALK[1:]).length == 8
-    assert find(known, "s:Long", "s:before.", *TALK[1:]).length == 8
+    for begin in (["s:Hello"], ["s:Long", "s:before."]):
+        place = find(known, *begin, *TALK[1:])
+        assert (place.first, place.head, place.length) == (0, 0, 7 + len(begin))
+        assert list(place.beginnings(known))[-1] == ROOT
+        assert not set(place.chains[1:]) & set(known.by_chain)
 
 
 def test_an_edited_line_is_followed_by_other_chains() -> None:
@@ -191,3 +195,26 @@ def test_equal_lines_and_long_chats_take_little_time() -> None:
             align(known, sent)
             seconds.append(time.thread_time() - begin)
         assert min(seconds) * 1000 < MOST_MS
+
+
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("first", [0, 2, 3])
+def test_chats_that_differ_in_a_sent_line_share_nothing_from_there_on(at: int, first: int) -> None:
+    if at < first:
+        return
+    known = talk(*(TALK[: count + 1] for count in range(len(TALK))))
+    speaker, _, text = TALK[at].partition(":")
+    sent = hashed(*TALK[first:at], f"{speaker}:{text}?!", *TALK[at + 1 :], "m:More?")
+    place = align(known, sent, strict=True)
+    if place is not None:
+        shared = [each for each in place.beginnings(known) if each in known.by_chain]
+        assert all(known.lines[known.by_chain[each]].number < at for each in shared)
+
+
+def test_pairs_of_lines_are_bounded_and_hold_a_reply() -> None:
+    chat = [f"{'am'[at % 2]}:{at}" for at in range(600)]
+    assert len(pairs_of(b"scope", talk(chat))) == MAX_PAIRS
+    assert pairs_of(b"scope", talk(["a:1", "a:2", "m:3"])) == pairs_of(
+        b"scope", talk(["a:2", "m:3"])
+    )
+    assert not pairs_of(b"scope", talk(["a:1", "m:2"])) & pairs_of(b"other", talk(["a:1", "m:2"]))

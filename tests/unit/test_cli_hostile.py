@@ -155,6 +155,8 @@ SCENES: Mapping[str, Sequence[tuple[Sequence[str], frozenset[int]]]] = {
     ],
     "bind": [([MILD, "@id"], OK), ([HOSTILE, HOSTILE, f"{HOSTILE}@{HOSTILE}"], ANY)],
     "bindings": [([HOSTILE], ANY), ([MILD], OK)],
+    "prompts": [([], OK)],
+    "book prompts": [(["@id"], OK), ([HOSTILE], ANY)],
     "index": [(["--list"], OK), (["@id"], ANY), (["--all"], ANY), ([HOSTILE], ANY)],
     "search": [([HOSTILE], OK), ([HOSTILE, "--book", HOSTILE], ANY)],
     "live": [(["--prompt", HOSTILE], OK)],
@@ -321,6 +323,8 @@ def test_command_shows_hostile_text_as_text(bench: Bench, command: str) -> None:
     for args, codes in SCENES[command]:
         if command == "book restore":
             bench.program("book", "delete", bench.material["id"])
+        if command.endswith("prompts"):
+            bench.program("bind", MILD, bench.material["id"])
         done = bench(args, codes)
         assert codes is ANY or command in SILENT or "[/]" in done.out
 

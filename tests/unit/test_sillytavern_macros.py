@@ -133,6 +133,8 @@ def test_nest_that_is_too_deep_stays_as_written() -> None:
     text, warnings = warnings_of(nest)
     assert text in ("{{reverse::ab}}", "}}ba::esrever{{")
     assert [each.code for each in warnings] == ["macro_too_large"]
+    pairs = "{{reverse}}" * (MAX_DEPTH + 1) + "ab" + "{{/reverse}}" * (MAX_DEPTH + 1)
+    assert [each.code for each in warnings_of(pairs)[1]] == ["macro_too_large"]
     fits = nest.removeprefix("{{reverse::").removesuffix("}}")
     assert warnings_of(fits) == ("ab", [])
 
@@ -165,6 +167,8 @@ def test_variables_are_bounded_in_number_and_size() -> None:
     text, warnings = warnings_of("{{setvar::new::1}}{{.other++}}{{.v1 = 2}}{{.v1}}", variables=full)
     assert text == "{{setvar::new::1}}{{.other++}}2"
     assert [each.code for each in warnings] == ["macro_too_large"] * 2
+    old, warnings = warnings_of("{{setvar::new::1}}{{getvar::v1}}", "old", variables=full)
+    assert (old, len(warnings)) == ("{{setvar::new::1}}", 1)
     long = {"local": {"a": "x" * MAX_VARIABLE_CHARS}}
     assert expand("{{addvar::a::y}}", variables=long) == "{{addvar::a::y}}"
     with pytest.raises(ValidationFailedError):
@@ -366,6 +370,31 @@ def test_extra_macros_of_a_host() -> None:
     assert expand("{{if summary}}a{{/if}}", macros=macros) == "a"
 
 
+def test_examples_for_text_completions_have_the_separator() -> None:
+    macros = {**NAMES, "example_messages": "<start>\nA: 1\n<START>B: 2"}
+    for separator, heading in (("***", "***\n"), ("", "")):
+        host = {"completion": "text", "example_separator": separator}
+        for engine in ("new", "old"):
+            told = expand("{{mesExamples}}", engine, macros={**macros, "host": host})
+            assert told == f"{heading}A: 1\n{heading}B: 2\n"
+
+
+def test_card_macros_are_empty_in_the_card() -> None:
+    macros = {**NAMES, "description": "[{{greeting}}{{version}}{{persona}}]", "first_message": "x"}
+    assert expand("{{description}}", macros=macros) == "[]"
+
+
+@pytest.mark.parametrize("engine", ["new", "old"])
+def test_system_prompt_is_the_users_unless_the_card_is_preferred(engine: str) -> None:
+    host = {"system_prompt": {"enabled": True, "content": "Write."}}
+    macros = {**NAMES, "system_prompt": "Stay {{char}}."}
+    text = "{{systemPrompt}}|{{charPrompt}}"
+    assert expand(text, engine, macros={**macros, "host": host}) == "Stay Mira.|Stay Mira."
+    own = {**host, "prefer_character_prompt": False}
+    assert expand(text, engine, macros={**macros, "host": own}) == "Write.|"
+    assert expand(text, engine, macros=macros) == "|Stay Mira."
+
+
 @pytest.mark.parametrize(
     ("text", "expanded"),
     [
@@ -387,6 +416,7 @@ def test_extra_macros_of_a_host() -> None:
         ("{{hasExtension::a}}{{mesExamples}}", "false"),
         ("{{unknown::{{if user}}a{{/if}}}}", "{{unknown::a}}"),
         ("{{reverse::a {{1}} b}}", "1{{ a b}}"),
+        ("{{roll:" + "1" * 60 + "}}", ""),
     ],
 )
 def test_grammar(text: str, expanded: str) -> None:
@@ -404,6 +434,8 @@ def test_grammar(text: str, expanded: str) -> None:
         ("{{timeDiff::a}}{{timeDiff::a::b}}", "{{timeDiff::a}}Invalid date"),
         ("{{original}}{{if user}}", "{{original}}{{if user}}"),
         ("{{// open", "{{// open"),
+        ("{{outlet::}}{{outlet::a}}{{reverse:a}}{{reverse:b}}", "ab"),
+        ('{{banned "a"}}{{banned "}}{{banned "', '{{banned "'),
         ("{{random::}}{{random:}}{{pick::}}", ":{{random:}}:"),
         ("{{instructFirstOutput}}{{instructFirstOutputPrefix}}", "{{instructFirstOutputPrefix}}"),
         ("{{mesExamples}}{{version}}{{charVersion}}", "{{version}}"),

@@ -13,6 +13,7 @@ from lorewell.app.once import Claim, check_key, once, request_hash
 from lorewell.app.pages import PageRequest, cursor_of, cut_page, parse_cursor, parse_number
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, RevisionRow
+from lorewell.app.runtime.new_revisions import NewRevision
 from lorewell.app.services import Services
 from lorewell.app.times import stamp
 from lorewell.errors import (
@@ -43,7 +44,6 @@ from lorewell.model.select import is_uuid
 from lorewell.model.text import pointer
 
 _BOOK_FIELDS = ("name", "description", "metadata")
-
 _MAX_NAMED = 20  # prompts in an error
 
 
@@ -159,6 +159,7 @@ def insert(
         )
     )
     tx.insert_revision(prepared.row(tenant_id, book_id, 1, now), prepared.content)
+    services.new_revisions.add(NewRevision(tenant_id, book_id, 1))
     return CreatedBook(
         book_id=book_id, revision=1, deduplicated=False, import_report=prepared.report
     )
@@ -270,6 +271,7 @@ def _advance(
     revision = expected + 1
     row = prepared.row(head.tenant_id, head.book_id, revision, now)
     tx.insert_revision(row, prepared.content)
+    services.new_revisions.add(NewRevision(head.tenant_id, head.book_id, revision))
     tx.advance_book(
         head.tenant_id, head.book_id, revision=revision, name=prepared.name, updated_at=now
     )
@@ -471,10 +473,9 @@ async def delete_book(
         if expected_revision is not None:
             _check_head(head, expected_revision)
         users = () if force else tx.list_prompts(tenant_id, limit=_MAX_NAMED, book_id=head.book_id)
-        if users:
+        if names := [row.prompt_id for row in users]:
             message = f"A prompt uses the book {head.book_id}. Unbind it, or delete with force."
-            prompts = [row.prompt_id for row in users]
-            raise BookBoundError(message, book_id=head.book_id, prompts=prompts)
+            raise BookBoundError(message, book_id=head.book_id, prompts=names)
         now = services.clock.now()
         tx.set_deleted(tenant_id, head.book_id, deleted_at=now, updated_at=now)
 

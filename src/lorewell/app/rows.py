@@ -165,6 +165,8 @@ class IndexRow:
         lease_until: a running build renews it before that time; after it, the build is dead.
         ready_version, ready_build_id: of the last build that succeeded, whose vectors are searched;
             None before the first.
+        partial_version: before the first, of the stored chunks of texts that had vectors when the
+            build began; None if there are none.
     """
 
     tenant_id: str
@@ -180,6 +182,7 @@ class IndexRow:
     updated_at: datetime
     ready_version: str | None = None
     ready_build_id: str | None = None
+    partial_version: str | None = None
 
 
 class Chunk(NamedTuple):

@@ -16,6 +16,7 @@ from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.runtime.jobs import Jobs
 from lorewell.app.runtime.kept import TurnKeeper
 from lorewell.app.runtime.locks import NamedLocks
+from lorewell.app.runtime.new_revisions import NewRevisions
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.runtime.secrets import TenantSecrets
@@ -47,6 +48,8 @@ class Services:
         secrets: of the tenants, for the lines of their conversations.
         embedder: None if vectors are off.
         queries: vectors of recent queries; None if vectors are off.
+        auto_index: whether new revisions are indexed unless a prompt says otherwise.
+        new_revisions: revisions that were stored and may have to be indexed.
         index_lease: how long an index build counts as running after its last update.
         gateway: None if there is no upstream.
         model: replies on the chat socket of SillyTavern_replica; None if there is no model.
@@ -70,6 +73,8 @@ class Services:
     secrets: TenantSecrets
     embedder: Embedder | None
     queries: QueryVectors | None
+    auto_index: bool
+    new_revisions: NewRevisions
     index_lease: timedelta
     gateway: Gateway | None
     model: ReplyModel | None

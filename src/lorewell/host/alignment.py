@@ -237,10 +237,10 @@ def _run_behind_head(known: KnownLines, lines: Sequence[HashedLine]) -> _Run | N
 
 def _place_of(known: KnownLines, lines: Sequence[HashedLine], run: _Run) -> Place:
     first = known.lines[run.last].number - run.begin - run.length + 1
+    if first <= 0 and run.begin:  # the beginning of the chat was changed
+        return replace(start_over(lines), overlap=run.length)
     path = _path_to(known, run.last, run.begin + run.length)
     head = _head(lines, path)
-    if first <= 0 and run.begin and not head:  # the beginning of the chat was edited
-        return replace(start_over(lines), overlap=run.length)
     same = 0  # lines after the head that are those of the path
     for sent, node in zip(lines[head:], path[head:], strict=False):
         if node is None or node.line != sent.line:

@@ -125,7 +125,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_answering(self) -> bool:
         cycle = self.cycle
         is_answering = cycle is not None and not cycle.response_complete and not cycle.more_body
-        return is_answering or self._is_upgrading
+        return is_answering or self._is_upgrading or self._is_unread
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether the client has to read its answers before the next request begins."""
+        return self._is_in_head and self.flow.write_paused
 
     def data_received(self, data: bytes) -> None:
         """Parse input up to the end of a request; the rest waits."""
@@ -329,6 +334,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Continue writing."""
         super().resume_writing()
         self._bounds.stop_watching()
+        self._schedule_parsing()
 
     def on_message_begin(self) -> None:
         """Begin to read a head."""

@@ -121,7 +121,7 @@ class Event(NamedTuple):
         number: a loop, depth, delay level or count of active entries, depending on the kind.
         timer: the timed effect that ended.
         why: why it ended.
-        macro: the macro that asked for something in vain.
+        macro: the macro whose value is missing, or that exceeds a limit.
     """
 
     loop: int
@@ -282,8 +282,8 @@ class VectorsUsed:
     Attributes:
         entries: the found entries, best first.
         degraded: why the search was incomplete: `vector_disabled`, `embedding_unavailable`, or
-            `index_not_ready:…` for each book with entries to search and no index. The other books
-            were searched.
+            `index_not_ready:…` for each book with entries to search and no index, and
+            `index_partial:…` if its index lacks changed texts. The other books were searched.
         embedding_version: the embedding model that was used.
     """
 

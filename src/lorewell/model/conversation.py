@@ -51,7 +51,8 @@ class ActivateRequest(SillyTavernRequest):
         vectors: activate entries of stored books that are similar to the newest messages, before
             those of `forced`; null turns vector search off.
         conversation_id: keep the timed state and the variables under this id. Unless they are
-            given, the turn starts from those kept after the longest beginning of the chat.
+            given, the turn starts from those kept after the longest beginning of the chat,
+            of which the last messages suffice.
     """
 
     prompt_id: PromptName | None = None

@@ -462,12 +462,16 @@ class ReplicaResponse:
     def message(self) -> bytes:
         """Return the message `worldbook_active` for a front end, as compact JSON in UTF-8.
 
-        Send it even if no entry is active, so that the panel is cleared.
+        Send it even if no entry is active, so that the panel is cleared. It has `warnings` if there
+        are any.
 
         Source: docs/rules/replica.md §6.2.
         """
         entries = [_to_members(entry) for entry in self.entries]
-        return orjson.dumps({"type": "worldbook_active", "entries": entries})
+        members: dict[str, object] = {"type": "worldbook_active", "entries": entries}
+        if self.warnings:
+            members["warnings"] = self.warnings
+        return orjson.dumps(members, default=_encode)
 
 
 def _to_members(entry: ReplicaActive) -> dict[str, object]:

@@ -308,7 +308,7 @@ tenant_secrets = Table(
 )
 
 # `chunk_count` and `done` are the progress of a build; `lease_until` is set while it runs. The
-# stored chunks belong to `ready_build_id`.
+# stored chunks belong to `ready_build_id`, or before the first ready build to `partial_version`.
 vector_indexes = Table(
     "vector_indexes",
     metadata,
@@ -325,6 +325,7 @@ vector_indexes = Table(
     Column("updated_at", UtcTime, nullable=False),
     Column("ready_version", String),
     Column("ready_build_id", String),
+    Column("partial_version", String),
     PrimaryKeyConstraint("tenant_id", "book_id", "revision"),
     ForeignKeyConstraint(
         ["tenant_id", "book_id", "revision"],

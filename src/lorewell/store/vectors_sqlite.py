@@ -102,7 +102,7 @@ class SqliteVectors(Statements):
         """Return the similarity of each chunk of a ready index to a query vector of length 1."""
         import numpy as np  # noqa: PLC0415  services without vectors never load numpy
 
-        name = index.ready_build_id or ""
+        name = index.ready_build_id or f"{index.build_id} partial"
         matrix = self.matrices.find(name)
         if matrix is None:
             matrix = self._load(index, len(query))

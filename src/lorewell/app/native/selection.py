@@ -116,7 +116,7 @@ async def select_context(
     """
     query = None
     if request.strategy == "hybrid":
-        query = await embed_query(services, tenant_id, request.books, request.query)
+        query = await embed_query(services, tenant_id, request.books, request.query, partial=True)
     response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
         kept = KeptSelection(request, response.snapshot, query)
@@ -146,7 +146,8 @@ async def open_selection(services: Services, tenant_id: str, selection_id: str) 
     request = kept.pinned().model_copy(update={"explain": "full"})
     response = await _select(services, tenant_id, request, kept.query)
     if response.selection_fingerprint != selection_id:
-        raise NotFoundError("The vectors of this selection were deleted.")
+        message = "The vectors of this selection were deleted, or its index was not complete then."
+        raise NotFoundError(message)
     return response
 
 
@@ -220,7 +221,7 @@ async def preview_context(
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
     if request.strategy == "hybrid":
-        query = await embed_query(services, tenant_id, stored, request.query)
+        query = await embed_query(services, tenant_id, stored, request.query, partial=True)
 
     def load(tx: Transaction) -> tuple[list[LoadedRevision | None], VectorScores]:
         loaded = [

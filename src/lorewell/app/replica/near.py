@@ -19,7 +19,7 @@ from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
-    find_ready,
+    find_usable,
     not_ready,
     query_source,
     vector_of,
@@ -86,7 +86,7 @@ async def embed_turn(
     rows = {book.key: book.row for book in _indexed(books) if book.row is not None}
 
     def look(tx: Transaction) -> set[tuple[str, int]]:
-        return set(find_ready(tx, tenant_id, list(rows.values()), version)[0])
+        return set(find_usable(tx, tenant_id, list(rows.values()), version).rows)
 
     ready = await services.store.read(look)
     wanted = {
@@ -124,10 +124,11 @@ def read_scores(
     causes.update(cause for each in vectors.by_query.values() for cause in each.degraded)
     stored = {book.key: book.row for book in _indexed(books) if book.row is not None}
     rows = [stored[key] for key in queries if key in stored]
-    ready, _ = find_ready(tx, tenant_id, rows, vectors.version)
+    usable = find_usable(tx, tenant_id, rows, vectors.version)
+    causes.update(usable.partial)
     for key, texts in queries.items():
         row = stored.get(key)
-        index = None if row is None else ready.get((row.book_id, row.revision))
+        index = None if row is None else usable.rows.get((row.book_id, row.revision))
         if row is None:  # given or changed in the request
             causes.add(f"{INDEX_NOT_READY}:{key}")
         elif index is None:

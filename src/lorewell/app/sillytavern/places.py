@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lorewell.app.ports import Transaction
@@ -42,7 +42,7 @@ from lorewell.model.text import canonical_json
 
 _SHORT_CHARS: Final = 50_000
 _MAX_ASKED: Final = 128
-_MAX_PAIRS: Final = 256
+MAX_PAIRS: Final = 256
 _MAX_FOUND: Final = 8
 _PAIR_BYTES: Final = 16
 _ID_BYTES: Final = 20
@@ -80,7 +80,7 @@ class TurnChat:
             does not say who it is.
         lines: the lines.
         begun: their place if the conversation begins with the first one.
-        old: hashes of the first 0, 1, 2, … messages, as earlier versions stored them.
+        messages: the same as given, for the hashes of earlier versions.
     """
 
     name: str | None
@@ -89,7 +89,7 @@ class TurnChat:
     owner: bytes = b""
     lines: Sequence[HashedLine]
     begun: Place
-    old: Sequence[str]
+    messages: Sequence[ChatLine] = field(repr=False)
 
     @property
     def replier(self) -> str:
@@ -172,7 +172,7 @@ async def hash_chat(
             owner=b"" if scope is None or scope.user is None else scope_hash,
             lines=lines,
             begun=start_over(lines),
-            old=_old_hashes(request.chat),
+            messages=request.chat,
         )
 
     # Short chats are faster hashed than handed to a thread.
@@ -257,8 +257,9 @@ class _KeptStates:
         """Return how many messages of the chat a state of an earlier version follows."""
         if all(len(name) == 2 * CHAIN_BYTES for name in self.marks):
             return 0
-        longest = len(chat.old) - 1 if most is None else most
-        return next((each for each in range(longest, 0, -1) if chat.old[each] in self.marks), 0)
+        hashes = _old_hashes(chat.messages[:most])
+        numbers = range(len(hashes) - 1, 0, -1)
+        return next((each for each in numbers if hashes[each] in self.marks), 0)
 
     def find(self, chat: TurnChat, place: Place, known: KnownLines) -> StateMark | None:
         """Return the mark of the longest shorter beginning of the chat that has a state."""
@@ -266,13 +267,11 @@ class _KeptStates:
         found = next((self.marks[each] for each in chains if each in self.marks), None)
         if place.head or place.first:
             return found
-        longest = len(chat.lines) - 1
-        old = self.old_beginning(chat, longest)
-        if not old and longest >= 0 and found is None:
-            return self.marks.get(chat.old[0])
-        if not old or (found is not None and found.message_count >= old):
+        before = chat.messages[:-1]
+        old = self.old_beginning(chat, len(before))
+        if found is not None and found.message_count >= old:
             return found
-        return self.marks[chat.old[old]]
+        return self.marks.get(_old_hashes(before[:old])[-1]) if chat.messages else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,24 +360,26 @@ def _find_unnamed(
         known = KnownLines.parse(body or b"")
         place = align(known, chat.lines, strict=True)
         if place is not None:
-            candidates.append(_Found(name, place, known, body, _KeptStates(name, {})))
+            kept = _KeptStates.of(tx, tenant_id, name)
+            candidates.append(_Found(name, place, known, body, kept))
     longest = max((each.place.overlap for each in candidates), default=0)
     best = [each for each in candidates if each.place.overlap == longest]
     if len({each.place.end for each in best}) != 1:
         return _begin_unnamed(tx, tenant_id, request, chat)
-    chosen = max(
-        best, key=lambda each: (is_continued(each.known, each.place), each.conversation_id)
-    )
-    found = replace(
-        chosen,
-        place=_placed(chosen.place, request, chat),
-        kept=_KeptStates.of(tx, tenant_id, chosen.conversation_id),
-    )
+    chosen = max(best, key=lambda each: _newest_first(each, chat))
+    found = replace(chosen, place=_placed(chosen.place, request, chat))
     if not is_continued(chosen.known, chosen.place):  # a branch, or another user's chat
         known, place = branch_of(found.known, found.place)
         own = _new_id(chat, place)
         found = replace(found, conversation_id=own, place=place, known=known, body=None)
     return _starting(tx, tenant_id, request, chat, found, lost=False)
+
+
+def _newest_first(found: _Found, chat: TurnChat) -> tuple[int, bool, str]:
+    """Return what decides between branches that share the lines before the chat leaves them."""
+    mark = found.kept.find(chat, found.place, found.known)
+    is_next = is_continued(found.known, found.place)
+    return 0 if mark is None else mark.message_count, is_next, found.conversation_id
 
 
 def _begin_unnamed(
@@ -416,7 +417,7 @@ def _pairs_of_chat(chat: TurnChat) -> dict[bytes, None]:
 
 def pairs_of(scope: bytes, known: KnownLines) -> set[bytes]:
     """Return the pairs by which an unnamed conversation is found: those of its newest lines."""
-    newest = sorted(known.lines, key=lambda each: (each.touched, each.number))[-_MAX_PAIRS:]
+    newest = sorted(known.lines, key=lambda each: (each.touched, each.number))[-MAX_PAIRS:]
     pairs = set()
     for each in newest:
         before = None if each.parent is None else known.lines[each.parent]

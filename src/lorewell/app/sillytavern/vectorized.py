@@ -17,8 +17,9 @@ from lorewell.app.vectors.similarities import (
     INDEX_NOT_READY,
     VECTOR_DISABLED,
     best_of_entries,
-    find_ready,
+    find_usable,
     not_ready,
+    partly_ready,
     query_source,
     vector_of,
 )
@@ -56,7 +57,7 @@ async def embed_chat(
     def look(tx: Transaction) -> bool:
         found = find_worlds(tx, tenant_id, request.prompt_id, request.books)
         rows = [each.row for each in found if each.row is not None]
-        return bool(find_ready(tx, tenant_id, rows, version)[0])
+        return bool(find_usable(tx, tenant_id, rows, version).rows)
 
     text = query_of(request.chat, search)
     if not text or not await services.store.read(look):
@@ -104,12 +105,12 @@ def find_near(
         for number, each in enumerate(loaded)
         if each.row is not None and isinstance(each.item, AttachedBook)
     }
-    ready, _ = find_ready(tx, tenant_id, list(stored.values()), version)
+    usable = find_usable(tx, tenant_id, list(stored.values()), version).rows
     similarities: dict[int, NDArray[float64]] = {}
     missing: dict[int, str] = {}
     for number, each in enumerate(loaded):
         row = stored.get(number)
-        index = None if row is None else ready.get((row.book_id, row.revision))
+        index = None if row is None else usable.get((row.book_id, row.revision))
         if row is None:  # given or changed in the request
             missing[number] = f"{INDEX_NOT_READY}:{each.item.name}"
         elif index is None:
@@ -117,6 +118,8 @@ def find_near(
         elif query.vector is not None:
             scores = tx.similarities(index, query.vector)
             similarities[number] = best_of_entries(scores, row.entry_count)
+            if index.ready_version != version:
+                missing[number] = partly_ready(row.book_id, row.revision)
     return VectorMatches(similarities=similarities, missing=missing, query=query)
 
 

@@ -237,7 +237,10 @@ def _claim(
             return found, True
         # The ready vectors stay searchable until the new build is complete.
         claimed = replace(
-            claimed, ready_version=found.ready_version, ready_build_id=found.ready_build_id
+            claimed,
+            ready_version=found.ready_version,
+            ready_build_id=found.ready_build_id,
+            partial_version=found.partial_version,
         )
     tx.put_index(claimed)
     return claimed, False
@@ -289,7 +292,7 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
     progress = _Progress(build, row, Counter(chunk.text_hash for chunk in chunks), on_progress)
     progress.done = sum(progress.chunks_by_text[name] for name in known)
     missing = [name for name in texts if name not in known]
-    await progress.begin()
+    await progress.begin([chunk for chunk in chunks if chunk.text_hash in known])
     while True:
         await progress.embed([(name, texts[name]) for name in missing])
         finished, missing = await services.store.write(
@@ -332,10 +335,27 @@ class _Progress:
     held: dict[str, NDArray[float32]] = field(default_factory=dict)
     _batches: Iterator[Sequence[tuple[str, str]]] = field(default=iter(()))
 
-    async def begin(self) -> None:
-        """Record the number of chunks, and of those that already have vectors."""
+    async def begin(self, known: Sequence[Chunk]) -> None:
+        """Record the number of chunks; those that already have vectors can be searched at once."""
         now = self.build.services.clock.now()
-        await self.build.services.store.write(partial(self._advance, done=self.done, now=now))
+
+        def work(tx: Transaction) -> None:
+            self._advance(tx, done=self.done, now=now)
+            if self.row.ready_version is None and known:
+                self._store_known(tx, known)
+
+        await self.build.services.store.write(work)
+
+    def _store_known(self, tx: Transaction, known: Sequence[Chunk]) -> None:
+        row = self.row
+        tx.hold_texts(row.tenant_id)
+        names = {chunk.text_hash for chunk in known}
+        if tx.known_texts(row.tenant_id, row.embedding_version, sorted(names)) != names:
+            return  # some were deleted since; the index can be searched when it is complete
+        tx.put_chunks(row.tenant_id, row.book_id, row.revision, row.embedding_version, known)
+        found = tx.find_index(row.tenant_id, row.book_id, row.revision, lock=True)
+        if found is not None:
+            tx.put_index(replace(found, partial_version=row.embedding_version))
 
     async def embed(self, texts: Sequence[tuple[str, str]]) -> None:
         """Embed texts, given with their hashes, and store the vectors batch by batch."""
@@ -401,6 +421,7 @@ def _finish(
         updated_at=now,
         ready_version=row.embedding_version,
         ready_build_id=row.build_id,
+        partial_version=None,
     )
     tx.put_index(ready)
     tx.put_chunks(row.tenant_id, row.book_id, row.revision, row.embedding_version, chunks)

@@ -9,7 +9,7 @@ that reads the books also reads the similarities.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lorewell.app.loaded import find_rows
 from lorewell.app.ports import Transaction
@@ -28,12 +28,20 @@ if TYPE_CHECKING:  # services without vectors never load numpy
 VECTOR_DISABLED = "vector_disabled"
 EMBEDDING_UNAVAILABLE = "embedding_unavailable"
 INDEX_NOT_READY = "index_not_ready"
+INDEX_PARTIAL = "index_partial"
 
 
 async def embed_query(
-    services: Services, tenant_id: str, refs: Sequence[BookRef], query: str
+    services: Services,
+    tenant_id: str,
+    refs: Sequence[BookRef],
+    query: str,
+    *,
+    partial: bool = False,
 ) -> QueryVector:
     """Return the vector of a query over books; failures become causes, not errors.
+
+    With `partial`, indexes that are being built for the first time will do.
 
     Raises:
         BookNotFoundError, RevisionNotFoundError: a book or revision is missing.
@@ -44,7 +52,10 @@ async def embed_query(
     queries, version = source
 
     def look(tx: Transaction) -> tuple[str, ...]:
-        return find_ready(tx, tenant_id, find_rows(tx, tenant_id, refs), version)[1]
+        rows = find_rows(tx, tenant_id, refs)
+        if partial:
+            return find_usable(tx, tenant_id, rows, version).missing
+        return find_ready(tx, tenant_id, rows, version)[1]
 
     missing = await services.store.read(look)
     if missing:
@@ -78,9 +89,48 @@ def find_ready(
     return ready, tuple(sorted(missing))
 
 
+class UsableIndexes(NamedTuple):
+    """The indexes of revisions that can be used for an embedding version.
+
+    Attributes:
+        rows: by book id and revision; ready, or with the vectors of texts that had them before.
+        missing: causes for the revisions without any.
+        partial: causes for the indexes that are not complete.
+    """
+
+    rows: Mapping[tuple[str, int], IndexRow]
+    missing: tuple[str, ...]
+    partial: tuple[str, ...]
+
+
+def find_usable(
+    tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], version: str
+) -> UsableIndexes:
+    """Return the indexes that a turn can use, also those that are not complete."""
+    names = [(row.book_id, row.revision) for row in revisions]
+    found = tx.find_indexes(tenant_id, names)
+    ready = {name: row for name, row in found.items() if row.ready_version == version}
+    begun = {
+        name: row
+        for name, row in found.items()
+        if row.ready_version is None and row.partial_version == version
+    }
+    usable = ready | begun
+    return UsableIndexes(
+        rows=usable,
+        missing=tuple(sorted({not_ready(*name) for name in names if name not in usable})),
+        partial=tuple(sorted(partly_ready(*name) for name in begun)),
+    )
+
+
 def not_ready(book_id: str, revision: int) -> str:
     """Return the cause for a revision without a usable index."""
     return f"{INDEX_NOT_READY}:{book_id}:{revision}"
+
+
+def partly_ready(book_id: str, revision: int) -> str:
+    """Return the cause for a revision whose index lacks vectors of changed texts."""
+    return f"{INDEX_PARTIAL}:{book_id}:{revision}"
 
 
 def read_near(
@@ -103,15 +153,25 @@ def read_near(
 def scores_of(
     tx: Transaction, tenant_id: str, revisions: Sequence[RevisionRow], query: QueryVector
 ) -> VectorScores:
-    """Return the similarity of each entry of these revisions to the query."""
-    used, near = read_near(tx, tenant_id, revisions, query)
-    if used.vector is None:
-        return VectorScores(degraded=used.degraded)
+    """Return the similarity of each entry of these revisions to the query.
+
+    Entries whose texts have no vector yet have none.
+    """
+    vector, version = query.vector, query.embedding_version
+    if vector is None or version is None:
+        return VectorScores(degraded=query.degraded)
+    usable = find_usable(tx, tenant_id, revisions, version)
+    if usable.missing:  # a new revision was published in between
+        return VectorScores(degraded=usable.missing)
     similarities = {
-        (row.book_id, row.revision): best_of_entries(scores, row.entry_count)
-        for row, scores in zip(revisions, near, strict=True)
+        (row.book_id, row.revision): best_of_entries(
+            tx.similarities(usable.rows[row.book_id, row.revision], vector), row.entry_count
+        )
+        for row in revisions
     }
-    return VectorScores(similarities=similarities, embedding_version=used.embedding_version)
+    return VectorScores(
+        similarities=similarities, embedding_version=version, partial=usable.partial
+    )
 
 
 def degrade(vectors: VectorScores, missing: Collection[str]) -> VectorScores:

@@ -30,11 +30,18 @@ class VectorScores:
             NaN for an entry without a vector. Entries of a missing book have none.
         embedding_version: the version of the embedding.
         degraded: why vectors can't be used; if not empty, `similarities` is ignored.
+        partial: causes to report why entries lack a vector, while the others are used.
     """
 
     similarities: Mapping[tuple[str, int], NDArray[float64]] = field(default_factory=dict)
     embedding_version: str | None = None
     degraded: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """All causes, sorted."""
+        return tuple(sorted({*self.degraded, *self.partial}))
 
     @classmethod
     def of(

@@ -236,7 +236,7 @@ class _Turn:
             token_count=packing.total_tokens if adds_up(counter) else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
-            degraded=tuple(sorted(self.vectors.degraded)),
+            degraded=self.vectors.causes,
             warnings=warnings,
             policy_version=POLICY_VERSION,
             prompt_hash=prompt_hash,
@@ -432,7 +432,7 @@ class _Turn:
                 for book in self.snapshot
             ],
             "embedding_version": self.vectors.embedding_version,
-            "degraded": sorted(self.vectors.degraded),
+            "degraded": list(self.vectors.causes),
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }

@@ -75,13 +75,13 @@ def roll(formula: str, draws: RandomDraws, steps: Steps) -> str | None:
 
 
 def first_draw(seed: str) -> float:
-    """Return the first number in [0, 1) of seedrandom 3.0.5 for a text.
+    """Return the first number in [0, 1) of seedrandom 3.0.5 for a text of 1 to 256 ASCII signs.
 
-    An ARC4 generator whose key is mixed from the seed; its first 256 bytes are dropped, and six
-    bytes and as many more as 52 bits need make a number.
+    An ARC4 generator whose key is the seed; its first 256 bytes are dropped, and six bytes and as
+    many more as 52 bits need make a number.
     """
     state = list(range(_WIDTH))
-    key = _mixed_key(seed)
+    key = seed.encode()
     j = 0
     for i in range(_WIDTH):
         j = (j + state[i] + key[i % len(key)]) % _WIDTH
@@ -101,21 +101,6 @@ def first_draw(seed: str) -> float:
         denominator //= 2
         extra >>= 1
     return (number + extra) / denominator
-
-
-def _mixed_key(seed: str) -> list[int]:
-    units = seed.encode("utf-16-le", "surrogatepass")
-    key: list[int] = []
-    smear = 0
-    for at in range(0, len(units), 2):
-        place = at // 2 % _WIDTH
-        unit = units[at] | units[at + 1] << 8
-        if place < len(key):
-            smear ^= key[place] * 19
-            key[place] = smear + unit & _WIDTH - 1
-        else:
-            key.append(smear + unit & _WIDTH - 1)
-    return key or [0]
 
 
 class _Arc4:

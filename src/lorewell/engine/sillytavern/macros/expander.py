@@ -35,7 +35,7 @@ class Macros:
 
     Attributes:
         state: what macros read and change.
-        warnings: what macros asked for in vain, in order.
+        warnings: what macros lacked, in order.
         watches_all: whether expanding any text has effects, even one that holds no macro: the old
             engine expands the fields of the card every time.
     """

@@ -306,7 +306,7 @@ class Expansion:
         return at + bisect_left(self._wide, at) if self._wide else at
 
     def _flush(self, node: MacroNode, end: int) -> None:
-        """Report what a macro asked for in vain."""
+        """Report what a macro lacked."""
         misses = self._state.misses
         if misses and self._report is not None:
             span = self._in_written(node.start), self._in_written(end)

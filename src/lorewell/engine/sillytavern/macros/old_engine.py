@@ -79,12 +79,12 @@ class OldExpansion:
         return text
 
     def expand_fields(self) -> dict[str, tuple[str, list[Miss]]]:
-        """Return the fields of the card, each with what its macros asked for in vain."""
+        """Return the fields of the card, each with what its macros lacked."""
         self._state.steps.spend("macros", _STEPS_PER_CARD)
         return {name: self._expand_field(name) for name in card.EXPANDED_FIELDS}
 
     def _expand_field(self, name: str) -> tuple[str, list[Miss]]:
-        """Return a field of the card, and what its macros asked for in vain."""
+        """Return a field of the card, and what its macros lacked."""
         if not card.is_preferred(self._state, name):
             return "", []
         misses = self._state.misses
@@ -123,7 +123,7 @@ class OldExpansion:
             self._flush(written, each.name)
 
     def _flush(self, written: str, name: str) -> None:
-        """Report what a macro asked for in vain, where the text as written holds that macro."""
+        """Report what a macro lacked, with its place if the text as written holds it."""
         misses = self._state.misses
         if misses and self._report is not None:
             at = self._written.find(written)

@@ -23,7 +23,7 @@ class MacroFailedError(Exception):
 
 
 class Miss(NamedTuple):
-    """Something that a macro asked for in vain.
+    """Something that a macro lacked.
 
     Attributes:
         problem: what is wrong.
@@ -34,7 +34,7 @@ class Miss(NamedTuple):
     name: str
 
 
-# Called for a macro that asked for something in vain: with what it missed, its name, and its span
+# Called for a macro that lacked something: with what that is, the macro's name, and its span
 # in the text as written, if it stands there.
 Report = Callable[[Miss, str, tuple[int, int] | None], None]
 
@@ -54,7 +54,7 @@ class MacroState:
         extra: texts of further macros, by name in lower case.
         fields: the fields of the card as the old engine expands them, with what their macros
             missed; None where each text has to expand them anew.
-        misses: what the macros that ran since the last look asked for in vain.
+        misses: what the macros that ran since the last report lacked.
     """
 
     def __init__(self, request: SillyTavernRequest, draws: RandomDraws, steps: Steps) -> None:

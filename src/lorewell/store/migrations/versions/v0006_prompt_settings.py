@@ -1,4 +1,4 @@
-"""How a prompt uses its books: settings of a set of bindings, and what each book counts as."""
+"""How a prompt uses its books, and indexes that can be searched before they are complete."""
 
 from __future__ import annotations
 
@@ -20,3 +20,4 @@ def upgrade() -> None:
         "binding_sets", sa.Column("settings", STRING, nullable=False, server_default="{}")
     )
     op.add_column("bindings", sa.Column("source", STRING, nullable=False, server_default="global"))
+    op.add_column("vector_indexes", sa.Column("partial_version", STRING))
