@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import IPv6Address, ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -86,6 +87,19 @@ def parse_base_url(text: str, *, parameter: str, example: str) -> BaseUrl:
 def _basic(username: str, password: str) -> str:
     """Return the credentials of RFC 7617, in UTF-8."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+def is_web_address(url: str) -> bool:
+    """Return whether a text is an http or https URL with a host.
+
+    >>> is_web_address("http://127.0.0.1:8080/v1"), is_web_address("127.0.0.1"), is_web_address("")
+    (True, False, False)
+    """
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def is_loopback(name: str) -> bool:

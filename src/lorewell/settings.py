@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import (
     AliasChoices,
@@ -30,6 +29,7 @@ from lorewell.engine.steps import MAX_CHARS, MAX_STEPS
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.formats.notes import MAX_IMPORT_STEPS
 from lorewell.model.prompt_settings import PROMPT_STRATEGY, PROMPT_TOKEN_BUDGET
+from lorewell.outbound import is_web_address
 
 PREFIX = "LOREWELL_"
 CONFIG = "LOREWELL_CONFIG"
@@ -229,8 +229,7 @@ class Settings(BaseSettings):
         16_384,
         ge=0,
         le=2**40,
-        description="Size of a request body in bytes above which a second process answers the "
-        "request, so that small requests never wait for large ones; 0 turns this off.",
+        description="Size in bytes above which a second process takes a request body; 0: never.",
     )
     body_timeout_s: Seconds = Field(
         30.0,
@@ -416,7 +415,7 @@ class Settings(BaseSettings):
     @field_validator("embedding_url", "gateway_upstream_url")
     @classmethod
     def _check_url(cls, value: str) -> str:
-        if value and not _is_web_address(value):
+        if value and not is_web_address(value):
             raise PydanticCustomError("address", "must be a URL such as http://127.0.0.1:8080/v1")
         return value
 
@@ -435,14 +434,6 @@ class Settings(BaseSettings):
         if not path:
             return init_settings, env_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
-
-
-def _is_web_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def env_name(name: str) -> str:

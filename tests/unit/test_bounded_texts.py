@@ -100,7 +100,7 @@ WORK: dict[str, tuple[str, Callable[[], Work]]] = {
     ),
     "names in a card": (
         "macros",
-        lambda: activation("a", macros={**USER, "persona": "{{user}}" * 9_000}),
+        lambda: activation("{{persona}}", macros={**USER, "persona": "{{user}}" * 9_000}),
     ),
     "names in prompts": (
         "macros",

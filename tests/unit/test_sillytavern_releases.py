@@ -38,7 +38,6 @@ def test_every_release_has_a_row() -> None:
     for release, profile in PROFILES.items():
         assert profile.policy_version == f"sillytavern/{release}.0"
         assert profile.token_counting == f"sillytavern-{release}"
-        assert profile.macro_engine == "new"
 
 
 def test_the_newest_release_is_the_default() -> None:

@@ -43,7 +43,10 @@ def _check_size(variables: ScopedVariables) -> ScopedVariables:
     return variables
 
 
-Variables = dict[VariableScope, Annotated[ScopedVariables, AfterValidator(_check_size)]]
+Variables = Annotated[
+    dict[VariableScope, Annotated[ScopedVariables, AfterValidator(_check_size)]],
+    Field(max_length=2),
+]
 
 
 class Moment(NamedTuple):
