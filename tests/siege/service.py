@@ -124,7 +124,7 @@ class Watched(threading.Thread):
     def run(self) -> None:
         while not self._ends.wait(_LOOK_S):
             pids = family(self.pid)
-            self.most_bytes = max(self.most_bytes, sum(map(rss_bytes, pids)))
+            self.most_bytes = max(self.most_bytes, sum(map(own_bytes, pids)))
             self._bound(pids)
             if self.most_bytes > MOST_BYTES:
                 self.killed = True
@@ -133,7 +133,7 @@ class Watched(threading.Thread):
 
     def forget(self) -> int:
         """Look for the most from now on; return what they take now."""
-        self.most_bytes = sum(map(rss_bytes, family(self.pid)))
+        self.most_bytes = sum(map(own_bytes, family(self.pid)))
         return self.most_bytes
 
     def _bound(self, pids: list[int]) -> None:
@@ -199,6 +199,14 @@ def workers(pid: int) -> list[int]:
             if parent == pid and (b"spawn_main" in command or is_large):
                 found.append(each)
     return sorted(found)
+
+
+def own_bytes(pid: int) -> int:
+    """Return the memory of a process, with its share of what it has in common with others."""
+    with suppress(OSError, IndexError):
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(rollup.partition("\nPss:")[2].split()[0]) * 1024
+    return 0
 
 
 def rss_bytes(pid: int) -> int:
