@@ -256,7 +256,7 @@ def test_a_prompt_is_bound_with_settings_of_its_policy(anywhere: Service) -> Non
         assert words in refused.err
     assert "scan_depth" in anywhere("bind", "p", native, "--set", "x=1").err
     nothing = anywhere("bind", "p", native, "--policy", "replica", "--set", "x=1")
-    assert "choose from auto_index" in nothing.err
+    assert "choose from scene, auto_index" in nothing.err
     assert anywhere("bind", "p", f"{native}=world").code == 2
     assert anywhere("bindings", "p", "--json").json == bound
     assert anywhere("bind", "p", native, "--json").json["settings"] == {}
