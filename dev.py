@@ -39,10 +39,7 @@ APT = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retrie
 APT_PAUSES_S = (0, 10, 30)  # before each attempt: apt-get update does not wait for its lock
 
 # Neighbours share a server, so each worker has a run of them, and takes from another one at last.
-PARALLEL = ["--dist", "worksteal", "-n"]
-# Tests of servers and programs often wait for them: at least six run at once, before the others.
-WAITING = [f"tests/{folder}" for folder in ("browser", "contract", "docs", "http", "processes")]
-WAITING_WORKERS = str(max(6, os.cpu_count() or 1))
+PARALLEL = ["-n", "auto", "--dist", "worksteal"]
 # Hundreds of processes import the package; what is compiled once is kept in any case.
 KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 FAST = [
@@ -241,17 +238,14 @@ def test(args: list[str]) -> int:
     and with a quarter of the examples of each property. It passes further arguments to pytest.
     """
     if args[:1] == ["--fast"]:
-        fast = tool("pytest", *PARALLEL, "auto", *args[1:], *FAST)
+        fast = tool("pytest", *PARALLEL, *args[1:], *FAST)
         return call(fast, LOREWELL_HYPOTHESIS="fast", **KEEP_BYTECODE)
     if args:
         return call(tool("pytest", *args))
-    failed = check()
+    checked = check()
     install_browser()
-    others = [f"--ignore={folder}" for folder in WAITING]
-    for options in ([WAITING_WORKERS, *WAITING], ["auto", *others]):
-        print(f"== pytest {' '.join([*PARALLEL, *options])}", flush=True)
-        failed = call(tool("pytest", *PARALLEL, *options), **KEEP_BYTECODE) or failed
-    return failed
+    print("== pytest", flush=True)
+    return call(tool("pytest", *PARALLEL), **KEEP_BYTECODE) or checked
 
 
 def deep(args: list[str]) -> int:
