@@ -41,8 +41,14 @@ _TEXTS = (
     "0" * 64,
     "/x",
 )
-# What no text may be: an outlet shows its name, and lists of ids and pages have an end.
-_CHOSEN: Mapping[str, Any] = {"position": "outlet", "requires": [], "next_cursor": None}
+# What no text may be: an outlet shows its name, lists of ids and pages have an end, and a prompt
+# gives no scene of one turn.
+_CHOSEN: Mapping[str, Any] = {
+    "position": "outlet",
+    "requires": [],
+    "next_cursor": None,
+    "scene": {"persona": HOSTILE},
+}
 # What a terminal gets from ourselves: styles, and the cursor of a bar.
 _OURS = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|[0-9]*A)|\r")
 _HOSTILE_STYLE = "\x1b[5;38;5;123m"
