@@ -105,6 +105,19 @@ def test_one_connection_for_small_and_large_requests(server: Server) -> None:
                 got += line.recv(65_536)
 
 
+def test_small_files_go_there_too(server: Server) -> None:
+    pid = large_process(server)
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    files = {"file": ("w.json", b'{"entries": {}}')}
+    try:
+        with pytest.raises(httpx.ReadTimeout):
+            server.client.post("/v1/imports/preview", files=files, timeout=1)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert server.client.post("/v1/imports/preview", files=files).status_code == 200
+
+
 def test_the_connections_limits_hold_in_the_second_process(server: Server) -> None:
     kind = {"Content-Type": "application/json"}
     answer = server.client.post("/v1/books", content=b"[" * 10_000, headers=kind)

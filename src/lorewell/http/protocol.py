@@ -85,6 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_due = self._is_over = self._is_upgraded = self._is_upgrading = False
         self._was_queued = False  # before its socket opened
         self._is_in_message, self._is_in_head, self._is_plain = False, True, False
+        self._is_chunked = self._has_files = False
         self._head_bytes = self._framing_bytes = self._body_left = self._ignored_bytes = 0
         self._headers_seen = self._answered = 0
         self._last = b""  # of the head, where the next piece may complete its end
@@ -281,8 +282,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def _is_large(self) -> bool:
-        most = None if self._handover is None else self._handover.most_bytes
-        return most is not None and (self._is_chunked or self._body_left > most)
+        """Whether another process takes the request; a small file may unpack to a large one."""
+        if self._handover is None:
+            return False
+        is_large = self._body_left > self._handover.most_bytes
+        return is_large or self._is_chunked or self._has_files
 
     def _leave(self) -> None:
         """Hand the connection over, with the head and the body as far as it has come."""
@@ -346,7 +350,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._unset_keepalive_if_required()
         self._is_in_message = self._is_in_head = True
-        self._is_chunked = False
+        self._is_chunked = self._has_files = False
         self._head_bytes = self._framing_bytes = self._body_left = self._headers_seen = 0
         self._expect_head()
 
@@ -375,6 +379,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._body_left = int(value)
             case b"transfer-encoding":
                 self._is_chunked = True
+            case b"content-type":
+                self._has_files = value.lower().startswith(b"multipart/")
         if name.lower() != _UNUSED:
             super().on_header(name, value)
 
