@@ -16,7 +16,7 @@ from golden.cases import Case, as_params
 from lorewell.engine.sillytavern.activate import activate
 from lorewell_engine import TokenTable, library_of, request_of, runner_answer
 
-PARAMS = as_params([conform.HERE / "sillytavern-1.19" / "tokens.json"])
+PARAMS = as_params([conform.HERE / "sillytavern" / "cases-1.19" / "tokens.json"])
 ACTIVE_IN_1_18: Mapping[str, list[str]] = {
     "st119-tokens-001": [],
     "st119-tokens-002": ["book.0"],
