@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from lorewell.http.accepting import AcceptingServer
 from lorewell.http.handover import Handover, receive
+from lorewell.http.metrics import MULTIPROCESS
 
 _SERVICE: Final = "lorewell.http.server"
 _STARTUP_FAILURE: Final = 3  # as uvicorn has it
@@ -61,12 +63,12 @@ class LargeRequests:
     def _watch(self) -> None:
         while True:
             status = self._process.wait()
-            if "PROMETHEUS_MULTIPROC_DIR" in self._environment:
+            if MULTIPROCESS in self._environment:
                 mark_process_dead(self._process.pid)  # type: ignore[no-untyped-call]
             if self._is_ending:
                 return
             _log.warning("The process for large requests ended with %d; starting it again.", status)
-            threading.Event().wait(_PAUSE_S)
+            time.sleep(_PAUSE_S)
             with self._lock:
                 if self._is_ending:
                     return

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -40,6 +40,8 @@ from lorewell.model.scene_fields import with_default, with_scene
 from lorewell.model.text import canonical_json
 
 # Members that a turn does not depend on, or that its pinned revisions replace.
+Turn = TypeVar("Turn", bound=ReplicaRequest)
+
 _UNPINNED = {"world_book_data", "books", "prompt_id", "explain", "changed"}
 
 MAX_KEPT_CHARS: Final = 1_000_000
@@ -114,8 +116,7 @@ async def activate_replica(
         PolicyMismatchError: the prompt's books run under another policy.
         SnapshotTooLargeError: the books are too large in total.
     """
-    settings = await settings_of(services, tenant_id, request.prompt_id)
-    request = with_default(request, settings.scene, "replica")
+    request = await _with_settings(services, tenant_id, request)
     turn, response, vectors = await _find_and_activate(services, tenant_id, request)
     if response.activation_id is not None:
         kept = KeptReplica(request, turn.pins, vectors)
@@ -127,6 +128,12 @@ async def activate_replica(
     if structlog.is_configured() and log.is_enabled_for(logging.INFO):
         await services.computing.finish(tenant_id, lambda: _log(response))
     return response
+
+
+async def _with_settings(services: Services, tenant_id: str, request: Turn) -> Turn:
+    """Return a turn with the scene of its prompt where it gives no value of its own."""
+    settings = await settings_of(services, tenant_id, request.prompt_id)
+    return with_default(request, settings.scene, "replica")
 
 
 def _log(response: ReplicaResponse) -> None:
@@ -147,8 +154,7 @@ async def preview_replica(
         ValidationFailedError: a change does not fit its book, or the turn has no such book.
         LorewellError: as `activate_replica`.
     """
-    settings = await settings_of(services, tenant_id, request.prompt_id)
-    request = with_default(request, settings.scene, "replica")
+    request = await _with_settings(services, tenant_id, request)
     return (await _find_and_activate(services, tenant_id, request, request.changed))[1]
 
 
