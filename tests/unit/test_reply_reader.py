@@ -34,7 +34,7 @@ def read(
     [
         (REPLY, [JSON]),
         (STREAM, [EVENTS]),
-        (gzip.compress(REPLY), [JSON, (b"content-encoding", b"gzip")]),
+        (gzip.compress(REPLY, mtime=0), [JSON, (b"content-encoding", b"gzip")]),
         (zlib.compress(STREAM), [EVENTS, (b"content-encoding", b"deflate")]),
     ],
 )
@@ -77,5 +77,5 @@ def test_long_answers_have_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reply_reader, "MAX_BYTES", 1_000)
     long = json.dumps({"choices": [{"message": {"content": "a" * 1_000}}]}).encode()
     assert read(long, JSON).text() is None
-    packed = gzip.compress(long)
+    packed = gzip.compress(long, mtime=0)
     assert read(packed, JSON, (b"content-encoding", b"gzip"), size=len(packed)).text() is None
