@@ -31,7 +31,7 @@ def test_saves_and_lists_hold_the_same_entries(document: object, rest: Document)
     found = read(document)
     (entry,) = found.book.entries
     assert said(entry) == READ
-    assert entry.source == {"format": "kobold", "raw": EARLY}
+    assert entry.source == {"format": "kobold", "raw": EARLY, "three_valued": True}
     assert found.report.format == "kobold"
     assert found.book.metadata.get("raw", {}) == rest
     assert warnings_of(found) == []
@@ -98,8 +98,8 @@ def lite(**fields: object) -> Document:
         ),
         (
             {"keyanti": "sun", "keysecondary": "oil"},
-            {"secondary_keys": ("oil",)},
-            ["not_kept"],
+            {"secondary_keys": ("oil",), "key_expression": "(lamp or 灯) and not sun", "keys": ()},
+            ["key_expression_read"],
         ),
         ({"wigroup": "Port"}, {}, ["not_kept"]),
         (

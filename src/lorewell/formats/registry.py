@@ -9,6 +9,7 @@ from lorewell.errors import ImportInvalidError
 from lorewell.formats import (
     agnai,
     aidungeon,
+    backyard,
     cards,
     character_book,
     janitor,
@@ -18,6 +19,7 @@ from lorewell.formats import (
     replica,
     risu,
     st_world,
+    tavern_helper,
 )
 from lorewell.formats.detect import FileKind, detect
 from lorewell.formats.lorebook import Lorebook
@@ -38,11 +40,14 @@ READERS: Final[Mapping[FileKind, Reader]] = {
     FileKind.AGNAI_MEMORY: agnai.read_memory,
     FileKind.AGNAI_CHARACTER: agnai.read_character,
     FileKind.RISU: risu.read,
+    FileKind.RISU_MODULE: risu.read_module,
     FileKind.KOBOLD: kobold.read,
     FileKind.AIDUNGEON_WI: aidungeon.read,
     FileKind.JANITOR: janitor.read,
     FileKind.PYGMALION: pygmalion.read,
     FileKind.REPLICA: replica.read,
+    FileKind.BACKYARD: backyard.read,
+    FileKind.TAVERN_HELPER: tavern_helper.read,
 }
 
 

@@ -6,8 +6,8 @@ Source: docs/rules/native.md §3.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -78,6 +78,17 @@ class BookCreate(Contract):
     description: Annotated[Text, Field(max_length=10_000)] = ""
     entries: Annotated[tuple[Entry, ...], Field(max_length=MAX_ENTRIES)] = ()
     metadata: SourceObject = Field(default_factory=dict)
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            description: str = ...,
+            entries: Sequence[Entry | Mapping[str, Any]] = ...,
+            metadata: Mapping[str, Any] = ...,
+        ) -> None: ...
 
     @field_validator("entries", mode="after")
     @classmethod

@@ -222,6 +222,6 @@ def _check_putting_into(data: bytes) -> None:
 
 def expected(name: str) -> str | None:
     """Return the format that the seeds of a target have; None where they have several or none."""
-    several = {FileKind.RISU_MODULE.value, "png", "risum", "text", "yaml"}
+    several = {"png", "risum", "text", "yaml"}
     words = {"webp": "card_webp", "charx": "charx", "jpeg": "charx"}
     return None if name in several else words.get(name, name)
