@@ -130,8 +130,7 @@ def test_a_value_that_is_set_is_there_in_every_format(
     update = {name: value}
     if name == "position":
         update["outlet_name"] = "棚" if value == "outlet" else None
-    entry = book.entries[0].model_copy(update=update)
-    entry = parse_model(Entry, entry.model_dump())
+    entry = parse_model(Entry, book.entries[0].model_dump() | update)
     changed = book.model_copy(update={"entries": (entry, *book.entries[1:])})
     (first, *_) = imported(export_book(changed, target).document).entries
     assert getattr(first, name) == getattr(entry, name)

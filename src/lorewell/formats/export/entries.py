@@ -101,7 +101,9 @@ def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
         result["addMemo"] = result.get("addMemo", False) or bool(entry.title)
     _put_own(result, entry, container, "world_info")
     _note_ours(result, entry, at, losses)
-    if entry.priority and member(result, f"{OWN}/priority") == entry.priority:
+    written = member(result, f"{OWN}/priority")
+    before = member(entry.source["raw"], f"{OWN}/priority") if container else LACKING
+    if entry.priority and written == entry.priority and written != before:
         losses.add(entry.priority, "moved_to_extensions", "entries", at, "priority")
     _note_raw(entry, at, losses)
     return result
@@ -319,5 +321,6 @@ def _number_before(entry: Entry, name: str, target: Form) -> int | None:
 
 
 def _keeps_id(entry: Entry, target: Form) -> bool:
-    raw = entry.source.get("raw")
-    return container_of(entry) == target and is_imported_id(entry.id, imported_id(raw))
+    if container_of(entry) != target:
+        return False
+    return is_imported_id(entry.id, imported_id(entry.source["raw"]))

@@ -48,12 +48,10 @@ def read_own(raw: Mapping[str, Any], notes: RepairNotes) -> OwnFields:
         return OwnFields({}, None)
     given = {name: own[name] for name in UNMAPPED if name in own}
     listed = own.get("inherit")
-    inherit = tuple(name for name in INHERITED if name in listed) if _is_list(listed) else None
+    inherit = None
+    if isinstance(listed, list):
+        inherit = tuple(name for name in INHERITED if name in listed)
     return OwnFields(_valid(given, notes), inherit)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def _valid(given: Mapping[str, Any], notes: RepairNotes) -> Mapping[str, Any]:

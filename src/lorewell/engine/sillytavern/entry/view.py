@@ -62,12 +62,16 @@ def put(result: dict[str, Any], path: str, value: object) -> None:
 
 
 def _write(result: dict[str, Any], field: EntryField, form: Form, value: object) -> None:
-    """Write a field under each of its names that the entry has, else under the form's own name."""
+    """Write a field under each of its names that the entry has, else under the form's own name.
+
+    An alias stays as it is, because the own name wins over it; but an empty text does not.
+    """
     names = field.names[form]
     chosen = [
         name
         for name in names
-        if member(result, name.path) is not LACKING or (name.along and form == "card")
+        if (member(result, name.path) is not LACKING and (name not in field.aliases or value == ""))
+        or (name.along and form == "card")
     ]
     for name in chosen or names[:1]:
         put(result, name.path, (name.codec or field.codec).write(value))
@@ -223,7 +227,8 @@ def _in_world_names(own: Mapping[str, Any], field: EntryField, form: Form) -> An
         read = default
         if default != field.default:  # in world info the odd value would mean another default
             return field.codec.write(default)
-    return value if name.codec is None else field.codec.write(read)
+    is_alike = name.codec is None and name not in field.aliases
+    return value if is_alike else field.codec.write(read)
 
 
 _ROWS = [field for field in TABLE if "/" not in field.world]
