@@ -110,8 +110,9 @@ def test_content_tells_the_kind_of_other_programs(document: object, kind: str) -
     assert detect(document) == kind
 
 
-def test_module_without_a_lorebook_is_no_book() -> None:
-    assert warnings_of(read({"type": "risuModule"})) == [(None, "no_book")]
+def test_module_without_its_content_is_refused() -> None:
+    with pytest.raises(ImportInvalidError, match=r"module is missing"):
+        read({"type": "risuModule"})
 
 
 def test_cards_and_pictures_of_both_versions_give_equal_entries() -> None:

@@ -22,7 +22,6 @@ from lorewell.engine.sillytavern.entry.dynamic import (
 from lorewell.engine.sillytavern.entry.fields import (
     INHERITED,
     LACKING,
-    THREE_VALUED,
     find_unread,
     group_of,
     member,
@@ -31,7 +30,7 @@ from lorewell.engine.sillytavern.entry.fields import (
 )
 from lorewell.engine.sillytavern.entry.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
 from lorewell.engine.steps import Steps
-from lorewell.model.entry import MAX_KEYS
+from lorewell.model.entry import MAX_KEYS, THREE_VALUED
 from lorewell.model.sillytavern import MAX_GROUP_CHARS
 
 USUAL_ORDER: Final = 100  # of an entry without one, as in world info

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from lorewell.errors import ImportInvalidError
 from lorewell.formats import (
     agnai,
     aidungeon,
@@ -55,10 +54,6 @@ def read_lorebook(document: object, notes: ImportNotes) -> Lorebook:
     """Return the lorebook in a document of any supported kind.
 
     Raises:
-        ImportInvalidError: the kind is unknown or not supported, or the document is damaged.
+        ImportInvalidError: the kind is unknown, or the document is damaged.
     """
-    kind = detect(document)
-    reader = READERS.get(kind)
-    if reader is None:
-        raise ImportInvalidError(f"Files of the kind {kind.value} are not supported.")
-    return reader(document, notes)
+    return READERS[detect(document)](document, notes)

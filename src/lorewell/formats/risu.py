@@ -12,6 +12,7 @@ from typing import Any, Final
 from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
 from lorewell.engine.steps import Steps
+from lorewell.errors import Fault, ImportInvalidError
 from lorewell.formats.detect import FileKind, find_object
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, PERCENT, USUAL_ORDER, Members, comma_list
@@ -44,7 +45,10 @@ def read_module(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
         ImportInvalidError: `module` is not an object.
     """
     module = find_object(document, "module")
-    entries = module.get("lorebook") if module else None
+    if module is None:
+        detail = "module is missing: a RisuAI module (risu_module) has an object there"
+        raise ImportInvalidError.at(Fault("/module", detail))
+    entries = module.get("lorebook")
     return Lorebook(
         format=FileKind.RISU_MODULE,
         source_format=FileKind.RISU,

@@ -22,6 +22,9 @@ from lorewell.model.text import (
     pointer,
 )
 
+# Member of `source` of an entry whose flags are null where they follow SillyTavern's settings.
+# Without it, `inherit` of the block `sillytavern` says which ones do.
+THREE_VALUED = "three_valued"
 MAX_CONTENT_CHARS = 200_000
 MAX_KEYS = 200
 MAX_KEY_CHARS = 500

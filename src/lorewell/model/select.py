@@ -179,6 +179,7 @@ class SelectRequest(SelectOptions):
             recall_floor: float | None = ...,
             recall_limit: int | None = ...,
             recall_gate: RecallGate = ...,
+            wrapper: Wrapper = ...,
         ) -> None: ...
 
     @field_validator("books", mode="after")

@@ -20,7 +20,6 @@ from lorewell.engine.sillytavern.entry.dynamic import kind_of
 from lorewell.engine.sillytavern.entry.fields import (
     DEFAULT_BLOCK,
     LACKING,
-    THREE_VALUED,
     member,
     read_values,
     values_of,
@@ -34,6 +33,7 @@ from lorewell.formats.build import imported_id, is_imported_id, own_id
 from lorewell.formats.detect import CARD_SPEC, FileKind
 from lorewell.formats.losses import Losses
 from lorewell.model import Entry
+from lorewell.model.entry import THREE_VALUED
 
 _CARD_KINDS = frozenset([FileKind.CHARACTER_BOOK.value, FileKind.LOREBOOK_V3.value])
 _OURS = f"{OWN}/"

@@ -14,12 +14,10 @@ from lorewell.engine.sillytavern.entry.table import TABLE, ByName, EntryField, F
 from lorewell.engine.sillytavern.entry.values import MisfitError, Repair, RepairNotes, shown
 from lorewell.engine.steps import Steps
 from lorewell.model import Entry
+from lorewell.model.entry import THREE_VALUED
 from lorewell.model.text import pointer
 
 INHERITED = ("case_sensitive", "match_whole_words")
-# Member of `source` of an entry whose flags are null where they follow the settings. Without it,
-# `inherit` of the block says which ones do.
-THREE_VALUED = "three_valued"
 DEFAULT_BLOCK: ByName = {
     "inherit": INHERITED,
     **{field.name: field.default for field in TABLE if field.place == "block"},

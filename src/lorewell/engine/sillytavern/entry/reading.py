@@ -16,7 +16,6 @@ from lorewell.engine.sillytavern.entry.dynamic import (
     texts_of,
 )
 from lorewell.engine.sillytavern.entry.fields import (
-    THREE_VALUED,
     UnreadMembers,
     find_unread,
     needs_of,
@@ -34,6 +33,7 @@ from lorewell.engine.sillytavern.entry.own import (
 from lorewell.engine.sillytavern.entry.table import TABLE, ByName, Form
 from lorewell.engine.sillytavern.entry.values import Repair, RepairNotes
 from lorewell.engine.steps import Steps
+from lorewell.model.entry import THREE_VALUED
 
 __all__ = ["Form", "ImportedEntry", "Repair", "import_entry", "requirements_of"]
 
