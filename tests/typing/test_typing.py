@@ -12,6 +12,7 @@ import pytest
 
 from docs.manual import ROOT, code_blocks
 from lorewell import BookCreate, Entry, SelectRequest, SillyTavernRequest
+from lorewell.model import BindingsPut, PublishRequest
 from lorewell.model.base import Contract
 from lorewell.model.select import PlacementCapabilities
 
@@ -55,7 +56,11 @@ def test_programs_of_the_manuals_pass_a_strict_type_checker(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "model", [Entry, BookCreate, SelectRequest, SillyTavernRequest, PlacementCapabilities]
+    "model",
+    [
+        *(Entry, BookCreate, PublishRequest, BindingsPut),
+        *(SelectRequest, SillyTavernRequest, PlacementCapabilities),
+    ],
 )
 def test_signatures_for_type_checkers_have_every_field(model: type[Contract]) -> None:
     source = inspect.getsource(model)
