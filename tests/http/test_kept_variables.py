@@ -284,6 +284,24 @@ def test_two_users_never_share_variables(gateway: Gateway) -> None:
         assert "имя" not in answer["variables"]["global"]
 
 
+def test_the_number_of_users_with_variables_is_bounded(url: str) -> None:
+    with (
+        chat_upstream() as upstream,
+        serving(database_url=url, gateway_upstream_url=upstream.url, max_variable_users=2) as api,
+    ):
+        gateway = Gateway(api, upstream)
+        gateway.bind("p")
+        for user, shared in (
+            ("ann", 1),
+            ("ボー", 1),
+            ("ann", 2),
+            ("cy", 1),
+            ("ann", 3),
+            ("ボー", 1),
+        ):
+            assert gateway.count(f"{user} {shared}", user=user)[1] == shared
+
+
 def test_chats_without_a_user_share_nothing(gateway: Gateway) -> None:
     """Behind one key may be many users, also ones whose chats begin alike."""
     assert gateway.count("Hi", reply="Hello") == (1, 1)

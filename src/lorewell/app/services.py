@@ -45,6 +45,7 @@ class Services:
         limits: the size of all books of one selection together.
         auth: whether requests need an API key.
         max_conversation_states: timed states kept per conversation, at most.
+        max_variable_users: users of a tenant whose global variables are kept, at most.
         secrets: of the tenants, for the lines of their conversations.
         embedder: None if vectors are off.
         queries: vectors of recent queries; None if vectors are off.
@@ -70,6 +71,7 @@ class Services:
     limits: SnapshotLimits
     auth: bool
     max_conversation_states: int
+    max_variable_users: int
     secrets: TenantSecrets
     embedder: Embedder | None
     queries: QueryVectors | None
