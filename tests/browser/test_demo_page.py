@@ -130,13 +130,13 @@ def test_the_form_has_what_macros_read(server: Server, visit: Visit, texts: dict
     page.get_by_label(texts["messages"], exact=True).fill("{}")
     say(page, texts, "你好。")
     expect(page.get_by_text(texts["list"])).to_be_visible()
-    page.get_by_label(texts["messages"], exact=True).fill('[{"content": "灯"}]')
+    page.get_by_label(texts["messages"], exact=True).fill('[{"role": "user", "content": "灯"}]')
     with page.expect_request("**/demo/api/chat") as asked:
         say(page, texts, "你好。")
     assert asked.value.post_data_json["scene"] == {
         "timezone": "Asia/Shanghai",
         "variables": {"local": {"潮": "涨"}},
-        "messages": [{"content": "灯"}],
+        "messages": [{"role": "user", "content": "灯"}],
     }
     expect(page.get_by_text(texts["injected"])).to_be_visible()
 
