@@ -41,6 +41,7 @@ READ = {
     "select_for_turn",
     "live",
     "preview_for_turn",
+    "explain_context",
     "get_selection",
     "activate_for_turn",  # and `write` too, if it is to keep anything
     "get_activation",

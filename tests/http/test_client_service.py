@@ -61,6 +61,7 @@ from lorewell.model.activate import AttachedBook, ChatLine
 from lorewell.model.activated import Hit
 from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
+from lorewell.model.explained import ContextExplain
 from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
@@ -179,6 +180,8 @@ def select(client: Client, book_id: str) -> None:
     preview = PreviewRequest(books=(changed, InlineBook(book=LAMP)), query="a mole, a lamp")
     told = client.preview_for_turn(preview)
     assert [decision.entry_id for decision in told.decisions] == ["mole", "lamp"]
+    explained = client.explain_context(ContextExplain(request=preview, entry="mole"))
+    assert (explained.selected, explained.reason) == (True, "keyword")
     tried = client.try_condition(ConditionTrial(text="tb.力量 > 10", table={"力量": 15}))
     assert (tried.holds, tried.written) == (True, "tb.力量 > 10")
     assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)

@@ -58,6 +58,7 @@ from lorewell.model import (
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
+from lorewell.model.explained import ContextExplain
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -126,6 +127,17 @@ ACTIVATION = json.loads(
         TURN.model_copy(update={"context_tokens": 8000, "forced": (ForcedEntry(ref="W.9"),)}),
     ).to_json()
 )
+EXPLAINED = {
+    "policy": "native",
+    "id": "b:1:kiln",
+    "book_id": "b",
+    "entry_id": "kiln",
+    "title": "窑",
+    "selected": False,
+    "reason": "not_triggered",
+    "gate": "keys",
+    "gates": [{"gate": "keys", "status": "failed", "facts": {"keys": 1}}],
+}
 REPLAY = {
     "turns": [],
     "rest_from": 2,
@@ -345,6 +357,19 @@ CASES = [
         {"prompt_id": "p", **DEMO},
         {"books": [{"book": BOOK_BODY}], "query": "kiln"},
         SELECTION,
+    ),
+    Case(
+        "explain_context",
+        (
+            ContextExplain(
+                request=PreviewRequest(books=(InlineBook(book=BOOK),), query="kiln"), entry="kiln"
+            ),
+        ),
+        {},
+        "POST /v1/context/explain",
+        DEMO,
+        {"request": {"books": [{"book": BOOK_BODY}], "query": "kiln"}, "entry": "kiln"},
+        EXPLAINED,
     ),
     Case("get_selection", ("ab12",), {}, "GET /v1/selections/ab12", DEMO, None, SELECTION),
     Case(

@@ -135,6 +135,7 @@ class LorewellClient:
     list_indexes = _method(books.list_indexes)
     select_for_turn = _method(turns.select_for_turn)
     preview_for_turn = _method(turns.preview_for_turn)
+    explain_context = _method(turns.explain_context)
     get_selection = _method(turns.get_selection)
     get_activation = _method(turns.get_activation)
     activate_for_turn = _method(turns.activate_for_turn)

@@ -25,6 +25,7 @@ SELECT: Mapping[str, Any] = {
     "token_budget": 1500,
 }
 PREVIEW: Mapping[str, Any] = {**SELECT, "books": [{"book": BOOK}]}
+EXPLAIN: Mapping[str, Any] = {"request": PREVIEW, "entry": "lamp", "budget": 100_000}
 SEARCH: Mapping[str, Any] = {"books": [{"book_id": BOOK_ID}], "query": "green lamp"}
 CONVERSATION_ID = "mira-1"
 _LAMP: Mapping[str, Any] = {

@@ -50,6 +50,7 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.binding import PromptPage
+from lorewell.model.explained import ContextExplain, Explanation
 from lorewell.model.parse import parse_model
 
 BINDINGS = "/v1/prompt-bindings"
@@ -86,6 +87,16 @@ def preview_for_turn(
         method="POST", path=path, kind=Repeatability.READ, query=query, body=request
     )
     return session.call(ask, selection, options)
+
+
+def explain_context(
+    session: Session, asked: ContextExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry: its gates, near misses of its keys, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path="/v1/context/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def get_selection(
