@@ -21,7 +21,7 @@ class Place(NamedTuple):
     """An entry of the request's books: the number of its book, and its index there."""
 
     book: int
-    index: int
+    entry: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,7 +178,7 @@ class NativeTrials:
                 steps.append(step_of(edit, book_id=None, entry_id=None, known=known))
                 continue
             book = self._books[edit.entry.book]
-            spec = book.entries[edit.entry.index].spec
+            spec = book.entries[edit.entry.entry].spec
             known = edit.path[-1] != "-"
             steps.append(step_of(edit, book_id=book.book_id, entry_id=spec.id, known=known))
         return tuple(steps)

@@ -273,7 +273,7 @@ def _request_changes(view: NativeView) -> Iterator[Change]:
     if failed is None or failure is None:
         return
     turn = view.decided.turn
-    entry = turn.snapshot[failed.book].entries[failed.index]
+    entry = turn.snapshot[failed.book].entries[failed.entry]
     yield of_entry(failed, "required", value=False)
     yield of_entry(failed, "enabled", value=False)
     match failure.details.get("limit"):

@@ -254,12 +254,18 @@ def _triggers(view: NativeView, unheard: tuple[NearKind, str] | None) -> Iterato
     match = active.match if active else activation.checked.get(entry.full_id, NOTHING)
     hit = activation.trace(entry.full_id)
     place = {"key": hit.key, "message": hit.message, "span": hit.span, "woken_by": hit.woken_by}
-    keys = {"keys": len(entry.primary), **{k: v for k, v in place.items() if v is not None}}
+    keys: dict[str, object] = {
+        "keys": len(entry.primary),
+        **{k: v for k, v in place.items() if v is not None},
+    }
     if match.problem is not None:
         keys |= {"problem": match.problem, "detail": match.detail}
     yield _gate("keys", "passed" if match.place is not None else missed, keys)
     if entry.secondary:
-        secondary = {"logic": spec.logic, "keys": [key.text for key in entry.secondary]}
+        secondary: dict[str, object] = {
+            "logic": spec.logic,
+            "keys": [key.text for key in entry.secondary],
+        }
         if match.place is None:
             status: GateStatus = "not_reached"
         elif match.hit:

@@ -1,0 +1,108 @@
+"""`lorewell explain`: why an entry fires or not, and what would change that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lorewell.cli.explain_tables import explain_parts
+from lorewell.cli.printing import print_json, print_parts
+from lorewell.cli.turn_options import TurnOptions, load_request
+from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
+from lorewell.errors import ValidationFailedError
+from lorewell.formats import load_book
+from lorewell.formats.plain_chat import load_any_chat
+from lorewell.insight.explain import explain_context
+from lorewell.model import BookRef, SelectRequest
+from lorewell.model.explained import MAX_BUDGET, ExplainOptions
+from lorewell.model.parse import parse_model
+from lorewell.model.prompt_settings import PROMPT_DEFAULTS
+
+_MAX_HISTORY = 100
+
+
+def explain_command(  # noqa: PLR0913  an option is a parameter
+    book: Annotated[Path, typer.Argument(metavar="BOOK", help="Lorebook, or card with one.")],
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of the entry.")],
+    *,
+    query: Annotated[str | None, typer.Option(help="Current user input.")] = None,
+    chat: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Chat to explain the last message of: SillyTavern's .jsonl, or JSON messages.",
+        ),
+    ] = None,
+    request: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with a request.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON file with the object that conditions read."),
+    ] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of all probability rolls.")] = None,
+    char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
+    user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
+    steps: Annotated[
+        int, typer.Option(metavar="STEPS", help="Most steps of the search for changes.")
+    ] = MAX_BUDGET,
+    tokenizer: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Encoding, model or tokenizer.json.")
+    ] = DEFAULT_TOKENIZER,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole explanation as JSON.")
+    ] = False,
+) -> None:
+    """Explain one entry in one turn: its gates, near misses of keys, and what would flip it.
+
+    Every change that is shown was tried. Give the turn with --query, --chat or --request.
+    """
+    if sum(each is not None for each in (query, chat, request)) != 1:
+        raise ValidationFailedError("Give one of --query, --chat and --request.")
+    compiled = load_book(book, counter=counter(tokenizer))
+    turn = TurnOptions(
+        query=query if chat is None else "?",
+        request=request,
+        state=state,
+        seed=seed,
+        char=char,
+        user=user,
+    )
+    asked_turn = load_request(turn, [compiled.ref])
+    if chat is not None:
+        asked_turn = _from_chat(chat, asked_turn, compiled.ref)
+    asked = parse_model(ExplainOptions, {"entry": entry, "budget": steps})
+    explanation = explain_context([compiled], asked_turn, asked)
+    if as_json:
+        print_json(explanation)
+    else:
+        print_parts(*explain_parts(explanation))
+
+
+def _from_chat(path: Path, options: SelectRequest, book: BookRef) -> SelectRequest:
+    """Return the turn after the last message of a chat."""
+    chat = load_any_chat(path)
+    if not chat.messages:
+        raise ValidationFailedError(f"{path.name} has no message.")
+    *earlier, last = chat.messages
+    names = {"char": chat.char, "user": chat.user}
+    return parse_model(
+        SelectRequest,
+        {
+            **PROMPT_DEFAULTS.given(),
+            "books": [book.model_dump()],
+            "query": last.content,
+            "history": [
+                {"role": "user" if each.is_user else "assistant", "content": each.content}
+                for each in earlier[-_MAX_HISTORY:]
+            ],
+            "state": options.state,
+            "seed": options.seed,
+            "template_vars": {
+                **{name: value for name, value in names.items() if value},
+                **options.template_vars,
+            },
+        },
+    )
