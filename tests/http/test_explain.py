@@ -35,7 +35,7 @@ def test_inline_and_changed_books_are_explained_as_previewed(api: Api) -> None:
     [
         ({"entry": "nobody"}, "/entry"),
         ({"entry": ""}, "/entry"),
-        ({"entry": {"book_id": "b"}}, "/entry/entry_id"),
+        ({"entry": {"book_id": "b"}}, "/entry"),
         ({"budget": -1}, "/budget"),
         ({"budget": 2_000_001}, "/budget"),
         ({"budget": 1.5}, "/budget"),

@@ -874,7 +874,7 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
-LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try")
+LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain")
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]

@@ -16,18 +16,18 @@ _TEXTS = ("content", "mes", "text")
 
 
 def load_any_chat(path: str | os.PathLike[str]) -> ChatFile:
-    """Return the chat in a SillyTavern chat file (`.jsonl`) or in a plain JSON file.
+    """Return the chat in a plain JSON file (`.json`) or in a chat file of SillyTavern.
 
     A plain message has its text as `content`, `mes` or `text`, and `role` or `is_user`, and may
     have a `name`. The parts of an OpenAI message are joined. System messages are hidden.
 
     Raises:
         ImportInvalidError: the file is not a chat.
-        FileTooLargeError: it is larger than 16 MiB, or, for `.jsonl`, as `load_chat` says.
+        FileTooLargeError: it is larger than 16 MiB, or, for SillyTavern's, as `load_chat` says.
         OSError: the file can't be read.
     """
     path = Path(path)
-    if path.suffix.lower() == ".jsonl":
+    if path.suffix.lower() != ".json":
         return load_chat(path)
     document = load_json(path)
     listed = document.get("messages") if isinstance(document, dict) else document

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from lorewell.model.base import Contract
 from lorewell.model.explained import EditStep, WhatIfKind
 from lorewell.model.text import pointer
 
@@ -61,6 +62,9 @@ def put(document: object, path: Sequence[str | int], value: object) -> object:
     if not path:
         return value
     first, rest = path[0], path[1:]
+    if isinstance(document, Contract):
+        member = put(getattr(document, str(first)), rest, value)
+        return document.model_copy(update={str(first): member})
     if isinstance(document, Mapping):
         changed = {**document}
         if not rest and value is Gone.GONE:
@@ -81,7 +85,9 @@ def put(document: object, path: Sequence[str | int], value: object) -> object:
 def has(document: object, path: Sequence[str | int]) -> bool:
     """Return whether a plain value has a member at a path."""
     for part in path:
-        if isinstance(document, Mapping):
+        if isinstance(document, Contract):
+            document = getattr(document, str(part))
+        elif isinstance(document, Mapping):
             if part not in document:
                 return False
             document = document[part]
