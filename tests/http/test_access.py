@@ -42,6 +42,7 @@ READ = {
     "live",
     "preview_for_turn",
     "explain_context",
+    "explain_activation",
     "get_selection",
     "activate_for_turn",  # and `write` too, if it is to keep anything
     "get_activation",

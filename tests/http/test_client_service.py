@@ -61,7 +61,7 @@ from lorewell.model.activate import AttachedBook, ChatLine
 from lorewell.model.activated import Hit
 from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
-from lorewell.model.explained import ContextExplain
+from lorewell.model.explained import ContextExplain, SillyTavernExplain
 from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
@@ -237,6 +237,8 @@ def activate(client: Client, book_id: str) -> None:
     assert [verdict.reason for verdict in client.preview_activation(preview).verdicts] == [
         "not_triggered"
     ]
+    asked = SillyTavernExplain(request=preview, entry="mole")
+    assert client.explain_activation(asked).reason == "not_triggered"
     chosen = AttachedBook(book_id=book_id, revision=1)
     replay = ReplayRequest(books=(chosen,), chat=chat, context_tokens=8000)
     turns = client.replay_chat(replay).turns

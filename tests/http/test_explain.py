@@ -55,3 +55,21 @@ def test_missing_books_are_reported(api: Api) -> None:
     body = {"request": {"books": [{"book_id": UNKNOWN_BOOK}], "query": "q"}, "entry": "lamp"}
     answer = api("POST", "/v1/context/explain", json=body)
     assert (answer.status_code, code(answer)) == (404, "book_not_found")
+
+
+def test_an_entry_is_explained_under_the_rules_of_sillytavern(api: Api) -> None:
+    lamp = {"uid": 0, "key": ["lamp"], "content": "It burns.", "disable": True}
+    book = {"source": "chat", "name": "Harbour", "entries": {"0": lamp}}
+    request = {"books": [book], "chat": [{"content": "the lamp"}], "context_tokens": 4000}
+    body = {"request": request, "entry": {"book_id": "Harbour", "entry_id": "0"}}
+    answer = api("POST", "/v1/sillytavern/explain", json=body)
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["policy"], found["id"], found["gate"]) == ("sillytavern", "Harbour.0", "enabled")
+    assert [edit["path"] for edit in found["changes"][0]["edits"]] == ["/disable"]
+    stored = {"source": "global", "book_id": api.create()}
+    request = {"books": [stored], "chat": [{"content": "nothing"}], "context_tokens": 4000}
+    body = {"request": request, "entry": "0"}
+    assert api("POST", "/v1/sillytavern/explain", json=body).json()["reason"] == "not_triggered"
+    missing = api("POST", "/v1/sillytavern/explain", json={**body, "entry": "nobody"})
+    assert (missing.status_code, places(missing)) == (422, ["/entry"])

@@ -58,7 +58,7 @@ from lorewell.model import (
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
-from lorewell.model.explained import ContextExplain
+from lorewell.model.explained import ContextExplain, SillyTavernExplain
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -416,6 +416,19 @@ CASES = [
         DEMO,
         SCENE_BODY,
         ACTIVATION,
+    ),
+    Case(
+        "explain_activation",
+        (
+            SillyTavernExplain(
+                request=ActivatePreview(context_tokens=8, chat=CHAT), entry="Harbour.0", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/sillytavern/explain",
+        DEMO,
+        {"request": SCENE_BODY, "entry": "Harbour.0", "budget": 9},
+        EXPLAINED,
     ),
     Case(
         "replay_chat",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lorewell import EntryName, Explanation, SelectRequest, explain
+from lorewell import EntryName, Explanation, SelectRequest, SillyTavernRequest, explain
 from lorewell.engine.native.select import decide
 from lorewell.engine.steps import Steps
 from lorewell.errors import TooExpensiveError, ValidationFailedError
@@ -165,3 +165,58 @@ def test_the_budget_bounds_the_search_alone() -> None:
     steps = Steps()
     decide([book], request, steps=steps)
     assert explain([book], request, "e", steps=Steps(steps.spent * 4)).complete
+
+
+def world(*entries: Document) -> Document:
+    listed = {str(each["uid"]): {"position": 0, "order": 100, **each} for each in entries}
+    return {"source": "chat", "name": "雾", "entries": listed}
+
+
+def scanned(entry_id: str, *entries: Document, said: str, **fields: object) -> Explanation:
+    """Explain an entry of an inline book under SillyTavern's rules."""
+    document = {"books": [world(*entries)], "chat": [{"content": said}], "context_tokens": 4000}
+    return explain([], SillyTavernRequest.model_validate({**document, **fields}), entry_id)
+
+
+def test_a_scan_is_explained_from_its_events() -> None:
+    waker = {"uid": 0, "key": ["摆渡人"], "content": "一枚骨哨。", "preventRecursion": True}
+    woken = {"uid": 1, "key": ["骨哨"], "content": "x", "comment": "骨哨"}
+    found = scanned("雾.1", waker, woken, said="找摆渡人")
+    assert (found.policy, found.title, found.cause) == ("sillytavern", "骨哨", "not_waking")
+    assert ("not_waking", "雾.0") in [(miss.kind, miss.entry) for miss in found.near]
+    assert paths(found)["entry/preventRecursion"] is False
+    persona = {"uid": 2, "key": ["Mira"], "content": "x"}
+    texts = {"persona_description": "Mira is kind."}
+    found = scanned("2", persona, said="?", scan_texts=texts)
+    assert [(miss.kind, miss.text) for miss in found.near] == [
+        ("other_text", "persona_description")
+    ]
+    assert paths(found)["entry/matchPersonaDescription"] is True
+
+
+def test_rolls_and_groups_of_a_scan_have_their_figures() -> None:
+    rolled = {"uid": 0, "key": ["灯"], "content": "x", "useProbability": True, "probability": 0}
+    found = scanned("0", rolled, said="灯")
+    assert (found.reason, found.gate) == ("probability_failed", "probability")
+    gate = next(gate for gate in found.gates if gate.gate == "probability")
+    assert gate.facts["threshold"] == 0
+    assert "roll" in gate.facts
+    pair = [
+        {"uid": 1, "key": ["灯"], "content": "a", "group": "g"},
+        {"uid": 2, "key": ["灯"], "content": "b", "group": "g", "groupOverride": True},
+    ]
+    lost = scanned("1", *pair, said="灯")
+    assert (lost.reason, lost.gate) == ("group_lost", "group")
+    assert paths(lost)["entry/group"] == ""
+    won = scanned("2", *pair, said="灯")
+    assert (won.selected, won.gate) == (True, None)
+    assert paths(won)["entry/disable"] is True
+
+
+def test_edits_of_decorated_entries_keep_the_decorator() -> None:
+    forced = {"uid": 0, "key": [], "content": "@@activate\nx"}
+    found = scanned("0", forced, said="?")
+    assert (found.selected, found.reason) == (True, "decorator_activate")
+    assert set(paths(found)) >= {"entry/disable"}
+    with pytest.raises(ValidationFailedError):
+        scanned("7", forced, said="?")

@@ -9,18 +9,24 @@ import typer
 
 from lorewell.cli.explain_tables import explain_parts
 from lorewell.cli.printing import print_json, print_parts
+from lorewell.cli.sillytavern_inputs import ScanOptions, load_scan
 from lorewell.cli.turn_options import TurnOptions, load_request
-from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
+from lorewell.engine.sillytavern.turns import with_inline
+from lorewell.engine.steps import Steps
+from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import ValidationFailedError
-from lorewell.formats import load_book
+from lorewell.formats import load_book, load_world
+from lorewell.formats.files import load_json
 from lorewell.formats.plain_chat import load_any_chat
-from lorewell.insight.explain import explain_context
+from lorewell.insight.explain import explain_activation, explain_context
 from lorewell.model import BookRef, SelectRequest
-from lorewell.model.explained import MAX_BUDGET, ExplainOptions
+from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.explained import MAX_BUDGET, ExplainOptions, Explanation
 from lorewell.model.parse import parse_model
 from lorewell.model.prompt_settings import PROMPT_DEFAULTS
 
 _MAX_HISTORY = 100
+_CONTEXT_TOKENS = 8192
 
 
 def explain_command(  # noqa: PLR0913  an option is a parameter
@@ -38,6 +44,9 @@ def explain_command(  # noqa: PLR0913  an option is a parameter
     request: Annotated[
         Path | None, typer.Option(metavar="FILE", help="JSON file with a request.")
     ] = None,
+    policy: Annotated[
+        str, typer.Option(metavar="native|sillytavern", help="Whose rules apply.")
+    ] = "native",
     state: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON file with the object that conditions read."),
@@ -61,7 +70,6 @@ def explain_command(  # noqa: PLR0913  an option is a parameter
     """
     if sum(each is not None for each in (query, chat, request)) != 1:
         raise ValidationFailedError("Give one of --query, --chat and --request.")
-    compiled = load_book(book, counter=counter(tokenizer))
     turn = TurnOptions(
         query=query if chat is None else "?",
         request=request,
@@ -70,15 +78,55 @@ def explain_command(  # noqa: PLR0913  an option is a parameter
         char=char,
         user=user,
     )
-    asked_turn = load_request(turn, [compiled.ref])
-    if chat is not None:
-        asked_turn = _from_chat(chat, asked_turn, compiled.ref)
     asked = parse_model(ExplainOptions, {"entry": entry, "budget": steps})
-    explanation = explain_context([compiled], asked_turn, asked)
+    tokens = counter(tokenizer)
+    if policy == "sillytavern":
+        explanation = _by_sillytavern(book, turn, chat, asked, tokens)
+    elif policy == "native":
+        explanation = _by_native(book, turn, chat, asked, tokens)
+    else:
+        raise ValidationFailedError("--policy must be native or sillytavern.")
     if as_json:
         print_json(explanation)
     else:
         print_parts(*explain_parts(explanation))
+
+
+def _by_native(
+    book: Path, turn: TurnOptions, chat: Path | None, asked: ExplainOptions, tokens: TokenCounter
+) -> Explanation:
+    compiled = load_book(book, counter=tokens)
+    request = load_request(turn, [compiled.ref])
+    if chat is not None:
+        request = _from_chat(chat, request, compiled.ref)
+    return explain_context([compiled], request, asked)
+
+
+def _by_sillytavern(
+    book: Path, turn: TurnOptions, chat: Path | None, asked: ExplainOptions, tokens: TokenCounter
+) -> Explanation:
+    if turn.state is not None:
+        raise ValidationFailedError("--state does not go with --policy sillytavern.")
+    if turn.request is not None:
+        request = parse_model(SillyTavernRequest, load_json(turn.request))
+        library = with_inline([load_world(book)], request, Steps())
+    else:
+        scan = ScanOptions(
+            books={"global": [book]},
+            card=None,
+            chat=chat,
+            query=turn.query if chat is None else None,
+            settings=None,
+            user=turn.user,
+            char=turn.char,
+            persona=None,
+            context_tokens=_CONTEXT_TOKENS,
+            seed=turn.seed,
+            trigger="normal",
+            fresh=False,
+        )
+        library, request, _ = load_scan(scan)
+    return explain_activation(library, request, asked, counter=tokens)
 
 
 def _from_chat(path: Path, options: SelectRequest, book: BookRef) -> SelectRequest:

@@ -121,6 +121,7 @@ class AsyncLorewellClient:
     get_activation = _method(turns.get_activation)
     activate_for_turn = _method(turns.activate_for_turn)
     preview_activation = _method(turns.preview_activation)
+    explain_activation = _method(turns.explain_activation)
     replay_chat = _method(turns.replay_chat)
     activate_replica = _method(turns.activate_replica)
     get_replica_activation = _method(turns.get_replica_activation)

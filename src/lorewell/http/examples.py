@@ -46,6 +46,7 @@ SCENE: Mapping[str, Any] = {
 }
 ACTIVATE: Mapping[str, Any] = {**SCENE, "conversation_id": CONVERSATION_ID}
 ACTIVATE_PREVIEW: Mapping[str, Any] = {**SCENE, "books": [_WORLD, {"book": BOOK}]}
+ACTIVATE_EXPLAIN: Mapping[str, Any] = {"request": SCENE, "entry": "Harbour.0", "budget": 100_000}
 REPLAY: Mapping[str, Any] = {**SCENE, "turns_after": "user_messages"}
 _TOWER: Mapping[str, Any] = {
     "uid": "tower",

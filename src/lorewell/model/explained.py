@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from lorewell.model.base import Contract
+from lorewell.model.conversation import ActivatePreview
 from lorewell.model.preview import PreviewRequest
 from lorewell.model.text import Integer, Text
 
@@ -61,6 +62,18 @@ class ContextExplain(ExplainOptions):
     """
 
     request: PreviewRequest
+
+
+class SillyTavernExplain(ExplainOptions):
+    """A question about an entry under the policy `sillytavern`.
+
+    The entry is named by its `book.uid` as well; `book_id` is the book's name, `entry_id` the uid.
+
+    Attributes:
+        request: the turn; its books may be stored, stored with changes, or sent whole.
+    """
+
+    request: ActivatePreview
 
 
 class ExplainedGate(Contract):

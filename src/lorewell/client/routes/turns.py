@@ -50,7 +50,7 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.binding import PromptPage
-from lorewell.model.explained import ContextExplain, Explanation
+from lorewell.model.explained import ContextExplain, Explanation, SillyTavernExplain
 from lorewell.model.parse import parse_model
 
 BINDINGS = "/v1/prompt-bindings"
@@ -145,6 +145,16 @@ def preview_activation(
         method="POST", path=f"{SILLYTAVERN}/preview", kind=Repeatability.READ, body=request
     )
     return session.call(ask, activation, options)
+
+
+def explain_activation(
+    session: Session, asked: SillyTavernExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry under SillyTavern's rules, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path=f"{SILLYTAVERN}/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def replay_chat(

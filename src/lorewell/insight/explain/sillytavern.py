@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.sillytavern.javascript import MISSING, as_text
 from lorewell.engine.sillytavern.scan_entry import Object
-from lorewell.engine.sillytavern.sources import Attached, Library
-from lorewell.engine.sillytavern.turns import attach
+from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.sillytavern.world import with_entry
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
@@ -19,12 +18,12 @@ from lorewell.insight.explain.search import TrialResult, search
 from lorewell.insight.explain.sillytavern_changes import sillytavern_changes
 from lorewell.insight.explain.sillytavern_view import SillyTavernView, sillytavern_gates
 from lorewell.model.activate import SillyTavernRequest
-from lorewell.model.explained import EditStep, ExplainOptions, Explanation
+from lorewell.model.explained import EditStep, ExplainOptions, Explanation, NearMiss
 from lorewell.model.scene_fields import with_scene
 
 
 def explain_activation(
-    books: Library | Iterable[Attached],
+    library: Library,
     request: SillyTavernRequest,
     asked: ExplainOptions,
     *,
@@ -34,8 +33,8 @@ def explain_activation(
     """Return why an entry is active in a turn or not, and the smallest changes that flip it.
 
     Args:
-        books: compiled books, as for `activate`.
-        request: the turn.
+        library: all books of the turn.
+        request: the turn; its `books` are already in the library.
         asked: the entry, by its `book.uid`, by its uid if only one book has it, or by the book's
             name and the uid; and the budget of the search for changes.
         counter: the token counter; by default that of the request, or `cl100k_base`.
@@ -46,9 +45,6 @@ def explain_activation(
         LorewellError: as `activate`.
     """
     steps = steps or Steps()
-    given = books.books if isinstance(books, Library) else books
-    inline = [attach(book, steps=steps) for book in request.books]
-    library = books if isinstance(books, Library) and not inline else Library([*given, *inline])
     request = with_scene(request, request.scene, "sillytavern")
     request = request.model_copy(update={"explain": "full", "books": ()})
     number, index = _find(library, asked)
@@ -56,7 +52,7 @@ def explain_activation(
     trials.steps = steps
     view = trials.view(())
     gates, cause = sillytavern_gates(view)
-    near = ()
+    near: tuple[NearMiss, ...] = ()
     if view.decisive() in ("keys", "secondary", "recursion"):
         near = find_near(view.near_keys(), view.texts(), steps)
     trials.steps = Steps(asked.budget, watch=steps.watch)

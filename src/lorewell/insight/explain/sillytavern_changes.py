@@ -77,8 +77,9 @@ def _key_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
         for logic in _LOGICS:
             if logic != view.entry.logic:
                 yield of_entry(own, "selectiveLogic", logic)
+    has_keys = isinstance(view.entry.fields.get("key"), list | tuple)
     for key in _new_keys(view):
-        yield of_entry(own, "key", key, "-")
+        yield of_entry(own, "key", key, "-") if has_keys else of_entry(own, "key", [key])
 
 
 def _depth_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
