@@ -69,7 +69,7 @@ def test_an_entry_is_explained_under_the_rules_of_sillytavern(api: Api) -> None:
     assert [edit["path"] for edit in found["changes"][0]["edits"]] == ["/disable"]
     stored = {"source": "global", "book_id": api.create()}
     request = {"books": [stored], "chat": [{"content": "nothing"}], "context_tokens": 4000}
-    body = {"request": request, "entry": "0"}
+    body = {"request": request, "entry": "lamp"}
     assert api("POST", "/v1/sillytavern/explain", json=body).json()["reason"] == "not_triggered"
     missing = api("POST", "/v1/sillytavern/explain", json={**body, "entry": "nobody"})
     assert (missing.status_code, places(missing)) == (422, ["/entry"])
