@@ -25,7 +25,7 @@ from lorewell.engine.native.compiled import (
     Gate,
     KeyExpression,
 )
-from lorewell.engine.native.context import cost_of
+from lorewell.engine.native.context import cost_of, tag_of
 from lorewell.engine.render import opening_tag
 from lorewell.engine.steps import Steps
 from lorewell.engine.template import Template, find_template
@@ -33,7 +33,7 @@ from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, counter as toke
 from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
 from lorewell.jsregex import Pattern
 from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
-from lorewell.model.select import is_uuid
+from lorewell.model.select import Wrapper, is_uuid
 from lorewell.model.text import is_blank, pointer
 from lorewell.retrieval.bm25 import EntryTexts, LexicalIndex, build_index
 
@@ -106,6 +106,7 @@ def compile_book(
         key_steps=tuple(map(_key_steps, entries)),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
         lexical=cache(lambda: build_index(_documents(book.entries))),
+        cost_in=_costs(entries, counter),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )
@@ -119,7 +120,7 @@ def with_entries(book: CompiledBook, changed: Mapping[int, Entry]) -> CompiledBo
 
     Args:
         book: the compiled book.
-        changed: the new entries by index; id and content are the old ones.
+        changed: the new entries by index; id, title and content are the old ones.
 
     Raises:
         InvalidDependencyError: as `compile_book`.
@@ -182,6 +183,17 @@ def _lexical_after(
 
 def _needs_no_key(entry: CompiledEntry) -> bool:
     return entry.spec.required or entry.spec.constant
+
+
+def _costs(
+    entries: Sequence[CompiledEntry], counter: TokenCounter
+) -> Callable[[Wrapper, int], int]:
+    @cache
+    def cost(wrapper: Wrapper, index: int) -> int:
+        entry = entries[index]
+        return cost_of(tag_of(entry, wrapper), entry.spec.content, counter)
+
+    return cost
 
 
 def _compile_steps(spec: Entry) -> int:

@@ -233,6 +233,9 @@ def _limit_changes(view: NativeView, gate: str) -> Iterator[Change]:
         for budget in (request.token_budget + missing, _MAX_TOKENS):
             if request.token_budget < budget <= _MAX_TOKENS:
                 yield of_request("token_budget", budget)
+        for wrapper in ("short", "plain"):
+            if request.wrapper != wrapper:
+                yield of_request("wrapper", wrapper)
 
 
 def _losers(view: NativeView) -> list[str]:
