@@ -61,7 +61,7 @@ from lorewell.model.activate import AttachedBook, ChatLine
 from lorewell.model.activated import Hit
 from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
-from lorewell.model.explained import ContextExplain, SillyTavernExplain
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
 from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
@@ -203,6 +203,8 @@ def by_replica(client: Client, book_id: str) -> None:
     changed = [{"book_id": book_id, "removed": ["lamp"]}]
     preview = ReplicaPreview.model_validate({**turn, "changed": changed})
     assert client.preview_replica(preview).entries == ()
+    asked = ReplicaExplain(request=ReplicaPreview.model_validate(turn), entry="lamp")
+    assert client.explain_replica(asked).selected
 
 
 def assemble(client: Client, answer: SillyTavernResponse) -> None:

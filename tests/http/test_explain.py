@@ -73,3 +73,19 @@ def test_an_entry_is_explained_under_the_rules_of_sillytavern(api: Api) -> None:
     assert api("POST", "/v1/sillytavern/explain", json=body).json()["reason"] == "not_triggered"
     missing = api("POST", "/v1/sillytavern/explain", json={**body, "entry": "nobody"})
     assert (missing.status_code, places(missing)) == (422, ["/entry"])
+
+
+def test_an_entry_is_explained_under_the_rules_of_sillytavern_replica(api: Api) -> None:
+    book = {"name": "b", "entries": [{"uid": "t", "key": ["灯塔"], "content": "x"}]}
+    data = {"globalBooks": [{"id": "b"}]}
+    request = {"worldBookData": data, "books": {"b": book}, "mes": "灯 塔"}
+    answer = api("POST", "/v1/replica/explain", json={"request": request, "entry": "t"})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["policy"], found["id"], found["gate"]) == ("replica", "b.t", "trigger")
+    assert found["changes"]
+    stored = {"worldBookData": {"globalBooks": [{"id": api.create()}]}, "mes": "a lamp"}
+    body = {"request": stored, "entry": "lamp"}
+    assert api("POST", "/v1/replica/explain", json=body).json()["selected"] is True
+    missing = api("POST", "/v1/replica/explain", json={**body, "entry": "nobody"})
+    assert (missing.status_code, places(missing)) == (422, ["/entry"])

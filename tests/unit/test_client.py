@@ -58,7 +58,7 @@ from lorewell.model import (
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
-from lorewell.model.explained import ContextExplain, SillyTavernExplain
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -465,6 +465,19 @@ CASES = [
         DEMO,
         {**REPLICA_BODY, "changed": [{"book_id": "b"}]},
         REPLICA,
+    ),
+    Case(
+        "explain_replica",
+        (
+            ReplicaExplain(
+                request=ReplicaPreview.model_validate(REPLICA_BODY), entry="tower", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/replica/explain",
+        DEMO,
+        {"request": REPLICA_BODY, "entry": "tower", "budget": 9},
+        EXPLAINED,
     ),
     Case(
         "assemble_prompt",

@@ -11,15 +11,17 @@ from lorewell.cli.explain_tables import explain_parts
 from lorewell.cli.printing import print_json, print_parts
 from lorewell.cli.sillytavern_inputs import ScanOptions, load_scan
 from lorewell.cli.turn_options import TurnOptions, load_request
+from lorewell.engine.replica import compile_world
 from lorewell.engine.sillytavern.turns import with_inline
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import ValidationFailedError
-from lorewell.formats import load_book, load_world
+from lorewell.formats import load_book, load_world, open_book
+from lorewell.formats.export.replica import replica_document
 from lorewell.formats.files import load_json
 from lorewell.formats.plain_chat import load_any_chat
-from lorewell.insight.explain import explain_activation, explain_context
-from lorewell.model import BookRef, SelectRequest
+from lorewell.insight.explain import explain_activation, explain_context, explain_replica
+from lorewell.model import BookRef, ReplicaRequest, SelectRequest
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.explained import MAX_BUDGET, ExplainOptions, Explanation
 from lorewell.model.parse import parse_model
@@ -45,7 +47,7 @@ def explain_command(  # noqa: PLR0913  an option is a parameter
         Path | None, typer.Option(metavar="FILE", help="JSON file with a request.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(metavar="native|sillytavern", help="Whose rules apply.")
+        str, typer.Option(metavar="native|sillytavern|replica", help="Whose rules apply.")
     ] = "native",
     state: Annotated[
         Path | None,
@@ -55,7 +57,7 @@ def explain_command(  # noqa: PLR0913  an option is a parameter
     char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
     user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
     steps: Annotated[
-        int, typer.Option(metavar="STEPS", help="Most steps of the search for changes.")
+        int, typer.Option(metavar="N", help="Most steps of the search for changes.")
     ] = MAX_BUDGET,
     tokenizer: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="Encoding, model or tokenizer.json.")
@@ -82,10 +84,12 @@ def explain_command(  # noqa: PLR0913  an option is a parameter
     tokens = counter(tokenizer)
     if policy == "sillytavern":
         explanation = _by_sillytavern(book, turn, chat, asked, tokens)
+    elif policy == "replica":
+        explanation = _by_replica(book, turn, chat, asked)
     elif policy == "native":
         explanation = _by_native(book, turn, chat, asked, tokens)
     else:
-        raise ValidationFailedError("--policy must be native or sillytavern.")
+        raise ValidationFailedError("--policy must be native, sillytavern or replica.")
     if as_json:
         print_json(explanation)
     else:
@@ -127,6 +131,29 @@ def _by_sillytavern(
         )
         library, request, _ = load_scan(scan)
     return explain_activation(library, request, asked, counter=tokens)
+
+
+def _by_replica(
+    book: Path, turn: TurnOptions, chat: Path | None, asked: ExplainOptions
+) -> Explanation:
+    read = open_book(book).book
+    world = compile_world(replica_document(read), book_id=read.name)
+    said = [] if chat is None else [each.content for each in load_any_chat(chat).messages]
+    document: object = {
+        "mes": said[-1] if said else turn.query,
+        "chatHistory": said[:-1],
+        "char": turn.char,
+        "user": turn.user,
+        **({} if turn.seed is None else {"seed": turn.seed}),
+    }
+    if turn.request is not None:
+        document = load_json(turn.request)
+    if isinstance(document, dict):  # the schema rejects anything else
+        table = {} if turn.state is None else load_json(turn.state)
+        document.setdefault("worldBookData", {"globalBooks": [{"id": read.name}]})
+        document.setdefault("dynamicTableData", {"currentValues": table})
+    request = parse_model(ReplicaRequest, document)
+    return explain_replica({read.name: world}, request, asked)
 
 
 def _from_chat(path: Path, options: SelectRequest, book: BookRef) -> SelectRequest:

@@ -126,6 +126,7 @@ class AsyncLorewellClient:
     activate_replica = _method(turns.activate_replica)
     get_replica_activation = _method(turns.get_replica_activation)
     preview_replica = _method(turns.preview_replica)
+    explain_replica = _method(turns.explain_replica)
     assemble_prompt = _method(turns.assemble_prompt)
     list_conversations = _method(turns.list_conversations)
     get_conversation = _method(turns.get_conversation)

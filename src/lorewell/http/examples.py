@@ -66,6 +66,7 @@ REPLICA: Mapping[str, Any] = {
     "books": {"雾隐渡": {"name": "雾隐渡", "entries": [_TOWER]}},
 }
 REPLICA_PREVIEW: Mapping[str, Any] = {**REPLICA, "changed": []}
+REPLICA_EXPLAIN: Mapping[str, Any] = {"request": REPLICA, "entry": "tower", "budget": 100_000}
 ASSEMBLE: Mapping[str, Any] = {
     "draft": [
         {"kind": "character", "message": {"role": "system", "content": "Mira keeps the lamp."}},

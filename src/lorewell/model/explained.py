@@ -9,6 +9,7 @@ from pydantic import Field
 from lorewell.model.base import Contract
 from lorewell.model.conversation import ActivatePreview
 from lorewell.model.preview import PreviewRequest
+from lorewell.model.replica import ReplicaPreview
 from lorewell.model.text import Integer, Text
 
 GateStatus = Literal["passed", "failed", "not_reached"]
@@ -74,6 +75,16 @@ class SillyTavernExplain(ExplainOptions):
     """
 
     request: ActivatePreview
+
+
+class ReplicaExplain(ExplainOptions):
+    """A question about an entry under the policy `replica`.
+
+    Attributes:
+        request: the turn; its books may be stored, stored with changes, or sent whole.
+    """
+
+    request: ReplicaPreview
 
 
 class ExplainedGate(Contract):

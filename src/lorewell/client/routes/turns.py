@@ -50,7 +50,7 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.binding import PromptPage
-from lorewell.model.explained import ContextExplain, Explanation, SillyTavernExplain
+from lorewell.model.explained import ContextExplain, Explanation, ReplicaExplain, SillyTavernExplain
 from lorewell.model.parse import parse_model
 
 BINDINGS = "/v1/prompt-bindings"
@@ -200,6 +200,16 @@ def preview_replica(
         method="POST", path=f"{REPLICA}/preview", kind=Repeatability.READ, body=request
     )
     return session.call(ask, replica, options)
+
+
+def explain_replica(
+    session: Session, asked: ReplicaExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry under SillyTavern_replica's rules, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path=f"{REPLICA}/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def assemble_prompt(

@@ -11,12 +11,14 @@ from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import with_inline
 from lorewell.engine.steps import Steps
 from lorewell.insight.explain.native import explain_context
+from lorewell.insight.explain.replica import explain_replica
 from lorewell.insight.explain.sillytavern import explain_activation
 from lorewell.model import SelectRequest
 from lorewell.model.activate import SillyTavernRequest
 from lorewell.model.explained import MAX_BUDGET, EntryName, ExplainOptions, Explanation
+from lorewell.model.replica import ReplicaRequest
 
-__all__ = ["explain", "explain_activation", "explain_context"]
+__all__ = ["explain", "explain_activation", "explain_context", "explain_replica"]
 
 
 Book = TypeVar("Book")
@@ -24,7 +26,7 @@ Book = TypeVar("Book")
 
 def explain(
     books: Sequence[CompiledBook] | Library | Sequence[Attached],
-    request: SelectRequest | SillyTavernRequest,
+    request: SelectRequest | SillyTavernRequest | ReplicaRequest,
     entry: str | EntryName,
     *,
     vectors: VectorScores = NO_VECTORS,
@@ -36,7 +38,7 @@ def explain(
     The kind of request chooses the policy.
 
     Args:
-        books: compiled books, as for `select` or `activate`.
+        books: compiled books, as for `select` or `activate`; a `ReplicaRequest` has its own.
         request: the turn.
         entry: the entry's id if it is unique in the request's books, else its book and id; under
             the policy `sillytavern` also its `book.uid`.
@@ -62,6 +64,8 @@ def explain(
         given = books if isinstance(books, Library) else _of_kind(books, Attached)
         library = with_inline(given, request, steps)
         return explain_activation(library, request, asked, steps=steps)
+    if isinstance(request, ReplicaRequest):
+        return explain_replica({}, request, asked, steps=steps)
     compiled = [] if isinstance(books, Library) else _of_kind(books, CompiledBook)
     return explain_context(compiled, request, asked, vectors=vectors, steps=steps)
 

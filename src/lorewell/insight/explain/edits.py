@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from lorewell.model.base import Contract
+from lorewell.model.base import Bounded
 from lorewell.model.explained import EditStep, WhatIfKind
 from lorewell.model.text import pointer
 
@@ -62,7 +62,7 @@ def put(document: object, path: Sequence[str | int], value: object) -> object:
     if not path:
         return value
     first, rest = path[0], path[1:]
-    if isinstance(document, Contract):
+    if isinstance(document, Bounded):
         member = put(getattr(document, str(first)), rest, value)
         return document.model_copy(update={str(first): member})
     if isinstance(document, Mapping):
@@ -85,7 +85,7 @@ def put(document: object, path: Sequence[str | int], value: object) -> object:
 def has(document: object, path: Sequence[str | int]) -> bool:
     """Return whether a plain value has a member at a path."""
     for part in path:
-        if isinstance(document, Contract):
+        if isinstance(document, Bounded):
             document = getattr(document, str(part))
         elif isinstance(document, Mapping):
             if part not in document:
