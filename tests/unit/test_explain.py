@@ -9,6 +9,7 @@ from lorewell.engine.native.select import decide
 from lorewell.engine.steps import Steps
 from lorewell.errors import TooExpensiveError, ValidationFailedError
 from lorewell.insight.explain.near import is_one_edit
+from lorewell.model.replica import ReplicaRequest
 from support import OTHER_BOOK_ID, Document, compiled, entry, said
 
 
@@ -220,3 +221,27 @@ def test_edits_of_decorated_entries_keep_the_decorator() -> None:
     assert set(paths(found)) >= {"entry/disable"}
     with pytest.raises(ValidationFailedError):
         scanned("7", forced, said="?")
+
+
+def test_a_turn_of_sillytavern_replica_is_explained() -> None:
+    entries = [
+        {"uid": "灯", "key": ["灯塔"], "content": "x", "requires": ["油"]},
+        {"uid": "油", "content": "x", "disable": True},
+        {"uid": "lamp", "key": ["lantern"], "matchWholeWords": True, "content": "x"},
+    ]
+    document = {
+        "worldBookData": {"globalBooks": [{"id": "b"}]},
+        "books": {"b": {"name": "b", "entries": entries}},
+        "mes": "去灯塔, lanterns",
+    }
+    request = ReplicaRequest.model_validate(document)
+    needy = explain([], request, "灯")
+    assert (needy.gate, needy.reason) == ("requires", "dependency_unavailable")
+    assert paths(needy)["entry/requires"] == []
+    lamp = explain([], request, EntryName(book_id="b", entry_id="lamp"))
+    assert [miss.kind for miss in lamp.near] == ["inside_word"]
+    assert "entry/trigger_config/triggers/keyword" in paths(lamp)
+    off = explain([], request, "油")
+    assert status(off)["enabled"] == "failed"
+    with pytest.raises(ValidationFailedError):
+        explain([], request, "nobody")

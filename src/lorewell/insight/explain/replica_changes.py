@@ -97,8 +97,8 @@ def _trigger_changes(view: ReplicaView, own: Place) -> Iterator[Change]:
         yield _keyword(own, keyword, key=[*keyword.keys, key])
     yield from _table_changes(view)
     secondary = " ".join(keyword.secondary)
-    for key in view.near_keys()[:_WORDS]:
-        text = f"{view.request.mes} {key.text} {secondary}".rstrip()
+    for known in view.near_keys()[:_WORDS]:
+        text = f"{view.request.mes} {known.text} {secondary}".rstrip()
         yield Change("text", (Edit(path=("mes",), value=text),))
     yield of_entry(own, "trigger_config", [True, None], "triggers", "constant")
 
