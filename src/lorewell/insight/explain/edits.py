@@ -18,7 +18,7 @@ class Gone(Enum):
     GONE = 0
 
 
-class Place(NamedTuple):
+class EntryPlace(NamedTuple):
     """An entry of the request's books: the number of its book, and its index there."""
 
     book: int
@@ -35,7 +35,7 @@ class Edit:
         value: the new value; `Gone.GONE` removes the member.
     """
 
-    entry: Place | None = None
+    entry: EntryPlace | None = None
     path: tuple[str | int, ...]
     value: object
 
@@ -47,7 +47,7 @@ class Change(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-def of_entry(place: Place, name: str, value: object, *path: str | int) -> Change:
+def of_entry(place: EntryPlace, name: str, value: object, *path: str | int) -> Change:
     """Return a change of one member of an entry."""
     return Change("entry", (Edit(entry=place, path=(name, *path), value=value),))
 

@@ -108,8 +108,8 @@ def _near(view: NativeView) -> tuple[NearMiss, ...]:
 def _result(view: NativeView) -> TrialResult:
     _, packing, failure = view.decided
     if failure is not None:
-        return TrialResult(frozenset(), 0, view.decisive())
-    return TrialResult(frozenset(packing.chosen), packing.total_tokens, view.decisive())
+        return TrialResult(frozenset(), 0)
+    return TrialResult(frozenset(packing.chosen), packing.total_tokens)
 
 
 class NativeTrials:
@@ -136,6 +136,10 @@ class NativeTrials:
     def run(self, edits: Sequence[Edit]) -> TrialResult:
         """Run the turn with these edits."""
         return _result(self._view(edits))
+
+    def gate(self, edits: Sequence[Edit]) -> str | None:
+        """Return the gate that keeps the entry out after these edits."""
+        return self._view(edits).decisive()
 
     def changes(self, edits: Sequence[Edit]) -> Sequence[Change]:
         """Return the changes to try after these edits."""

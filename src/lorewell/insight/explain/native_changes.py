@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from lorewell.engine.matching.keys import LiteralKey
 from lorewell.engine.native.keywords import NOTHING
-from lorewell.insight.explain.edits import Change, Edit, Gone, Place, of_entry, of_request
+from lorewell.insight.explain.edits import Change, Edit, EntryPlace, Gone, of_entry, of_request
 from lorewell.insight.explain.native_filters import filter_changes, seed_changes
 from lorewell.insight.explain.native_gates import FILTERS, NativeView
 from lorewell.insight.explain.near import find_key, find_near
@@ -41,7 +41,7 @@ def native_changes(view: NativeView, *, fixed_text: bool) -> list[Change]:
 
 def _changes(view: NativeView) -> Iterator[Change]:
     gate = view.decisive()
-    own = Place(view.number, view.entry.index)
+    own = EntryPlace(view.number, view.entry.index)
     if gate is None:
         yield from _against_entry(view, own)
         yield from _against_keys(view, own)
@@ -66,7 +66,7 @@ def _is_text(change: Change) -> bool:
     return change.kind == "text" or any(edit.path[0] == "keys" for edit in change.edits)
 
 
-def _key_changes(view: NativeView, own: Place) -> Iterator[Change]:
+def _key_changes(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     """Yield changes of the fields that keys depend on."""
     spec = view.entry.spec
     yield from _depth_changes(view, own)
@@ -84,14 +84,14 @@ def _key_changes(view: NativeView, own: Place) -> Iterator[Change]:
             yield of_entry(own, "keys", key, "-")
 
 
-def _depth_changes(view: NativeView, own: Place) -> Iterator[Change]:
+def _depth_changes(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     for depth in _depths(view):
         yield of_entry(own, "scan_depth", depth)
         if view.entry.spec.scan_depth is None:
             yield of_request("scan_depth", depth)
 
 
-def _recursion_changes(view: NativeView, own: Place) -> Iterator[Change]:
+def _recursion_changes(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     if view.decided.turn.activation.unheard:  # further rounds search other texts, if there are any
         for rounds in range(view.decided.turn.request.max_recursion_rounds + 1, _MAX_ROUNDS + 1):
             yield of_request("max_recursion_rounds", rounds)
@@ -154,7 +154,7 @@ def _firing_texts(view: NativeView) -> Iterator[Change]:
             yield Change("text", (Edit(path=("query",), value=f"{query} {text}"),))
 
 
-def _wakers(view: NativeView) -> list[Place]:
+def _wakers(view: NativeView) -> list[EntryPlace]:
     """Return the active entries whose text has a key of this entry but may not wake others."""
     found = []
     steps = view.decided.turn.steps
@@ -169,15 +169,15 @@ def _wakers(view: NativeView) -> list[Place]:
     return found[:_FEW]
 
 
-def _place_of(view: NativeView, full_id: str) -> Place | None:
+def _place_of(view: NativeView, full_id: str) -> EntryPlace | None:
     for number, book in enumerate(view.decided.turn.snapshot):
         entry = book.find(full_id)
         if entry is not None:
-            return Place(number, entry.index)
+            return EntryPlace(number, entry.index)
     return None
 
 
-def _package_changes(view: NativeView, own: Place) -> Iterator[Change]:
+def _package_changes(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     """Yield the changes that may make an entry's requirements available."""
     eligible, request = view.decided.turn.eligible, view.decided.turn.request
     yield of_entry(own, "requires", ())
@@ -185,11 +185,11 @@ def _package_changes(view: NativeView, own: Place) -> Iterator[Change]:
         member = view.book.entries[index]
         refusal = eligible.refusal(member)
         if refusal is not None:
-            place = Place(view.number, index)
+            place = EntryPlace(view.number, index)
             yield from filter_changes(FILTERS[refusal.reason], place, member, request)
 
 
-def _room_changes(view: NativeView, own: Place, gate: str) -> Iterator[Change]:
+def _room_changes(view: NativeView, own: EntryPlace, gate: str) -> Iterator[Change]:
     """Yield the changes that may make room for an entry's package."""
     yield from _priorities(view, own)
     yield of_entry(own, "constant", value=not view.entry.spec.constant)
@@ -206,7 +206,7 @@ def _room_changes(view: NativeView, own: Place, gate: str) -> Iterator[Change]:
             yield of_entry(place, "enabled", value=False)
 
 
-def _conflict_changes(view: NativeView, own: Place) -> Iterator[Change]:
+def _conflict_changes(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     yield of_entry(own, "conflict_key", None)
     figures = view.decided.packing.dropped[view.entry.full_id].figures
     holder = _place_of(view, figures.beaten_by or "")
@@ -246,7 +246,7 @@ def _losers(view: NativeView) -> list[str]:
     return [each.entry.full_id for each in roots[:_FEW]]
 
 
-def _priorities(view: NativeView, own: Place) -> Iterator[Change]:
+def _priorities(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     """Yield one above each priority of the entries ahead, the lowest first, then the highest."""
     chosen = view.decided.packing.chosen.values()
     mine = view.entry.spec.priority
@@ -288,7 +288,7 @@ def _request_changes(view: NativeView) -> Iterator[Change]:
         yield from filter_changes("placement", failed, entry, turn.request)
 
 
-def _against_entry(view: NativeView, own: Place) -> Iterator[Change]:
+def _against_entry(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     """Yield the changes of fields and flags that may keep a selected entry out."""
     spec = view.entry.spec
     yield of_entry(own, "enabled", value=False)
@@ -301,7 +301,7 @@ def _against_entry(view: NativeView, own: Place) -> Iterator[Change]:
         yield from seed_changes(view.entry, view.decided.turn.request, passes=False)
 
 
-def _against_keys(view: NativeView, own: Place) -> Iterator[Change]:
+def _against_keys(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     """Yield the changes after which keys, texts or other entries may no longer activate it."""
     activation, request = view.decided.turn.activation, view.decided.turn.request
     spec, full_id = view.entry.spec, view.entry.full_id
@@ -328,7 +328,7 @@ def _against_keys(view: NativeView, own: Place) -> Iterator[Change]:
         yield of_request("strategy", "rules")
 
 
-def _against_room(view: NativeView, own: Place) -> Iterator[Change]:
+def _against_room(view: NativeView, own: EntryPlace) -> Iterator[Change]:
     """Yield the changes that may take the room from a selected entry, or its root."""
     packing, request = view.decided.packing, view.decided.turn.request
     chosen = packing.chosen[view.entry.full_id]

@@ -13,7 +13,7 @@ from lorewell.engine.conditions import Comparison, Flaw, in_state, is_true, leav
 from lorewell.engine.native.compiled import CompiledEntry
 from lorewell.engine.native.conditions import holds
 from lorewell.engine.native.eligibility import SELECTABLE_KINDS, UNDECLARED
-from lorewell.insight.explain.edits import Change, Edit, Gone, Place, of_entry, of_request
+from lorewell.insight.explain.edits import Change, Edit, EntryPlace, Gone, of_entry, of_request
 from lorewell.insight.explain.states import set_value, values_for
 from lorewell.model import Condition, PlacementCapabilities, SelectRequest
 
@@ -25,13 +25,13 @@ _SEEDS = 500
 class _Filtered:
     """An entry that a filter refuses."""
 
-    place: Place
+    place: EntryPlace
     entry: CompiledEntry
     request: SelectRequest
 
 
 def filter_changes(
-    gate: str, place: Place, entry: CompiledEntry, request: SelectRequest
+    gate: str, place: EntryPlace, entry: CompiledEntry, request: SelectRequest
 ) -> Iterator[Change]:
     """Yield the changes with which an entry may pass a filter.
 

@@ -8,14 +8,14 @@ from lorewell.engine.replica.activate import NO_SCORES, activate
 from lorewell.engine.replica.rag import RagScores
 from lorewell.engine.replica.world import ReplicaWorld, compile_world, with_entry
 from lorewell.engine.steps import Steps
-from lorewell.insight.explain.edits import Change, Edit, Place, has, put, step_of
+from lorewell.insight.explain.edits import Change, Edit, EntryPlace, has, put, step_of
 from lorewell.insight.explain.naming import find_entry
 from lorewell.insight.explain.near import find_near
 from lorewell.insight.explain.replica_changes import replica_changes
 from lorewell.insight.explain.replica_view import ReplicaView, replica_gates
 from lorewell.insight.explain.search import TrialResult, search
 from lorewell.model.explained import EditStep, ExplainOptions, Explanation, NearMiss
-from lorewell.model.replica import DynamicTable, ReplicaRequest
+from lorewell.model.replica import DynamicTable, ReplicaRequest, ReplicaResponse
 from lorewell.model.scene_fields import with_scene
 
 _ALIASES = {
@@ -74,7 +74,7 @@ def explain_replica(
     if view.decisive() == "trigger":
         near = find_near(view.near_keys(), view.texts(), steps)
     trials.steps = Steps(asked.budget, watch=steps.watch)
-    result = search(trials, view.id, _result(view))
+    result = search(trials, view.id, _result(view.response))
     decision = view.decision()
     return Explanation(
         policy="replica",
@@ -94,9 +94,8 @@ def explain_replica(
     )
 
 
-def _result(view: ReplicaView) -> TrialResult:
-    active = frozenset(f"{each.book_id}.{each.uid}" for each in view.response.entries)
-    return TrialResult(active, 0, view.decisive())
+def _result(response: ReplicaResponse) -> TrialResult:
+    return TrialResult(frozenset(f"{each.book_id}.{each.uid}" for each in response.entries), 0)
 
 
 class ReplicaTrials:
@@ -118,17 +117,23 @@ class ReplicaTrials:
         self._index = index
         self._scores = scores
         self._places = {
-            f"{world.book_id}.{entry.spec.uid}": Place(number, entry.index)
+            f"{world.book_id}.{entry.spec.uid}": EntryPlace(number, entry.index)
             for number, world in enumerate(books.values())
             for entry in reversed(world.entries)  # the first of equal uids counts
         }
         own = f"{books[book].book_id}.{books[book].entries[index].spec.uid}"
-        self._places[own] = Place(self._names.index(book), index)
+        self._places[own] = EntryPlace(self._names.index(book), index)
         self.steps = Steps()
 
     def run(self, edits: Sequence[Edit]) -> TrialResult:
         """Run the turn with these edits."""
-        return _result(self.view(edits))
+        books, request = self._edited(edits)
+        request = request.model_copy(update={"explain": "none"})
+        return _result(self._activate(books, request))
+
+    def gate(self, edits: Sequence[Edit]) -> str | None:
+        """Return the gate that keeps the entry out after these edits."""
+        return self.view(edits).decisive()
 
     def changes(self, edits: Sequence[Edit]) -> Sequence[Change]:
         """Return the changes to try after these edits."""
@@ -136,8 +141,26 @@ class ReplicaTrials:
 
     def view(self, edits: Sequence[Edit]) -> ReplicaView:
         """Run the turn with these edits, and return the entry in it."""
+        books, request = self._edited(edits)
+        return ReplicaView(
+            books=books,
+            request=request,
+            response=self._activate(books, request),
+            book=self._book,
+            index=self._index,
+            steps=self.steps,
+        )
+
+    def _activate(
+        self, books: Mapping[str, ReplicaWorld], request: ReplicaRequest
+    ) -> ReplicaResponse:
+        self.steps.begin_turn()
+        return activate(books, request, scores=self._scores, steps=self.steps)
+
+    def _edited(self, edits: Sequence[Edit]) -> tuple[Mapping[str, ReplicaWorld], ReplicaRequest]:
+        """Return the books and the request with these edits."""
         request, books = self._request, {**self._books}
-        changed: dict[Place, Mapping[str, object]] = {}
+        changed: dict[EntryPlace, Mapping[str, object]] = {}
         for edit in edits:
             name, *rest = edit.path
             if edit.entry is None:
@@ -152,18 +175,9 @@ class ReplicaTrials:
             name = self._names[place.book]
             self.steps.spend("compile", 1 + len(books[name].entries) // 100)
             books[name] = with_entry(books[name], place.entry, raw)
-        self.steps.begin_turn()
-        response = activate(books, request, scores=self._scores, steps=self.steps)
-        return ReplicaView(
-            books=books,
-            request=request,
-            response=response,
-            book=self._book,
-            index=self._index,
-            steps=self.steps,
-        )
+        return books, request
 
-    def _members(self, place: Place) -> Mapping[str, object]:
+    def _members(self, place: EntryPlace) -> Mapping[str, object]:
         return self._books[self._names[place.book]].entries[place.entry].spec.members()
 
     def steps_of(self, edits: Sequence[Edit]) -> tuple[EditStep, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from lorewell.engine.chance import roll
 from lorewell.engine.conditions import Comparison, in_table, is_true
 from lorewell.engine.replica.triggers import KeywordTrigger
-from lorewell.insight.explain.edits import Change, Edit, Gone, Place, of_entry
+from lorewell.insight.explain.edits import Change, Edit, EntryPlace, Gone, of_entry
 from lorewell.insight.explain.near import find_near
 from lorewell.insight.explain.replica_view import ReplicaView
 from lorewell.insight.explain.states import values_for
@@ -22,7 +22,7 @@ _LOGICS = range(4)
 _TABLE = ("dynamic_table_data", "current_values")
 
 
-def replica_changes(view: ReplicaView, places: dict[str, Place]) -> list[Change]:
+def replica_changes(view: ReplicaView, places: dict[str, EntryPlace]) -> list[Change]:
     """Return the changes to try, each once.
 
     Args:
@@ -36,7 +36,7 @@ def replica_changes(view: ReplicaView, places: dict[str, Place]) -> list[Change]
     return unique
 
 
-def _changes(view: ReplicaView, places: dict[str, Place]) -> Iterator[Change]:
+def _changes(view: ReplicaView, places: dict[str, EntryPlace]) -> Iterator[Change]:
     own = places[view.id]
     match view.decisive():
         case None:
@@ -68,7 +68,7 @@ def _seed(view: ReplicaView, *, passes: bool) -> Iterator[Change]:
             return
 
 
-def _keyword(own: Place, keyword: KeywordTrigger, **changed: object) -> Change:
+def _keyword(own: EntryPlace, keyword: KeywordTrigger, **changed: object) -> Change:
     """Return a change of the keyword trigger as a whole."""
     settings = {
         "key": list(keyword.keys),
@@ -82,7 +82,7 @@ def _keyword(own: Place, keyword: KeywordTrigger, **changed: object) -> Change:
     return of_entry(own, "trigger_config", [True, settings], "triggers", "keyword")
 
 
-def _trigger_changes(view: ReplicaView, own: Place) -> Iterator[Change]:
+def _trigger_changes(view: ReplicaView, own: EntryPlace) -> Iterator[Change]:
     keyword = view.entry.triggers.keyword or KeywordTrigger()
     if keyword.whole_words:
         yield _keyword(own, keyword, matchWholeWords=False)
@@ -122,7 +122,9 @@ def _new_keys(view: ReplicaView) -> list[str]:
     return [key for key in found if key.strip()][:_FEW]
 
 
-def _conflict_changes(view: ReplicaView, own: Place, places: dict[str, Place]) -> Iterator[Change]:
+def _conflict_changes(
+    view: ReplicaView, own: EntryPlace, places: dict[str, EntryPlace]
+) -> Iterator[Change]:
     yield of_entry(own, "group", None)
     yield of_entry(own, "trigger_config", [True, None], "triggers", "constant")
     winner = view.decision().facts.winner
@@ -135,7 +137,7 @@ def _conflict_changes(view: ReplicaView, own: Place, places: dict[str, Place]) -
         yield of_entry(own, "groupWeight", heavier)
 
 
-def _against(view: ReplicaView, own: Place, places: dict[str, Place]) -> Iterator[Change]:
+def _against(view: ReplicaView, own: EntryPlace, places: dict[str, EntryPlace]) -> Iterator[Change]:
     """Yield the changes that may keep an active entry out."""
     spec, triggers, facts = view.entry.spec, view.entry.triggers, view.decision().facts
     yield of_entry(own, "disable", value=True)

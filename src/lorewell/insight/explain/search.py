@@ -24,12 +24,10 @@ class TrialResult(NamedTuple):
     Attributes:
         selected: ids of the selected entries.
         tokens: what they take together.
-        gate: the gate that keeps the entry out; None if it is selected.
     """
 
     selected: frozenset[str]
     tokens: int
-    gate: str | None
 
 
 class Trials(Protocol):
@@ -37,6 +35,9 @@ class Trials(Protocol):
 
     def run(self, edits: Sequence[Edit]) -> TrialResult:
         """Run the turn with these edits."""
+
+    def gate(self, edits: Sequence[Edit]) -> str | None:
+        """Return the gate that keeps the entry out after these edits; None if it is selected."""
 
     def changes(self, edits: Sequence[Edit]) -> Sequence[Change]:
         """Return the changes to try after these edits, each a different one."""
@@ -46,7 +47,7 @@ class Trials(Protocol):
 
 
 @dataclass(slots=True)
-class SearchResult:
+class ChangesFound:
     """The changes that flip the verdict.
 
     Attributes:
@@ -68,13 +69,13 @@ class _Search:
     found: list[WhatIf] = field(default_factory=list)
     tried: int = 0
 
-    def attempt(self, kind: WhatIfKind, edits: tuple[Edit, ...]) -> TrialResult | None:
+    def attempt(self, kind: WhatIfKind, edits: tuple[Edit, ...]) -> None:
         """Run the turn with these edits, and keep them if the verdict flips."""
         self.tried += 1
         try:
             result = self.trials.run(edits)
         except InvalidInputError:  # the edited book or request is not valid
-            return None
+            return
         if (self.entry in result.selected) != (self.entry in self.base.selected):
             joins = sorted(result.selected - self.base.selected - {self.entry})
             leaves = sorted(self.base.selected - result.selected - {self.entry})
@@ -88,21 +89,18 @@ class _Search:
                     tokens=result.tokens - self.base.tokens,
                 )
             )
-        return result
-
-    def singles(self) -> list[Change]:
-        """Try all single changes; return those that lead to another gate."""
-        further = []
-        for change in self.trials.changes(()):
-            result = self.attempt(change.kind, change.edits)
-            if result is not None and result.gate is not None and result.gate != self.base.gate:
-                further.append(change)
-        return further
 
     def pairs(self, firsts: Sequence[Change]) -> None:
-        """Try second changes for the gate that each first change leads to."""
+        """Try second changes for the other gate that a first change leads to."""
         left = MAX_PAIRS
+        gate = self.trials.gate(())
         for first in firsts:
+            try:
+                other = self.trials.gate(first.edits)
+            except InvalidInputError:
+                continue
+            if other in (None, gate):
+                continue
             for second in self.trials.changes(first.edits):
                 if left == 0:
                     return
@@ -110,7 +108,7 @@ class _Search:
                 self.attempt("pair", (*first.edits, *second.edits))
 
 
-def search(trials: Trials, entry: str, base: TrialResult) -> SearchResult:
+def search(trials: Trials, entry: str, base: TrialResult) -> ChangesFound:
     """Return the changes that flip the verdict on an entry.
 
     All single changes are tried, and pairs only if no single one flips it.
@@ -123,10 +121,12 @@ def search(trials: Trials, entry: str, base: TrialResult) -> SearchResult:
     hunt = _Search(trials, entry, base)
     complete = True
     try:
-        firsts = hunt.singles()
+        singles = trials.changes(())
+        for change in singles:
+            hunt.attempt(change.kind, change.edits)
         if not hunt.found:
-            hunt.pairs(firsts)
+            hunt.pairs(singles)
     except TooExpensiveError:
         complete = False
     ranked = sorted(hunt.found, key=lambda each: (each.others, len(each.edits)))
-    return SearchResult(tuple(ranked[:MAX_CHANGES]), hunt.tried, complete)
+    return ChangesFound(tuple(ranked[:MAX_CHANGES]), hunt.tried, complete)

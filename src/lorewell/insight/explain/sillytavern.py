@@ -18,6 +18,7 @@ from lorewell.insight.explain.search import TrialResult, search
 from lorewell.insight.explain.sillytavern_changes import sillytavern_changes
 from lorewell.insight.explain.sillytavern_view import SillyTavernView, sillytavern_gates
 from lorewell.model.activate import SillyTavernRequest
+from lorewell.model.activated import SillyTavernResponse
 from lorewell.model.explained import EditStep, ExplainOptions, Explanation, NearMiss
 from lorewell.model.scene_fields import with_scene
 
@@ -56,7 +57,7 @@ def explain_activation(
     if view.decisive() in ("keys", "secondary", "recursion"):
         near = find_near(view.near_keys(), view.texts(), steps)
     trials.steps = Steps(asked.budget, watch=steps.watch)
-    result = search(trials, view.entry.id, _result(view))
+    result = search(trials, view.entry.id, _result(view.response))
     return Explanation(
         policy="sillytavern",
         id=view.entry.id,
@@ -89,11 +90,8 @@ def _find(library: Library, asked: ExplainOptions) -> tuple[int, int]:
     return find_entry(known, entry)
 
 
-def _result(view: SillyTavernView) -> TrialResult:
-    active = view.response.activated
-    return TrialResult(
-        frozenset(each.id for each in active), view.response.budget.used, view.decisive()
-    )
+def _result(response: SillyTavernResponse) -> TrialResult:
+    return TrialResult(frozenset(each.id for each in response.activated), response.budget.used)
 
 
 class SillyTavernTrials:
@@ -117,7 +115,13 @@ class SillyTavernTrials:
 
     def run(self, edits: Sequence[Edit]) -> TrialResult:
         """Run the turn with these edits."""
-        return _result(self.view(edits))
+        library, request = self._edited(edits)
+        request = request.model_copy(update={"explain": "none"})
+        return _result(self._activate(library, request))
+
+    def gate(self, edits: Sequence[Edit]) -> str | None:
+        """Return the gate that keeps the entry out after these edits."""
+        return self.view(edits).decisive()
 
     def changes(self, edits: Sequence[Edit]) -> Sequence[Change]:
         """Return the changes to try after these edits."""
@@ -125,6 +129,22 @@ class SillyTavernTrials:
 
     def view(self, edits: Sequence[Edit]) -> SillyTavernView:
         """Run the turn with these edits, and return the entry in it."""
+        library, request = self._edited(edits)
+        return SillyTavernView(
+            library=library,
+            request=request,
+            response=self._activate(library, request),
+            book=self._book,
+            index=self._index,
+            steps=self.steps,
+        )
+
+    def _activate(self, library: Library, request: SillyTavernRequest) -> SillyTavernResponse:
+        self.steps.begin_turn()
+        return activate(library, request, counter=self._counter, steps=self.steps)
+
+    def _edited(self, edits: Sequence[Edit]) -> tuple[Library, SillyTavernRequest]:
+        """Return the books and the request with these edits."""
         request, library = self._request, self._library
         changed: dict[tuple[int, int], Object] = {}
         for edit in edits:
@@ -142,16 +162,7 @@ class SillyTavernTrials:
             world = library.books[book].world
             self.steps.spend("compile", 1 + len(world.entries) // 100)
             library = library.with_world(book, with_entry(world, index, fields), index)
-        self.steps.begin_turn()
-        response = activate(library, request, counter=self._counter, steps=self.steps)
-        return SillyTavernView(
-            library=library,
-            request=request,
-            response=response,
-            book=self._book,
-            index=self._index,
-            steps=self.steps,
-        )
+        return library, request
 
     def _object(self, book: int, index: int) -> Object:
         """Return an entry's object with its decorators in its content again."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lorewell.engine.sillytavern.scan_entry import MATCH_FLAGS
-from lorewell.insight.explain.edits import Change, Edit, Gone, Place, of_entry, of_request
+from lorewell.insight.explain.edits import Change, Edit, EntryPlace, Gone, of_entry, of_request
 from lorewell.insight.explain.near import find_key, find_near
 from lorewell.insight.explain.sillytavern_view import SillyTavernView
 
@@ -32,13 +32,13 @@ _HIGHEST_ORDER = 10_000
 def sillytavern_changes(view: SillyTavernView) -> list[Change]:
     """Return the changes to try, each once."""
     unique: list[Change] = []
-    for change in _changes(view, Place(view.book, view.index)):
+    for change in _changes(view, EntryPlace(view.book, view.index)):
         if change not in unique:
             unique.append(change)
     return unique
 
 
-def _changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _changes(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     gate = view.decisive()
     if gate is None:
         yield from _against(view, own)
@@ -65,7 +65,7 @@ def _seeds() -> Iterator[Change]:
         yield Change("seed", (Edit(path=("seed",), value=str(number)),))
 
 
-def _key_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _key_changes(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     yield from _depth_changes(view, own)
     yield of_entry(own, "matchWholeWords", value=False)
     yield of_entry(own, "caseSensitive", value=False)
@@ -82,7 +82,7 @@ def _key_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
         yield of_entry(own, "key", key, "-") if has_keys else of_entry(own, "key", [key])
 
 
-def _depth_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _depth_changes(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     """Yield the depths at which a message with a key of the entry enters or leaves."""
     count, keys = len(view.request.chat), view.near_keys()
     depths = {
@@ -96,7 +96,7 @@ def _depth_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
             yield of_request("settings", depth, "world_info_depth")
 
 
-def _recursion_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _recursion_changes(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     settings = view.request.settings
     if view.entry.level:
         yield of_entry(own, "delayUntilRecursion", value=False)
@@ -136,15 +136,15 @@ def _firing_texts(view: SillyTavernView) -> Iterator[Change]:
             yield Change("text", (Edit(path=place, value=text),))
 
 
-def _places_of(view: SillyTavernView, entry: str) -> list[Place]:
+def _places_of(view: SillyTavernView, entry: str) -> list[EntryPlace]:
     return [
-        Place(book, index)
+        EntryPlace(book, index)
         for book, each in enumerate(view.library.books)
         for index in each.world.by_id.get(entry, ())
     ]
 
 
-def _group_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _group_changes(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     yield of_entry(own, "group", "")
     yield of_entry(own, "groupOverride", value=True)
     winners = {event.winner for event in view.events() if event.winner is not None}
@@ -155,7 +155,7 @@ def _group_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
     yield from _seeds()
 
 
-def _budget_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _budget_changes(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     settings = view.request.settings
     yield of_entry(own, "ignoreBudget", value=True)
     limit = view.response.budget.limit or 0
@@ -176,7 +176,7 @@ def _budget_changes(view: SillyTavernView, own: Place) -> Iterator[Change]:
             yield of_entry(place, "disable", value=True)
 
 
-def _against(view: SillyTavernView, own: Place) -> Iterator[Change]:
+def _against(view: SillyTavernView, own: EntryPlace) -> Iterator[Change]:
     """Yield the changes that may keep an active entry out."""
     entry, request = view.entry, view.request
     yield of_entry(own, "disable", value=True)
