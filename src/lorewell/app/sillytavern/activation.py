@@ -56,7 +56,7 @@ from lorewell.model.scene_fields import with_default, without_given
 from lorewell.model.text import canonical_json
 
 Hear = Callable[[str], Coroutine[None, None, None]]
-Turn = TypeVar("Turn", bound=ActivateRequest)
+Asked = TypeVar("Asked", ActivateRequest, ActivatePreview, ReplayRequest)
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
@@ -252,7 +252,7 @@ async def _activate_and_keep(
     return finished
 
 
-async def _with_settings(services: Services, tenant_id: str, request: Turn) -> Turn:
+async def _with_settings(services: Services, tenant_id: str, request: Asked) -> Asked:
     """Return a turn with the settings of its prompt where it gives no value of its own."""
     settings = await settings_of(services, tenant_id, request.prompt_id)
     filled = with_sillytavern(request, settings.sillytavern)
@@ -375,8 +375,7 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     Raises:
         LorewellError: as `activate_turn`.
     """
-    settings = await settings_of(services, tenant_id, request.prompt_id)
-    request = with_sillytavern(request, settings.sillytavern)
+    request = await _with_settings(services, tenant_id, request)
     counter = await choose_counter(services, tenant_id, request.tokenizer)
 
     def load(tx: Transaction) -> list[LoadedWorld]:
