@@ -15,6 +15,7 @@ from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.steps import Steps
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
+from lorewell.insight.explain import explain
 from lorewell.model import (
     Block,
     BookCreate,
@@ -54,6 +55,7 @@ from lorewell.model.activated import (
     SillyTavernResponse,
     Verdict,
 )
+from lorewell.model.explained import EntryName, Explanation
 from lorewell.model.macro_values import MacroValues
 
 __all__ = [
@@ -72,8 +74,10 @@ __all__ = [
     "DepthGroup",
     "Diagnostic",
     "Entry",
+    "EntryName",
     "Event",
     "ExampleEntry",
+    "Explanation",
     "Facts",
     "ForcedEntry",
     "Hit",
@@ -101,6 +105,7 @@ __all__ = [
     "Verdict",
     "activate",
     "compile_book",
+    "explain",
     "import_file",
     "load_book",
     "load_world",

@@ -43,6 +43,9 @@ READ = {
     "select_for_turn",
     "live",
     "preview_for_turn",
+    "explain_context",
+    "explain_activation",
+    "explain_replica",
     "get_selection",
     "activate_for_turn",  # and `write` too, if it is to keep anything
     "get_activation",

@@ -61,6 +61,7 @@ from lorewell.model.activate import AttachedBook, ChatLine
 from lorewell.model.activated import Hit
 from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
 from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
@@ -179,6 +180,8 @@ def select(client: Client, book_id: str) -> None:
     preview = PreviewRequest(books=(changed, InlineBook(book=LAMP)), query="a mole, a lamp")
     told = client.preview_for_turn(preview)
     assert [decision.entry_id for decision in told.decisions] == ["mole", "lamp"]
+    explained = client.explain_context(ContextExplain(request=preview, entry="mole"))
+    assert (explained.selected, explained.reason) == (True, "keyword")
     tried = client.try_condition(ConditionTrial(text="tb.力量 > 10", table={"力量": 15}))
     assert (tried.holds, tried.written) == (True, "tb.力量 > 10")
     assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)
@@ -200,6 +203,8 @@ def by_replica(client: Client, book_id: str) -> None:
     changed = [{"book_id": book_id, "removed": ["lamp"]}]
     preview = ReplicaPreview.model_validate({**turn, "changed": changed})
     assert client.preview_replica(preview).entries == ()
+    asked = ReplicaExplain(request=ReplicaPreview.model_validate(turn), entry="lamp")
+    assert client.explain_replica(asked).selected
 
 
 def assemble(client: Client, answer: SillyTavernResponse) -> None:
@@ -234,6 +239,8 @@ def activate(client: Client, book_id: str) -> None:
     assert [verdict.reason for verdict in client.preview_activation(preview).verdicts] == [
         "not_triggered"
     ]
+    asked = SillyTavernExplain(request=preview, entry="mole")
+    assert client.explain_activation(asked).reason == "not_triggered"
     chosen = AttachedBook(book_id=book_id, revision=1)
     replay = ReplayRequest(books=(chosen,), chat=chat, context_tokens=8000)
     turns = client.replay_chat(replay).turns

@@ -58,6 +58,7 @@ from lorewell.model import (
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -126,6 +127,17 @@ ACTIVATION = json.loads(
         TURN.model_copy(update={"context_tokens": 8000, "forced": (ForcedEntry(ref="W.9"),)}),
     ).to_json()
 )
+EXPLAINED = {
+    "policy": "native",
+    "id": "b:1:kiln",
+    "book_id": "b",
+    "entry_id": "kiln",
+    "title": "窑",
+    "selected": False,
+    "reason": "not_triggered",
+    "gate": "keys",
+    "gates": [{"gate": "keys", "status": "failed", "facts": {"keys": 1}}],
+}
 REPLAY = {
     "turns": [],
     "rest_from": 2,
@@ -346,6 +358,19 @@ CASES = [
         {"books": [{"book": BOOK_BODY}], "query": "kiln"},
         SELECTION,
     ),
+    Case(
+        "explain_context",
+        (
+            ContextExplain(
+                request=PreviewRequest(books=(InlineBook(book=BOOK),), query="kiln"), entry="kiln"
+            ),
+        ),
+        {},
+        "POST /v1/context/explain",
+        DEMO,
+        {"request": {"books": [{"book": BOOK_BODY}], "query": "kiln"}, "entry": "kiln"},
+        EXPLAINED,
+    ),
     Case("get_selection", ("ab12",), {}, "GET /v1/selections/ab12", DEMO, None, SELECTION),
     Case(
         "count_tokens",
@@ -393,6 +418,19 @@ CASES = [
         ACTIVATION,
     ),
     Case(
+        "explain_activation",
+        (
+            SillyTavernExplain(
+                request=ActivatePreview(context_tokens=8, chat=CHAT), entry="Harbour.0", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/sillytavern/explain",
+        DEMO,
+        {"request": SCENE_BODY, "entry": "Harbour.0", "budget": 9},
+        EXPLAINED,
+    ),
+    Case(
         "replay_chat",
         (ReplayRequest(context_tokens=8, chat=CHAT),),
         {},
@@ -427,6 +465,19 @@ CASES = [
         DEMO,
         {**REPLICA_BODY, "changed": [{"book_id": "b"}]},
         REPLICA,
+    ),
+    Case(
+        "explain_replica",
+        (
+            ReplicaExplain(
+                request=ReplicaPreview.model_validate(REPLICA_BODY), entry="tower", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/replica/explain",
+        DEMO,
+        {"request": REPLICA_BODY, "entry": "tower", "budget": 9},
+        EXPLAINED,
     ),
     Case(
         "assemble_prompt",
@@ -849,7 +900,7 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
-LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try")
+LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain")
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]

@@ -25,6 +25,7 @@ SELECT: Mapping[str, Any] = {
     "token_budget": 1500,
 }
 PREVIEW: Mapping[str, Any] = {**SELECT, "books": [{"book": BOOK}]}
+EXPLAIN: Mapping[str, Any] = {"request": PREVIEW, "entry": "lamp", "budget": 100_000}
 SEARCH: Mapping[str, Any] = {"books": [{"book_id": BOOK_ID}], "query": "green lamp"}
 CONVERSATION_ID = "mira-1"
 _LAMP: Mapping[str, Any] = {
@@ -45,6 +46,7 @@ SCENE: Mapping[str, Any] = {
 }
 ACTIVATE: Mapping[str, Any] = {**SCENE, "conversation_id": CONVERSATION_ID}
 ACTIVATE_PREVIEW: Mapping[str, Any] = {**SCENE, "books": [_WORLD, {"book": BOOK}]}
+ACTIVATE_EXPLAIN: Mapping[str, Any] = {"request": SCENE, "entry": "Harbour.0", "budget": 100_000}
 REPLAY: Mapping[str, Any] = {**SCENE, "turns_after": "user_messages"}
 _TOWER: Mapping[str, Any] = {
     "uid": "tower",
@@ -64,6 +66,7 @@ REPLICA: Mapping[str, Any] = {
     "books": {"雾隐渡": {"name": "雾隐渡", "entries": [_TOWER]}},
 }
 REPLICA_PREVIEW: Mapping[str, Any] = {**REPLICA, "changed": []}
+REPLICA_EXPLAIN: Mapping[str, Any] = {"request": REPLICA, "entry": "tower", "budget": 100_000}
 ASSEMBLE: Mapping[str, Any] = {
     "draft": [
         {"kind": "character", "message": {"role": "system", "content": "Mira keeps the lamp."}},

@@ -38,6 +38,7 @@ from lorewell.errors import TooExpensiveError
 from lorewell.host.alignment import SentLine
 from lorewell.host.carried import CarriedState
 from lorewell.host.usage import with_sillytavern
+from lorewell.insight.explain import explain_activation as explain
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -48,6 +49,7 @@ from lorewell.model import (
 )
 from lorewell.model.activate import AttachedBook
 from lorewell.model.activated import Continued, ReplayedTurn, VectorsUsed
+from lorewell.model.explained import Explanation, SillyTavernExplain
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.scene_fields import with_default, without_given
@@ -222,6 +224,7 @@ class _FinishedTurn(NamedTuple):
     pinned: ActivateRequest | None
     begun: StartingState | None
     hear: Hear | None = None
+    explanation: Explanation | None = None
 
 
 async def _activate_and_keep(
@@ -272,12 +275,30 @@ async def preview_turn(
     return (await _activate(services, tenant_id, request, chat)).response
 
 
+async def explain_activation(
+    services: Services, tenant_id: str, asked: SillyTavernExplain
+) -> Explanation:
+    """Explain one entry in the turn that `preview_turn` would run.
+
+    Raises:
+        LorewellError: as `preview_turn`.
+        ValidationFailedError: the turn has no such entry, or several.
+    """
+    request = await _with_settings(services, tenant_id, asked.request)
+    chat = await hash_chat(services, tenant_id, request, keeps=False)
+    finished = await _activate(services, tenant_id, request, chat, asked=asked)
+    assert finished.explanation is not None  # noqa: S101  it was asked for
+    return finished.explanation
+
+
 async def _activate(
     services: Services,
     tenant_id: str,
     request: ActivateRequest,
     chat: TurnChat | None,
     seed: Callable[[int], str] | None = None,
+    *,
+    asked: SillyTavernExplain | None = None,
 ) -> _FinishedTurn:
     counter = await choose_counter(services, tenant_id, request.tokenizer)
     query = await embed_chat(services, tenant_id, request)
@@ -315,7 +336,11 @@ async def _activate(
             NamedBook(each.world, None if book.row is None else book.row.book_id)
             for each, book in zip(attached, loaded, strict=True)
         ]
-        return _FinishedTurn(started, response, books, _pinned(scan_request, loaded), beginning)
+        finished = _FinishedTurn(started, response, books, _pinned(scan_request, loaded), beginning)
+        if asked is None:
+            return finished
+        explanation = explain(library, scan_request, asked, counter=counter, steps=turn.steps)
+        return finished._replace(explanation=explanation)
 
     computing = services.computing
     # A preview may contain whole books, which may take longer than a turn.

@@ -50,6 +50,7 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.binding import PromptPage
+from lorewell.model.explained import ContextExplain, Explanation, ReplicaExplain, SillyTavernExplain
 from lorewell.model.parse import parse_model
 
 BINDINGS = "/v1/prompt-bindings"
@@ -86,6 +87,16 @@ def preview_for_turn(
         method="POST", path=path, kind=Repeatability.READ, query=query, body=request
     )
     return session.call(ask, selection, options)
+
+
+def explain_context(
+    session: Session, asked: ContextExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry: its gates, near misses of its keys, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path="/v1/context/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def get_selection(
@@ -136,6 +147,16 @@ def preview_activation(
     return session.call(ask, activation, options)
 
 
+def explain_activation(
+    session: Session, asked: SillyTavernExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry under SillyTavern's rules, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path=f"{SILLYTAVERN}/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
+
+
 def replay_chat(
     session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
 ) -> ClientCall[ReplayResponse]:
@@ -179,6 +200,16 @@ def preview_replica(
         method="POST", path=f"{REPLICA}/preview", kind=Repeatability.READ, body=request
     )
     return session.call(ask, replica, options)
+
+
+def explain_replica(
+    session: Session, asked: ReplicaExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry under SillyTavern_replica's rules, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path=f"{REPLICA}/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def assemble_prompt(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
@@ -109,24 +110,43 @@ def select(
     >>> [(block.entry_id, block.reason) for block in response.blocks]
     [('lamp', 'keyword')]
     """
+    turn, packing, failure = decide(books, request, vectors=vectors, limits=limits, steps=steps)
+    if failure is not None:
+        raise failure
+    return turn.respond(packing)
+
+
+def decide(
+    books: Sequence[CompiledBook],
+    request: SelectRequest,
+    *,
+    vectors: VectorScores = NO_VECTORS,
+    limits: SnapshotLimits = SnapshotLimits(),
+    steps: Steps | None = None,
+) -> DecidedTurn:
+    """Return all that was decided in a turn, before it is an answer.
+
+    Arguments and errors are those of `select`, but a required entry that does not fit is a value.
+    """
     steps = steps or Steps()
     unused = unused_members(request.scene, "native")
     request = with_scene(request, request.scene, "native")
     is_hybrid = request.strategy == "hybrid"
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
-    # The steps of §8.1.
-    snapshot = _take_snapshot(books, request, limits)
+    snapshot = _take_snapshot(books, request, limits)  # the steps of §8.1
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, steps)
     wrapping = Wrapping(snapshot, request.wrapper)
-    turn = _Turn(snapshot, request, eligible, activation, vectors, steps, unused, wrapping)
-    turn.refuse_unplaceable()
+    turn = NativeTurn(snapshot, request, eligible, activation, vectors, steps, unused, wrapping)
+    failure = turn.find_unplaceable()
+    if failure is not None:
+        return DecidedTurn(turn, turn.nothing_packed(), failure)
     packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
-        raise turn.error(error, failed, message, packing=packing, **details)
-    return turn.respond(packing)
+        failure = turn.error(error, failed, message, packing=packing, **details)
+    return DecidedTurn(turn, packing, failure)
 
 
 def _take_snapshot(
@@ -160,8 +180,16 @@ def _find(books: Sequence[CompiledBook], ref: BookRef) -> CompiledBook:
     return revisions[revision]
 
 
+class DecidedTurn(NamedTuple):
+    """A turn whose entries are packed, and the error if a required entry does not fit."""
+
+    turn: NativeTurn
+    packing: Packing
+    failure: SelectionError | None
+
+
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class NativeTurn:
     """One request while its answer is built."""
 
     snapshot: tuple[CompiledBook, ...]
@@ -190,8 +218,12 @@ class _Turn:
             self.costs[entry.full_id] = cost
         return cost
 
-    def refuse_unplaceable(self) -> None:
-        """Raise for the first required entry, in snapshot order, that only fails its placement."""
+    def nothing_packed(self) -> Packing:
+        """Return the budget before the first candidate."""
+        return Packing(self.request, self.eligible, self.activation, self.cost, self.steps)
+
+    def find_unplaceable(self) -> SelectionError | None:
+        """Return the error for the first required entry that only fails its placement."""
         for book in self.snapshot:
             for entry in (book.entries[index] for index in book.always):
                 if not entry.spec.required:
@@ -199,7 +231,8 @@ class _Turn:
                 refusal = self.eligible.refusal(entry)
                 if refusal is not None and refusal.reason == "placement_unsupported":
                     message = f"The host has no place for the required entry {entry.spec.id!r}."
-                    raise self.error(RequiredPlacementUnsupportedError, entry, message)
+                    return self.error(RequiredPlacementUnsupportedError, entry, message)
+        return None
 
     def error(
         self,
@@ -211,9 +244,7 @@ class _Turn:
         **details: object,
     ) -> SelectionError:
         """Return the error with the entry's ids and the decisions so far."""
-        so_far = packing or Packing(
-            self.request, self.eligible, self.activation, self.cost, self.steps
-        )
+        so_far = packing or self.nothing_packed()
         decided = so_far.chosen.keys() | so_far.dropped.keys()
         decisions = [
             decision_members(decision)
@@ -300,7 +331,7 @@ class _Turn:
             case "full":
                 wanted = [(book, entry) for book in self.snapshot for entry in book.entries]
                 self._count_ledger()
-        return [self._decide(book, entry, packing) for book, entry in wanted]
+        return [self.decide(book, entry, packing) for book, entry in wanted]
 
     def _count_ledger(self) -> None:
         """Spend the steps of a full ledger: first the costs of entries, then a row for each.
@@ -322,7 +353,8 @@ class _Turn:
         rows = sum(book.entry_count for book in self.snapshot)
         self.steps.spend("ledger", rows // _ROWS_PER_STEP)
 
-    def _decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
+    def decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
+        """Return the decision on one entry."""
         full_id = entry.full_id
         chosen = packing.chosen.get(full_id)
         if chosen is not None:

@@ -54,10 +54,20 @@ def activate(
     ('灯塔由哑女看守。', '灯塔')
     """
     steps = steps or Steps()
+    return run_turn(with_inline(books, request, steps), request, counter=counter, steps=steps)
+
+
+def with_inline(
+    books: Library | Iterable[Attached], request: SillyTavernRequest, steps: Steps
+) -> Library:
+    """Return the books of a turn with the inline ones of its request, which come last.
+
+    Raises:
+        BookNotFoundError: the request names a stored book.
+    """
     given = books.books if isinstance(books, Library) else books
     inline = [attach(book, steps=steps) for book in request.books]
-    library = books if isinstance(books, Library) and not inline else Library([*given, *inline])
-    return run_turn(library, request, counter=counter, steps=steps)
+    return books if isinstance(books, Library) and not inline else Library([*given, *inline])
 
 
 def attach(book: AttachedBook, *, steps: Steps | None = None) -> Attached:

@@ -7,7 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from fastapi.routing import APIRoute
 
-from lorewell.app.native.selection import open_selection, preview_context, select_context
+from lorewell.app.native.selection import (
+    explain_context as explain,
+    open_selection,
+    preview_context,
+    select_context,
+)
 from lorewell.errors import (
     BookNotFoundError,
     BudgetExceededError,
@@ -20,12 +25,13 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_selection
-from lorewell.http.examples import PREVIEW, SELECT
+from lorewell.http.calls import OK, Reading, answer, answer_selection
+from lorewell.http.examples import EXPLAIN, PREVIEW, SELECT
 from lorewell.http.limits import BOOKS, TURN
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
+from lorewell.model.explained import ContextExplain, Explanation
 from lorewell.model.live import Occasion
 
 TAG = "context"
@@ -91,6 +97,24 @@ async def preview_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Resp
     return await answer_selection(
         call, await preview_context(call.services, call.tenant_id, request)
     )
+
+
+@router.post(
+    "/v1/context/explain",
+    **documented(
+        TooExpensiveError,
+        BookNotFoundError,
+        RevisionNotFoundError,
+        SnapshotTooLargeError,
+        InvalidDependencyError,
+        gives={OK: Explanation},
+        takes=json_body(ContextExplain, EXPLAIN, BOOKS),
+    ),
+)
+async def explain_context(call: Reading) -> Response:
+    """Explain one entry: its gates, near misses of its keys, and what would flip the verdict."""
+    asked = await call.body(ContextExplain)
+    return answer(await explain(call.services, call.tenant_id, asked))
 
 
 @router.get(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.replica.activation import (
     activate_replica as activate,
+    explain_replica as explain,
     open_replica,
     preview_replica as preview,
 )
@@ -21,11 +22,12 @@ from lorewell.errors import (
     TooExpensiveError,
 )
 from lorewell.http import limits
-from lorewell.http.calls import OK, Reading, answer_encoded
-from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
+from lorewell.http.calls import OK, Reading, answer, answer_encoded
+from lorewell.http.examples import REPLICA, REPLICA_EXPLAIN, REPLICA_PREVIEW
 from lorewell.http.openapi import documented, json_body
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
+from lorewell.model.explained import Explanation, ReplicaExplain
 from lorewell.model.live import Occasion
 
 TAG = "replica"
@@ -92,3 +94,18 @@ async def preview_replica(call: Reading) -> Response:
     request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
     return await answer_encoded(call, found)
+
+
+@router.post(
+    "/v1/replica/explain",
+    **documented(
+        *_PROBLEMS,
+        *_GONE,
+        gives={OK: Explanation},
+        takes=json_body(ReplicaExplain, REPLICA_EXPLAIN, limits.REPLICA),
+    ),
+)
+async def explain_replica(call: Reading) -> Response:
+    """Explain one entry under SillyTavern_replica's rules, and what would flip the verdict."""
+    asked = await call.body(ReplicaExplain)
+    return answer(await explain(call.services, call.tenant_id, asked))
