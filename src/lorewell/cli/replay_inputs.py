@@ -13,7 +13,7 @@ from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import ValidationFailedError
 from lorewell.formats import load_world, open_book
-from lorewell.formats.chats import SpokenChat
+from lorewell.formats.chats import ChatTranscript
 from lorewell.formats.export.replica import replica_document
 from lorewell.formats.faults import naming
 from lorewell.formats.files import load_json
@@ -48,7 +48,7 @@ class SideOptions:
     char: str | None = None
 
 
-def load_side(options: SideOptions, chat: SpokenChat, counter: TokenCounter) -> ChatSide:
+def load_side(options: SideOptions, chat: ChatTranscript, counter: TokenCounter) -> ChatSide:
     """Return the side of the options.
 
     Raises:
@@ -84,12 +84,12 @@ def _settings(options: SideOptions) -> dict[str, object]:
     return {**document, **({} if options.seed is None else {"seed": options.seed})}
 
 
-def _names(options: SideOptions, chat: SpokenChat) -> dict[str, str]:
+def _names(options: SideOptions, chat: ChatTranscript) -> dict[str, str]:
     names = {"user": options.user or chat.user, "char": options.char or chat.char}
     return {name: value for name, value in names.items() if value}
 
 
-def _native(options: SideOptions, chat: SpokenChat, counter: TokenCounter) -> NativeSide:
+def _native(options: SideOptions, chat: ChatTranscript, counter: TokenCounter) -> NativeSide:
     books = [compile_book(open_book(path).book, counter=counter) for path in options.books]
     members = {
         **PROMPT_DEFAULTS.given(),
@@ -103,7 +103,9 @@ def _native(options: SideOptions, chat: SpokenChat, counter: TokenCounter) -> Na
     return NativeSide(books=books, request=parse_model(SelectRequest, members), chat=chat.lines)
 
 
-def _sillytavern(options: SideOptions, chat: SpokenChat, counter: TokenCounter) -> SillyTavernSide:
+def _sillytavern(
+    options: SideOptions, chat: ChatTranscript, counter: TokenCounter
+) -> SillyTavernSide:
     given = _settings(options)
     known = SillyTavernSettings.model_fields
     own = parse_model(
@@ -124,7 +126,7 @@ def _sillytavern(options: SideOptions, chat: SpokenChat, counter: TokenCounter) 
     )
 
 
-def _replica(options: SideOptions, chat: SpokenChat, counter: TokenCounter) -> ReplicaSide:
+def _replica(options: SideOptions, chat: ChatTranscript, counter: TokenCounter) -> ReplicaSide:
     worlds = {
         str(number): compile_world(replica_document(open_book(path).book), book_id=str(number))
         for number, path in enumerate(options.books)

@@ -16,7 +16,7 @@ from lorewell.cli.replay_tables import diff_parts, plan_parts, replay_parts
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
 from lorewell.errors import ValidationFailedError
 from lorewell.formats import open_book
-from lorewell.formats.chats import SpokenChat, load_spoken
+from lorewell.formats.chats import ChatTranscript, load_spoken
 from lorewell.insight.books import compare_books
 from lorewell.insight.chats import turns_after
 from lorewell.insight.compare import compare_sides
@@ -219,13 +219,13 @@ def _print_difference(first: Path, second: Path, *, exit_code: bool, as_json: bo
         raise typer.Exit(DIFFERS)
 
 
-def _turns(chat: SpokenChat, *, every_message: bool) -> list[int]:
+def _turns(chat: ChatTranscript, *, every_message: bool) -> list[int]:
     turns = turns_after(chat.lines, "every_message" if every_message else "user_messages")
     if not turns:
         raise ValidationFailedError("The chat has no turn: no message of the user has a text.")
     return turns
 
 
-def _warn(path: Path, chat: SpokenChat) -> None:
+def _warn(path: Path, chat: ChatTranscript) -> None:
     for warning in chat.warnings:
         say(f"{path.name}: {warning}", err=True)

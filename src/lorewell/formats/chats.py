@@ -23,7 +23,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 }
 
 
-class SpokenChat(NamedTuple):
+class ChatTranscript(NamedTuple):
     """A chat.
 
     Attributes:
@@ -38,7 +38,7 @@ class SpokenChat(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def load_spoken(path: str | os.PathLike[str]) -> SpokenChat:
+def load_spoken(path: str | os.PathLike[str]) -> ChatTranscript:
     """Return the chat in a file.
 
     The file is a chat of SillyTavern (`.jsonl`), a JSON list of messages, or an object whose
@@ -63,7 +63,7 @@ def load_spoken(path: str | os.PathLike[str]) -> SpokenChat:
             SpokenLine("user" if each.is_user else "assistant", each.name, each.content)
             for each in chat.messages
         )
-        return SpokenChat(lines, chat.user, chat.char, chat.warnings)
+        return ChatTranscript(lines, chat.user, chat.char, chat.warnings)
     document, name = load_json(path), storable(Path(path).name)
     if isinstance(document, dict):
         document = document.get("messages")
@@ -74,7 +74,7 @@ def load_spoken(path: str | os.PathLike[str]) -> SpokenChat:
     lines = tuple(each for each in read if each is not None)
     skipped = len(read) - len(lines)
     names = {line.role: line.name for line in lines if line.name}
-    return SpokenChat(
+    return ChatTranscript(
         lines,
         names.get("user", ""),
         names.get("assistant", ""),

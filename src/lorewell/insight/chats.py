@@ -179,7 +179,7 @@ class NativeSide:
             text = turn.turn.eligible.content(entry)
             cost = turn.turn.cost(book, entry)
             key = self.key_of(full_id)
-            uses.append(EntryUse(key, decision.reason, cost, decision.direct_keyword_hit, text))
+            uses.append(EntryUse(*key, decision.reason, cost, decision.direct_keyword_hit, text))
         return tuple(uses)
 
     def steps(self, turns: Sequence[int], budget: Steps | None = None) -> Iterator[ReplayStep]:
@@ -191,7 +191,7 @@ class NativeSide:
             turn, packing, failure = decided
             refused = tuple(
                 RefusedEntry(
-                    self.key_of(full_id),
+                    *self.key_of(full_id),
                     verdict.reason,
                     verdict.figures.tokens,
                     verdict.figures.room,
@@ -206,13 +206,15 @@ class NativeSide:
                     if entry.full_id not in packing.chosen
                 }
             names = [*turn.eligible.nameless]
+            tokens = 0 if failure is not None else packing.total_tokens
             yield ReplayStep(
                 messages=number,
                 seed=turn.request.seed,
                 used=() if failure is not None else self.used(decided, packing),
                 refused=refused,
-                tokens=0 if failure is not None else packing.total_tokens,
+                tokens=tokens,
                 limit=self.request.token_budget,
+                room=self.request.token_budget - tokens,
                 failed=None if failure is None else failure.code,
                 warnings=("value_missing",) if names else (),
                 why=why,
@@ -285,7 +287,7 @@ class SillyTavernSide:
                 seed=seed_of(request.seed, number),
                 used=tuple(
                     EntryUse(
-                        keys[each.id],
+                        *keys[each.id],
                         each.reason,
                         costs.of(each.content, budget),
                         each.key is not None,
@@ -295,6 +297,9 @@ class SillyTavernSide:
                 ),
                 tokens=answer.budget.used,
                 limit=answer.budget.limit,
+                room=None
+                if answer.budget.limit is None
+                else answer.budget.limit - answer.budget.used,
                 warnings=_codes(answer),
                 why={keys[v.id]: v.reason for v in answer.verdicts if not v.activated},
             )
@@ -384,7 +389,8 @@ class ReplicaSide:
             )
             used = tuple(
                 EntryUse(
-                    EntryKey(numbers[each.book_id], each.uid),
+                    numbers[each.book_id],
+                    each.uid,
                     each.trigger_type,
                     costs.of(each.content, budget),
                     each.trigger_type == "keyword",
@@ -398,6 +404,7 @@ class ReplicaSide:
                 used=used,
                 tokens=sum(each.tokens for each in used),
                 limit=None,
+                room=None,
                 warnings=_codes(answer),
                 why={
                     EntryKey(numbers[each.book_id], each.uid): each.reason

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from lorewell.engine.steps import Steps
 from lorewell.insight.chats import ChatSide
 from lorewell.model.chat_replay import (
     EntryChange,
@@ -71,14 +72,22 @@ def compare_steps(
     )
 
 
-def compare_sides(first: ChatSide, second: ChatSide, turns: Sequence[int]) -> ReplayDiff:
+def compare_sides(
+    first: ChatSide, second: ChatSide, turns: Sequence[int], *, budget: Steps | None = None
+) -> ReplayDiff:
     """Return how the turns of a chat differ between two sides.
 
+    Args:
+        first: one side.
+        second: the other side.
+        turns: number of messages at each turn, ascending.
+        budget: the step budget of both sides together; by default each turn has its own.
+
     Raises:
-        TooExpensiveError: a turn needs too many steps.
+        TooExpensiveError: the turns need more than `budget`.
     """
-    titles = {**first.titles, **second.titles}
-    return compare_steps(tuple(first.steps(turns)), tuple(second.steps(turns)), titles)
+    old, new = (tuple(side.steps(turns, budget)) for side in (first, second))
+    return compare_steps(old, new, {**first.titles, **second.titles})
 
 
 def _turn(old: ReplayStep, new: ReplayStep) -> TurnChange:

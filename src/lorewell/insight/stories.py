@@ -22,10 +22,14 @@ def replay_side(side: ChatSide, turns: Sequence[int], *, budget: Steps | None = 
     Raises:
         TooExpensiveError: the turns need more than `budget`.
     """
-    steps = tuple(side.steps(turns, budget))
+    return sum_up(side, tuple(side.steps(turns, budget)))
+
+
+def sum_up(side: ChatSide, steps: Sequence[ReplayStep]) -> ChatReplay:
+    """Return the turns of a chat with the story of every entry."""
     return ChatReplay(
         policy=side.policy,
-        steps=steps,
+        steps=tuple(steps),
         entries=tell(side, steps),
         warnings=dict(Counter(code for step in steps for code in step.warnings)),
     )

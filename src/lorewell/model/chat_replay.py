@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import orjson
+from pydantic.json_schema import SkipJsonSchema
 
 from lorewell.model.binding import Policy
+from lorewell.model.decision import SnapshotItem
 from lorewell.model.entry import Role
 
 
@@ -45,34 +47,48 @@ class EntryUse(NamedTuple):
     """An entry that goes into a turn.
 
     Attributes:
-        key: the entry.
+        book: number of its book.
+        entry_id: its id in the book.
         reason: why it is in, in the words of its policy.
         tokens: its cost. Under `native` with its wrapper, otherwise that of its text.
         found: whether one of its keys is in the messages of the turn.
-        text: its text.
+        text: its text; only in Python.
     """
 
-    key: EntryKey
+    book: int
+    entry_id: str
     reason: str
     tokens: int
     found: bool
-    text: str
+    text: str = ""
+
+    @property
+    def key(self) -> EntryKey:
+        """The entry."""
+        return EntryKey(self.book, self.entry_id)
 
 
 class RefusedEntry(NamedTuple):
     """An entry that was activated and found no place.
 
     Attributes:
-        key: the entry.
+        book: number of its book.
+        entry_id: its id in the book.
         reason: why it stayed out.
-        tokens: what it and its requirements would have added, if tokens decided.
-        room: the tokens that were left, if tokens decided.
+        tokens: what it and its requirements would have added; null if tokens did not decide.
+        room: the tokens that were left; null if tokens did not decide.
     """
 
-    key: EntryKey
+    book: int
+    entry_id: str
     reason: str
     tokens: int | None
     room: int | None
+
+    @property
+    def key(self) -> EntryKey:
+        """The entry."""
+        return EntryKey(self.book, self.entry_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +103,10 @@ class ReplayStep:
         left: those that were in the turn before and are not any more.
         refused: entries that were activated and found no place; only under `native`.
         tokens: tokens of all entries that go in.
-        limit: the token budget; None if the policy has none.
-        failed: code of the error that the turn ends with; None if it has none.
+        limit: the token budget; null if the policy has none.
+        room: the tokens that are left; null if the policy has no budget.
+        failed: code of the error that the turn ends with; null if it has none.
         warnings: codes of the warnings of the turn, each once.
-        why: in the last turn, why each other entry is not in. Not part of the JSON.
     """
 
     messages: int
@@ -101,44 +117,16 @@ class ReplayStep:
     refused: tuple[RefusedEntry, ...] = ()
     tokens: int
     limit: int | None
+    room: int | None
     failed: str | None = None
     warnings: tuple[str, ...] = ()
-    why: Mapping[EntryKey, str] = field(default_factory=dict)
-
-    @property
-    def room(self) -> int | None:
-        """The tokens that are left; None if the policy has no budget."""
-        return None if self.limit is None else self.limit - self.tokens
+    # In the last turn, why each other entry is not in. Not part of the JSON.
+    why: Annotated[Mapping[EntryKey, str], SkipJsonSchema()] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """Return the turn as compact JSON in UTF-8."""
-        return orjson.dumps(self._members())
-
-    def _members(self) -> dict[str, object]:
-        return {
-            "messages": self.messages,
-            "seed": self.seed,
-            "used": [
-                {**each.key._asdict(), "reason": each.reason, "tokens": each.tokens}
-                for each in self.used
-            ],
-            "entered": [key._asdict() for key in self.entered],
-            "left": [key._asdict() for key in self.left],
-            "refused": [
-                {
-                    **each.key._asdict(),
-                    "reason": each.reason,
-                    "tokens": each.tokens,
-                    "room": each.room,
-                }
-                for each in self.refused
-            ],
-            "tokens": self.tokens,
-            "limit": self.limit,
-            "room": self.room,
-            "failed": self.failed,
-            "warnings": self.warnings,
-        }
+        members = {name: getattr(self, name) for name in self.__slots__ if name != "why"}
+        return orjson.dumps(members, default=_encode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,21 +168,22 @@ class ChatReplay:
         steps: the turns, oldest first.
         entries: every entry of the books, in their order.
         warnings: the codes of all warnings, with the number of turns that have them.
+        rest_from: null if the replay is complete; otherwise `from_messages` of the request for the
+            rest.
+        snapshot: the stored revisions that were used.
     """
 
     policy: Policy
     steps: tuple[ReplayStep, ...]
     entries: tuple[EntryStory, ...]
     warnings: Mapping[str, int]
+    rest_from: int | None = None
+    snapshot: tuple[SnapshotItem, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the replay as compact JSON in UTF-8."""
-        members = {
-            "policy": self.policy,
-            "turns": [orjson.Fragment(step.to_json()) for step in self.steps],
-            "entries": self.entries,
-            "warnings": self.warnings,
-        }
+        members = {name: getattr(self, name) for name in self.__slots__}
+        members["steps"] = [orjson.Fragment(step.to_json()) for step in self.steps]
         return orjson.dumps(members)
 
 
@@ -258,7 +247,7 @@ class ReplayDiff:
 
     def to_json(self) -> bytes:
         """Return the difference as compact JSON in UTF-8."""
-        return orjson.dumps(self, default=_key_members)
+        return orjson.dumps(self, default=_encode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +319,11 @@ class BudgetPlan:
         return orjson.dumps(self)
 
 
-def _key_members(value: object) -> object:
-    if isinstance(value, EntryKey):
+def _encode(value: object) -> object:
+    if isinstance(value, EntryUse):
+        members = value._asdict()
+        del members["text"]
+        return members
+    if isinstance(value, EntryKey | RefusedEntry):
         return value._asdict()
     raise TypeError

@@ -22,11 +22,14 @@ from lorewell.errors import (
 )
 from lorewell.http import limits
 from lorewell.http.calls import OK, Reading, answer_encoded
-from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
-from lorewell.http.openapi import documented, json_body
+from lorewell.http.examples import CHAT_REPLAY, REPLICA, REPLICA_PREVIEW
+from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
+from lorewell.http.replay_answers import REPLAY_PROBLEMS, answer_replay
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
+from lorewell.model.chat_replay import ChatReplay
 from lorewell.model.live import Occasion
+from lorewell.model.replay_request import ChatReplayRequest
 
 TAG = "replica"
 _PROBLEMS = (
@@ -92,3 +95,19 @@ async def preview_replica(call: Reading) -> Response:
     request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
     return await answer_encoded(call, found)
+
+
+@router.post(
+    "/v1/replica/replay",
+    **documented(
+        *REPLAY_PROBLEMS,
+        gives={OK: or_lines(ChatReplay)},
+        takes=json_body(ChatReplayRequest, CHAT_REPLAY, limits.BOOKS),
+    ),
+)
+async def replay_replica(call: Reading) -> Response:
+    """Run a whole chat through books, turn by turn; nothing is stored.
+
+    With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
+    """
+    return await answer_replay(call, "replica")
