@@ -320,9 +320,9 @@ class _KeyParser:
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
         table = self.exact if spec.case_sensitive else self.folded
-        folded = fold_key(trim(key), case_sensitive=spec.case_sensitive)
+        folded = fold_key(trim(key), case_sensitive=bool(spec.case_sensitive))
         pattern = table.add(folded, wakes=index)
-        return LiteralKey(key, pattern, spec.match_whole_words)
+        return LiteralKey(key, pattern, bool(spec.match_whole_words))
 
     def _report(self, spec: Entry, code: str, message: str) -> None:
         self._diagnostics.append(Diagnostic(spec.id, code, message))
