@@ -63,6 +63,7 @@ from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
 from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
 from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
+from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
 
@@ -192,6 +193,20 @@ def select(client: Client, book_id: str) -> None:
         client.build_index(book_id, 1)
 
 
+def whole_chats(client: Client, book_id: str) -> None:
+    said = [{"role": "user", "content": "the lamp"}]
+    side = {"books": [{"book_id": book_id}], "settings": {"native": {"strategy": "rules"}}}
+    body = {**side, "chat": said}
+    (step,) = client.replay_context(ChatReplayRequest.model_validate(body)).steps
+    assert [(use.reason, use.found) for use in step.used] == [("keyword", True)]
+    (step,) = client.replay_replica(ChatReplayRequest.model_validate(body)).steps
+    assert [use.reason for use in step.used] == ["keyword"]
+    (spent,) = client.plan_replay(ReplayPlanRequest.model_validate(body)).entries
+    assert spent.turns == 1
+    sides = {"chat": said, "first": side, "second": side}
+    assert not client.compare_replays(ReplayDiffRequest.model_validate(sides)).changed
+
+
 def by_replica(client: Client, book_id: str) -> None:
     books = {"globalBooks": [{"id": book_id, "revision": 1}]}
     turn = {"worldBookData": books, "mes": "lamp", "explain": "none"}
@@ -244,6 +259,7 @@ def activate(client: Client, book_id: str) -> None:
     chosen = AttachedBook(book_id=book_id, revision=1)
     replay = ReplayRequest(books=(chosen,), chat=chat, context_tokens=8000)
     turns = client.replay_chat(replay).turns
+    whole_chats(client, book_id)
     by_replica(client, book_id)
     assert [[each.key for each in turn.activated] for turn in turns] == [[], ["lamp"]]
     assert "对话 1?" in {each.conversation_id for each in client.list_conversations().conversations}

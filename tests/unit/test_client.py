@@ -59,6 +59,7 @@ from lorewell.model import (
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
 from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
+from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -144,6 +145,48 @@ REPLAY = {
     "snapshot": [],
     "policy_version": ACTIVATION["policy_version"],
 }
+REPLAY_BODY: Any = {"chat": [{"role": "user", "content": "the kiln 🔥"}]}
+WHOLE_CHAT = {
+    "policy": "native",
+    "steps": [
+        {
+            "messages": 1,
+            "seed": "0:1",
+            "used": [
+                {"book": 0, "entry_id": "灯", "reason": "keyword", "tokens": 7, "found": True}
+            ],
+            "entered": [{"book": 0, "entry_id": "灯"}],
+            "left": [],
+            "refused": [],
+            "tokens": 7,
+            "limit": 9,
+            "room": 2,
+            "failed": None,
+            "warnings": [],
+        }
+    ],
+    "entries": [],
+    "warnings": {},
+    "rest_from": None,
+    "snapshot": [],
+}
+CHAT_DIFF = {
+    "turns": 1,
+    "changed": [],
+    "entries": [],
+    "tokens": 0,
+    "summary": "0 of 1 turns change",
+}
+CHAT_PLAN = {
+    "policy": "native",
+    "turns": 1,
+    "budget": 9,
+    "entries": [],
+    "idle": [],
+    "curve": [],
+    "cut": 0,
+}
+WHOLE_CHATS = (WHOLE_CHAT, CHAT_DIFF, CHAT_PLAN)
 REPLICA_BODY = {
     "worldBookData": {"globalBooks": [{"id": "b"}], "characterBookId": "none"},
     "mes": "去灯塔",
@@ -440,6 +483,42 @@ CASES = [
         REPLAY,
     ),
     Case(
+        "replay_context",
+        (ChatReplayRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/context/replay",
+        DEMO,
+        REPLAY_BODY,
+        WHOLE_CHAT,
+    ),
+    Case(
+        "replay_replica",
+        (ChatReplayRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/replica/replay",
+        DEMO,
+        REPLAY_BODY,
+        WHOLE_CHAT,
+    ),
+    Case(
+        "compare_replays",
+        (ReplayDiffRequest.model_validate({**REPLAY_BODY, "first": {}, "second": {}}),),
+        {},
+        "POST /v1/replay/diff",
+        DEMO,
+        {**REPLAY_BODY, "first": {}, "second": {}},
+        CHAT_DIFF,
+    ),
+    Case(
+        "plan_replay",
+        (ReplayPlanRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/replay/plan",
+        DEMO,
+        REPLAY_BODY,
+        CHAT_PLAN,
+    ),
+    Case(
         "activate_replica",
         (ReplicaRequest.model_validate(REPLICA_BODY),),
         {},
@@ -644,7 +723,7 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT):
+    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT, *WHOLE_CHATS):
         assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer
@@ -900,7 +979,10 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
-LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain")
+LOOKING = (
+    *("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain"),
+    *("compare_replays", "plan"),
+)
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]

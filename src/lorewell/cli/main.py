@@ -28,6 +28,7 @@ from lorewell.cli import (
     indexes,
     keys,
     live,
+    replays,
     replica,
     searches,
     service,
@@ -98,6 +99,9 @@ app.command("prompts")(books.prompts_command)
 app.command("index")(indexes.index_command)
 app.command("search")(searches.search_command)
 app.command("live")(live.live_command)
+app.command("replay")(replays.replay_command)
+app.command("diff")(replays.diff_command)
+app.command("plan")(replays.plan_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")

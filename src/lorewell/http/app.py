@@ -52,6 +52,7 @@ from lorewell.http.routes import (
     index,
     live,
     live_page,
+    replays,
     replica,
     replica_chat,
     revisions,
@@ -66,7 +67,8 @@ from lorewell.settings import Settings
 
 # Routes are matched in this order: the most used come first.
 _MODULES = (
-    *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
+    *(context, sillytavern, replica, replays, host, bindings, search, tokens, books, revisions),
+    imports,
     *(gateway, conversations, conditions, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
