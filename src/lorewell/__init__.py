@@ -15,6 +15,7 @@ from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.steps import Steps
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
+from lorewell.insight.lint import lint
 from lorewell.model import (
     Block,
     BookCreate,
@@ -54,6 +55,7 @@ from lorewell.model.activated import (
     SillyTavernResponse,
     Verdict,
 )
+from lorewell.model.lint import Finding, LintFix
 from lorewell.model.macro_values import MacroValues
 
 __all__ = [
@@ -75,12 +77,14 @@ __all__ = [
     "Event",
     "ExampleEntry",
     "Facts",
+    "Finding",
     "ForcedEntry",
     "Hit",
     "ImportReport",
     "ImportedBook",
     "InjectedPrompt",
     "Library",
+    "LintFix",
     "Loop",
     "MacroValues",
     "Mending",
@@ -102,6 +106,7 @@ __all__ = [
     "activate",
     "compile_book",
     "import_file",
+    "lint",
     "load_book",
     "load_world",
     "select",

@@ -26,6 +26,7 @@ from lorewell.cli import (
     import_inspect,
     indexes,
     keys,
+    lint,
     live,
     replica,
     searches,
@@ -89,6 +90,7 @@ app.command("chat")(chat.chat_command)
 app.command("import")(import_inspect.import_command)
 app.command("inspect")(import_inspect.inspect_command)
 app.command("convert")(convert.convert_command)
+app.command("lint")(lint.lint_command)
 app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)

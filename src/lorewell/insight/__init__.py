@@ -1,5 +1,5 @@
 """Analysis beyond a selection: lint a book, replay a chat."""
 
-from lorewell.insight.lint import lint
+from lorewell.insight.lint import diagnostics, lint
 
-__all__ = ["lint"]
+__all__ = ["diagnostics", "lint"]
