@@ -11,6 +11,7 @@ from lorewell.app.computing.pool import Computing
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.hub import LiveHub, Make
 from lorewell.app.ports import Clock, Embedder, ReplyModel, Store, Transaction
+from lorewell.app.rows import KeyRow
 from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.runtime.jobs import Jobs
@@ -20,6 +21,7 @@ from lorewell.app.runtime.new_revisions import NewRevisions
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.runtime.secrets import TenantSecrets
+from lorewell.app.runtime.unchanged import UnchangedCache
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.live import Occasion
@@ -44,6 +46,7 @@ class Services:
         tokenizers: those with a file in the settings, by name.
         limits: the size of all books of one selection together.
         auth: whether requests need an API key.
+        keys: API keys, to check known ones without a read.
         max_conversation_states: timed states kept per conversation, at most.
         secrets: of the tenants, for the lines of their conversations.
         embedder: None if vectors are off.
@@ -69,6 +72,7 @@ class Services:
     tokenizers: Mapping[str, TokenCounter]
     limits: SnapshotLimits
     auth: bool
+    keys: UnchangedCache[KeyRow | None]
     max_conversation_states: int
     secrets: TenantSecrets
     embedder: Embedder | None

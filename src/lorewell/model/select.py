@@ -18,6 +18,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 Strategy = Literal["rules", "hybrid"]
 Explain = Literal["full", "selected", "none"]
 RecallGate = Literal["loose", "strict"]
+Wrapper = Literal["full", "short", "plain"]
 
 
 def is_uuid(text: str) -> bool:
@@ -97,6 +98,8 @@ class SelectOptions(Contract):
         recall_limit: for `hybrid`: most recalled entries; null means 30.
         recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
             `logic`.
+        wrapper: what surrounds an entry's text: `full` names its book, revision and id, `short`
+            only its id, unless two requested books have an entry of that id; `plain` adds nothing.
     """
 
     strategy: Strategy = "rules"
@@ -108,6 +111,7 @@ class SelectOptions(Contract):
     recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
     recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
     recall_gate: RecallGate = "loose"
+    wrapper: Wrapper = "full"
 
 
 class SelectRequest(SelectOptions):
