@@ -51,6 +51,7 @@ from lorewell.http.routes import (
     host,
     imports,
     index,
+    lint,
     live,
     live_page,
     replica,
@@ -68,7 +69,7 @@ from lorewell.settings import Settings
 # Routes are matched in this order: the most used come first.
 _MODULES = (
     *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
-    *(gateway, conversations, conditions, index, live, admin, health),
+    *(gateway, conversations, conditions, lint, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405

@@ -25,6 +25,11 @@ SELECT: Mapping[str, Any] = {
     "token_budget": 1500,
 }
 PREVIEW: Mapping[str, Any] = {**SELECT, "books": [{"book": BOOK}]}
+LINT: Mapping[str, Any] = {
+    "book": {"book": BOOK},
+    "policy": "native",
+    "with": {"token_budget": 900},
+}
 SEARCH: Mapping[str, Any] = {"books": [{"book_id": BOOK_ID}], "query": "green lamp"}
 CONVERSATION_ID = "mira-1"
 _LAMP: Mapping[str, Any] = {

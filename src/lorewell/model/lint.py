@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from lorewell.model.base import Contract
 from lorewell.model.binding import Policy, PolicyChoice
@@ -77,10 +77,12 @@ class LintRequest(Contract):
     Attributes:
         book: a stored book, a book sent whole, or a stored book with unsaved changes.
         policy: the policy that the book is used with; `auto` chooses by the book's format.
-        request: a request of that policy, sent as `with`. Its settings, state and budget replace
-            the usual ones, and its other books are compared with this one.
+        with: a request of that policy; in Python the field is `request`. Its settings, state and
+            budget replace the usual ones, and its other stored books are compared with this one.
         select: codes, names, or beginnings of codes; only these are reported. Empty means all.
     """
+
+    model_config = ConfigDict(populate_by_name=True)
 
     book: PreviewBook
     policy: PolicyChoice = "auto"
