@@ -65,6 +65,7 @@ READ = {
     "get_conversation",
     "count_tokens",
     "try_condition",
+    "lint",
     "search_books",
     "get_bindings",
     "list_prompts",

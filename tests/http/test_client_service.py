@@ -48,6 +48,7 @@ from lorewell.model import (
     Entry,
     InlineBook,
     KeyRequest,
+    LintRequest,
     PreviewRequest,
     ReplayRequest,
     ReplicaPreview,
@@ -184,6 +185,8 @@ def select(client: Client, book_id: str) -> None:
     explained = client.explain_context(ContextExplain(request=preview, entry="mole"))
     assert (explained.selected, explained.reason) == (True, "keyword")
     tried = client.try_condition(ConditionTrial(text="tb.力量 > 10", table={"力量": 15}))
+    linted = client.lint(LintRequest(book=ChangedBook(book_id=book_id, changes=MOLE.entries)))
+    assert linted.policy == "native"
     assert (tried.holds, tried.written) == (True, "tb.力量 > 10")
     assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)
     assert client.search_books(SearchRequest(books=refs, query="lamp")).results[0].score > 0

@@ -50,6 +50,7 @@ from lorewell.model import (
     Entry,
     InlineBook,
     KeyRequest,
+    LintRequest,
     PreviewRequest,
     ReplayRequest,
     ReplicaPreview,
@@ -83,6 +84,18 @@ BOOK_BODY = {
 SELECT = SelectRequest(books=(BookRef(book_id=BOOK_ID),), query="the kiln")
 SELECT_BODY = {"books": [{"book_id": BOOK_ID}], "query": "the kiln"}
 PROMPT_INFO = {"prompt_id": "雾 1", "policy": "auto", "book_count": 2}
+FINDING = {
+    "code": "LW601",
+    "name": "content-empty",
+    "severity": "warning",
+    "entry_id": "lamp",
+    "entries": ["lamp"],
+    "pointer": "/entries/0/content",
+    "span": None,
+    "text": "The content is empty.",
+    "figures": {},
+    "fixes": [],
+}
 INDEX = {
     "book_id": BOOK_ID,
     "revision": 1,
@@ -432,6 +445,15 @@ CASES = [
         DEMO,
         {"text": "tb.力量 > 10"},
         {"holds": False, "written": None, "tree": None, "flaw": None},
+    ),
+    Case(
+        "lint",
+        (LintRequest(book=InlineBook(book=BOOK), request={"token_budget": 900}),),
+        {},
+        "POST /v1/lint",
+        DEMO,
+        {"book": {"book": BOOK_BODY}, "with": {"token_budget": 900}},
+        {"policy": "native", "findings": [FINDING]},
     ),
     Case(
         "activate_for_turn",
@@ -981,7 +1003,7 @@ BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.Write
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
 LOOKING = (
     *("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain"),
-    *("compare_replays", "plan"),
+    *("compare_replays", "plan", "lint"),
 )
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)

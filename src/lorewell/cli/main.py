@@ -27,6 +27,7 @@ from lorewell.cli import (
     import_inspect,
     indexes,
     keys,
+    lint,
     live,
     replays,
     replica,
@@ -92,6 +93,7 @@ app.command("import")(import_inspect.import_command)
 app.command("inspect")(import_inspect.inspect_command)
 app.command("convert")(convert.convert_command)
 app.command("explain")(explain.explain_command)
+app.command("lint")(lint.lint_command)
 app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)

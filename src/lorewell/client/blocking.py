@@ -156,6 +156,7 @@ class LorewellClient:
     delete_conversation = _method(turns.delete_conversation)
     count_tokens = _method(turns.count_tokens)
     try_condition = _method(turns.try_condition)
+    lint = _method(turns.lint)
     search_books = _method(turns.search_books)
     put_bindings = _method(turns.put_bindings)
     get_bindings = _method(turns.get_bindings)

@@ -50,6 +50,7 @@ from lorewell.http.routes import (
     host,
     imports,
     index,
+    lint,
     live,
     live_page,
     replays,
@@ -68,8 +69,7 @@ from lorewell.settings import Settings
 # Routes are matched in this order: the most used come first.
 _MODULES = (
     *(context, sillytavern, replica, replays, host, bindings, search, tokens, books, revisions),
-    imports,
-    *(gateway, conversations, conditions, index, live, admin, health),
+    *(imports, gateway, conversations, conditions, lint, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405

@@ -26,6 +26,11 @@ SELECT: Mapping[str, Any] = {
 }
 PREVIEW: Mapping[str, Any] = {**SELECT, "books": [{"book": BOOK}]}
 EXPLAIN: Mapping[str, Any] = {"request": PREVIEW, "entry": "lamp", "budget": 100_000}
+LINT: Mapping[str, Any] = {
+    "book": {"book": BOOK},
+    "policy": "native",
+    "with": {"token_budget": 900},
+}
 SEARCH: Mapping[str, Any] = {"books": [{"book_id": BOOK_ID}], "query": "green lamp"}
 CONVERSATION_ID = "mira-1"
 _LAMP: Mapping[str, Any] = {

@@ -2,7 +2,7 @@
 
 from lorewell.insight.chats import NativeSide, ReplicaSide, SillyTavernSide, turns_after
 from lorewell.insight.compare import compare_sides
-from lorewell.insight.lint import lint
+from lorewell.insight.lint import diagnostics, lint
 from lorewell.insight.plan import plan_side
 from lorewell.insight.stories import replay_side
 from lorewell.model.chat_replay import SpokenLine
@@ -13,6 +13,7 @@ __all__ = [
     "SillyTavernSide",
     "SpokenLine",
     "compare_sides",
+    "diagnostics",
     "lint",
     "plan_side",
     "replay_side",

@@ -37,6 +37,8 @@ from lorewell.model import (
     ConditionTried,
     Conversation,
     ConversationPage,
+    LintAnswer,
+    LintRequest,
     PreviewRequest,
     ReplayRequest,
     ReplayResponse,
@@ -329,6 +331,14 @@ def try_condition(
         method="POST", path="/v1/conditions/try", kind=Repeatability.READ, body=trial
     )
     return session.call(ask, model(ConditionTried), options)
+
+
+def lint(
+    session: Session, request: LintRequest, **options: Unpack[TenantOptions]
+) -> ClientCall[LintAnswer]:
+    """Return the mistakes in a book that is stored, changed, or sent whole; nothing is stored."""
+    ask = RouteArguments(method="POST", path="/v1/lint", kind=Repeatability.READ, body=request)
+    return session.call(ask, model(LintAnswer), options)
 
 
 def search_books(
