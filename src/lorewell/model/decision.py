@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from lorewell.model.entry import Position, Role
+from lorewell.model.select import Wrapper
 from lorewell.model.warning import TurnWarning
 
 Reason = Literal[
@@ -113,6 +114,7 @@ class Block:
         order: the entry's order; lower is printed first.
         outlet_name: name of the outlet; null unless the position is `outlet`.
         reason: why the entry was selected.
+        wrapper: what surrounds its text in the context: `full`, `short` or `plain`.
     """
 
     id: str
@@ -127,6 +129,7 @@ class Block:
     order: int
     outlet_name: str | None
     reason: Reason
+    wrapper: Wrapper = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from lorewell.engine.template import Template
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
 from lorewell.model.entry import Kind
+from lorewell.model.select import Wrapper
 from lorewell.retrieval.bm25 import LexicalIndex
 
 
@@ -130,6 +131,8 @@ class CompiledBook:
         key_steps: by entry, the steps for matching its keys, without those for finding them.
         depths: the scan depths that entries set for themselves.
         lexical: returns the index for ranking, built on the first call.
+        cost_in: returns the tokens of an entry without expressions in another wrapper than the
+            full one, counted on the first call.
         content_chars: code points of all contents.
     """
 
@@ -149,6 +152,7 @@ class CompiledBook:
     key_steps: tuple[int, ...]
     depths: frozenset[int]
     lexical: Callable[[], LexicalIndex]
+    cost_in: Callable[[Wrapper, int], int]
     content_chars: int
     diagnostics: tuple[Diagnostic, ...]
 

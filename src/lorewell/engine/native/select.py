@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.context import SEPARATOR, cost_of, wrap
+from lorewell.engine.native.context import SEPARATOR, Wrapping, cost_of, wrap
 from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import (
@@ -119,7 +119,8 @@ def select(
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, steps)
-    turn = _Turn(snapshot, request, eligible, activation, vectors, steps, unused)
+    wrapping = Wrapping(snapshot, request.wrapper)
+    turn = _Turn(snapshot, request, eligible, activation, vectors, steps, unused, wrapping)
     turn.refuse_unplaceable()
     packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
@@ -170,18 +171,23 @@ class _Turn:
     vectors: VectorScores
     steps: Steps
     unused: tuple[str, ...]
+    wrapping: Wrapping
     costs: dict[str, int] = field(default_factory=dict)
 
     def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
         """Return the tokens of an eligible entry after substitution."""
-        if entry.cost is not None:
+        if entry.cost is not None and self.wrapping.is_full:
             return entry.cost
         cost = self.costs.get(entry.full_id)
         if cost is None:
             content = self.eligible.content(entry)
-            self.steps.write("escaping", escaping_chars(content))
+            if entry.template is not None:
+                self.steps.write("escaping", escaping_chars(content))
             self.steps.spend("tokens", 1 + len(content) // CHARS_PER_STEP)
-            cost = self.costs[entry.full_id] = cost_of(entry.tag, content, book.counter)
+            cost = self.wrapping.known_cost(book, entry)
+            if cost is None:
+                cost = cost_of(self.wrapping.tag(entry), content, book.counter)
+            self.costs[entry.full_id] = cost
         return cost
 
     def refuse_unplaceable(self) -> None:
@@ -223,9 +229,11 @@ class _Turn:
         blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
         self.steps.spend("output", len(blocks) + packing.total_tokens // _TOKENS_PER_STEP)
         context = SEPARATOR.join(
-            wrap(packing.chosen[block.id].entry.tag, block.content) for block in blocks
+            wrap(self.wrapping.tag(packing.chosen[block.id].entry), block.content)
+            for block in blocks
         )
         counter = self.snapshot[0].counter
+        is_sum = self.wrapping.adds_up and adds_up(counter)
         warnings = self._warnings()  # before a full ledger asks about every entry
         prompt_hash = hashlib.sha256(context.encode()).hexdigest()
         return SelectResponse(
@@ -233,7 +241,7 @@ class _Turn:
             context=context,
             decisions=tuple(self._decisions(packing)),
             snapshot=tuple(book.snapshot for book in self.snapshot),
-            token_count=packing.total_tokens if adds_up(counter) else counter.count(context),
+            token_count=packing.total_tokens if is_sum else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
             degraded=self.vectors.causes,
@@ -272,6 +280,7 @@ class _Turn:
             order=spec.order,
             outlet_name=spec.outlet_name,
             reason=active.why if active else "dependency",
+            wrapper=self.wrapping.of(entry),
         )
 
     def _decisions(self, packing: Packing) -> list[Decision]:
@@ -299,8 +308,13 @@ class _Turn:
         One kind of work follows the other, so that the figures don't depend on the order of
         entries.
         """
-        ungated = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
-        eligible = [each for each in ungated if self.eligible.refusal(each[1]) is None]
+        is_full = self.wrapping.is_full
+        counted = [
+            (book, book.entries[index])
+            for book in self.snapshot
+            for index in (book.ungated if is_full else range(book.entry_count))
+        ]
+        eligible = [each for each in counted if self.eligible.refusal(each[1]) is None]
         for _, entry in eligible:
             self.eligible.content(entry)
         for book, entry in eligible:
@@ -326,7 +340,7 @@ class _Turn:
                 facts=refusal.facts,
             )
         active = self.activation.active.get(full_id)
-        idle = active is None and full_id not in self.activation.checked
+        idle = active is None and full_id not in self.activation.checked and self.wrapping.is_full
         if idle and entry.idle is not None and full_id not in self.activation.recall.considered:
             return entry.idle
         verdict = packing.dropped.get(full_id) or self._untriggered(full_id)
