@@ -20,6 +20,7 @@ MAX_BEGUN = 4
 BEGUN_S = 1.0
 IDLE_S = 1.0
 OVER, NEW, IDLE = range(3)
+_UNKNOWN = "unknown"
 _MAX_KEYS, _MAX_HEADER_BYTES = 1_000, 200
 
 _Free = dict[object, tuple[float, Callable[[], None]]]
@@ -71,11 +72,11 @@ class Intake:
                 self._keys.popitem(last=False)
 
     def key_of(self, header: bytes) -> str:
-        """Return the id of the key in an `Authorization` header; empty if it is not known.
+        """Return the id of the key in an `Authorization` header; empty if there is no header.
 
-        Callers could otherwise make up a key for each request, and be many.
+        All keys that were not valid before count as one: a client could make up many.
         """
-        return self._keys.get(header, "")
+        return self._keys.get(header, _UNKNOWN if header else "")
 
     def _has_room(self, caller: Hashable) -> bool:
         return self._begun[caller] < MAX_BEGUN

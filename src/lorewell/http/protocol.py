@@ -181,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._enter(partial(super()._start_asgi_task, *args))
 
     def _enter(self, begin: Callable[[], object]) -> None:
-        """Begin a request in the turn of its caller: an address with a key that was valid before.
+        """Begin a request in the turn of its caller: an address with a key.
 
         Probes of the service's health are a caller of their own.
         """
