@@ -119,6 +119,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
             Direct,
             route=context.SELECT_ROUTE,
             endpoint=context.select_for_turn,
+            probes=health.PROBES,
             failed=_answer_error,
         )
     _add_cors(app, settings)
