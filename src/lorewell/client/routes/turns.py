@@ -55,11 +55,8 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.binding import PromptPage
-<<<<<<< HEAD
-from lorewell.model.explained import ContextExplain, Explanation, ReplicaExplain, SillyTavernExplain
-=======
 from lorewell.model.chat_replay import BudgetPlan, ChatReplay, ReplayDiff
->>>>>>> replay
+from lorewell.model.explained import ContextExplain, Explanation, ReplicaExplain, SillyTavernExplain
 from lorewell.model.parse import parse_model
 from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 

@@ -108,11 +108,7 @@ def decide(
     request: SelectRequest,
     *,
     vectors: VectorScores = NO_VECTORS,
-<<<<<<< HEAD
-    limits: SnapshotLimits = SnapshotLimits(),
-=======
     limits: SnapshotLimits = USUAL_LIMITS,
->>>>>>> replay
     steps: Steps | None = None,
 ) -> DecidedTurn:
     """Return all that was decided in a turn, before it is an answer.
@@ -124,12 +120,8 @@ def decide(
     request = with_scene(request, request.scene, "native")
     is_hybrid = request.strategy == "hybrid"
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
-<<<<<<< HEAD
-    snapshot = _take_snapshot(books, request, limits)  # the steps of §8.1
-=======
     # The steps of §8.1.
     snapshot = take_snapshot(books, request, limits)
->>>>>>> replay
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, steps)
@@ -143,14 +135,6 @@ def decide(
         failed, error, message, details = packing.failure
         failure = turn.error(error, failed, message, packing=packing, **details)
     return DecidedTurn(turn, packing, failure)
-
-
-class DecidedTurn(NamedTuple):
-    """A turn whose entries are packed, and the error if a required entry does not fit."""
-
-    turn: NativeTurn
-    packing: Packing
-    failure: SelectionError | None
 
 
 class DecidedTurn(NamedTuple):

@@ -25,23 +25,15 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-<<<<<<< HEAD
 from lorewell.http.calls import OK, Reading, answer, answer_selection
-from lorewell.http.examples import EXPLAIN, PREVIEW, SELECT
-=======
-from lorewell.http.calls import OK, Reading, answer_selection
-from lorewell.http.examples import CHAT_REPLAY, PREVIEW, SELECT
->>>>>>> replay
+from lorewell.http.examples import CHAT_REPLAY, EXPLAIN, PREVIEW, SELECT
 from lorewell.http.limits import BOOKS, TURN
 from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
 from lorewell.http.replay_answers import REPLAY_PROBLEMS, answer_replay
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
-<<<<<<< HEAD
-from lorewell.model.explained import ContextExplain, Explanation
-=======
 from lorewell.model.chat_replay import ChatReplay
->>>>>>> replay
+from lorewell.model.explained import ContextExplain, Explanation
 from lorewell.model.live import Occasion
 from lorewell.model.replay_request import ChatReplayRequest
 

@@ -22,23 +22,14 @@ from lorewell.errors import (
     TooExpensiveError,
 )
 from lorewell.http import limits
-<<<<<<< HEAD
 from lorewell.http.calls import OK, Reading, answer, answer_encoded
-from lorewell.http.examples import REPLICA, REPLICA_EXPLAIN, REPLICA_PREVIEW
-from lorewell.http.openapi import documented, json_body
-=======
-from lorewell.http.calls import OK, Reading, answer_encoded
-from lorewell.http.examples import CHAT_REPLAY, REPLICA, REPLICA_PREVIEW
+from lorewell.http.examples import CHAT_REPLAY, REPLICA, REPLICA_EXPLAIN, REPLICA_PREVIEW
 from lorewell.http.openapi import documented, json_body, or_lines
->>>>>>> replay
 from lorewell.http.parameters import AnyPromptId
 from lorewell.http.replay_answers import REPLAY_PROBLEMS, answer_replay
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
-<<<<<<< HEAD
-from lorewell.model.explained import Explanation, ReplicaExplain
-=======
 from lorewell.model.chat_replay import ChatReplay
->>>>>>> replay
+from lorewell.model.explained import Explanation, ReplicaExplain
 from lorewell.model.live import Occasion
 from lorewell.model.replay_request import ChatReplayRequest
 
@@ -109,7 +100,6 @@ async def preview_replica(call: Reading) -> Response:
 
 
 @router.post(
-<<<<<<< HEAD
     "/v1/replica/explain",
     **documented(
         *_PROBLEMS,
@@ -122,7 +112,9 @@ async def explain_replica(call: Reading) -> Response:
     """Explain one entry under SillyTavern_replica's rules, and what would flip the verdict."""
     asked = await call.body(ReplicaExplain)
     return answer(await explain(call.services, call.tenant_id, asked))
-=======
+
+
+@router.post(
     "/v1/replica/replay",
     **documented(
         *REPLAY_PROBLEMS,
@@ -136,4 +128,3 @@ async def replay_replica(call: Reading) -> Response:
     With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
     """
     return await answer_replay(call, "replica")
->>>>>>> replay
