@@ -291,6 +291,7 @@ class Computing:
             return await self.unless_left(done)
         finally:
             if work in self._active and (done.cancelled() or not done.done()):
+                done.cancel()  # nobody would see the error that ends the work
                 self._end(work, _UnwantedError())
 
     async def unless_left(self, future: asyncio.Future[Result]) -> Result:
