@@ -16,6 +16,7 @@ from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.steps import Steps
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
 from lorewell.insight.explain import explain
+from lorewell.insight.lint import lint
 from lorewell.model import (
     Block,
     BookCreate,
@@ -56,6 +57,7 @@ from lorewell.model.activated import (
     Verdict,
 )
 from lorewell.model.explained import EntryName, Explanation
+from lorewell.model.lint import Finding, LintFix
 from lorewell.model.macro_values import MacroValues
 
 __all__ = [
@@ -79,12 +81,14 @@ __all__ = [
     "ExampleEntry",
     "Explanation",
     "Facts",
+    "Finding",
     "ForcedEntry",
     "Hit",
     "ImportReport",
     "ImportedBook",
     "InjectedPrompt",
     "Library",
+    "LintFix",
     "Loop",
     "MacroValues",
     "Mending",
@@ -107,6 +111,7 @@ __all__ = [
     "compile_book",
     "explain",
     "import_file",
+    "lint",
     "load_book",
     "load_world",
     "select",

@@ -27,7 +27,9 @@ from lorewell.cli import (
     import_inspect,
     indexes,
     keys,
+    lint,
     live,
+    replays,
     replica,
     searches,
     service,
@@ -91,6 +93,7 @@ app.command("import")(import_inspect.import_command)
 app.command("inspect")(import_inspect.inspect_command)
 app.command("convert")(convert.convert_command)
 app.command("explain")(explain.explain_command)
+app.command("lint")(lint.lint_command)
 app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
@@ -98,6 +101,9 @@ app.command("prompts")(books.prompts_command)
 app.command("index")(indexes.index_command)
 app.command("search")(searches.search_command)
 app.command("live")(live.live_command)
+app.command("replay")(replays.replay_command)
+app.command("diff")(replays.diff_command)
+app.command("plan")(replays.plan_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+import orjson
+
 from lorewell.app.bindings import settings_of
+from lorewell.app.computing.pieces import next_turns
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import NamedBook, of_activation
@@ -396,6 +407,41 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     async with services.computing.turn(tenant_id) as turn:
         loaded = await compile_stored(services, turn, await services.store.read(load))
         return await turn.run(lambda: answer(turn, loaded))
+
+
+async def stream_chat(
+    services: Services, tenant_id: str, request: ReplayRequest
+) -> AsyncGenerator[bytes]:
+    """Yield a replay as lines of JSON: first the number of turns, then each turn, then the rest.
+
+    Raises:
+        LorewellError: as `activate_turn`.
+    """
+    request = await _with_settings(services, tenant_id, request)
+    counter = await choose_counter(services, tenant_id, request.tokenizer)
+
+    def load(tx: Transaction) -> list[LoadedWorld]:
+        return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
+
+    async with services.computing.long_turn(tenant_id) as turn:
+        loaded = await compile_stored(services, turn, await services.store.read(load))
+        library = await turn.run(
+            lambda: make_library(services, loaded, attach_worlds(services, turn, loaded))
+        )
+        numbers = turns_of(request)
+        yield orjson.dumps({"policy": "sillytavern", "turns": len(numbers)}) + b"\n"
+        made = _bounded(turn, replay(library, request, counter=counter, steps=turn.steps))
+        count = 0
+        while piece := await turn.run(lambda: next_turns(made)):
+            count += len(piece)
+            yield b"".join(each.to_json() + b"\n" for each in piece)
+        rest = ReplayResponse(
+            turns=(),
+            rest_from=numbers[count] if count < len(numbers) else None,
+            snapshot=snapshot_of(each.row for each in loaded),
+            policy_version=profile_of(request.settings).policy_version,
+        )
+        yield rest.to_json() + b"\n"
 
 
 def _weigh_variables(variables: Mapping[str, str | float]) -> int:

@@ -24,22 +24,17 @@ from lorewell.engine.native.packing import (
     pack,
 )
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
+from lorewell.engine.native.snapshot import USUAL_LIMITS, SnapshotLimits, take_snapshot
 from lorewell.engine.render import escaping_chars
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import CHARS_PER_STEP, adds_up
 from lorewell.errors import (
-    BookNotFoundError,
-    Fault,
     RequiredPlacementUnsupportedError,
-    RevisionNotFoundError,
     SelectionError,
-    SnapshotTooLargeError,
-    ValidationFailedError,
 )
 from lorewell.model import (
     POSITIONS,
     Block,
-    BookRef,
     Decision,
     Facts,
     Reason,
@@ -67,20 +62,12 @@ _NO_INPUT = frozenset(["books", "explain"])
 _PLACE = {position: place for place, position in enumerate(POSITIONS)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotLimits:
-    """Limits for all books of one request together (§4)."""
-
-    entries: int = 10_000
-    content_chars: int = 10_000_000
-
-
 def select(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     *,
     vectors: VectorScores = NO_VECTORS,
-    limits: SnapshotLimits = SnapshotLimits(),
+    limits: SnapshotLimits = USUAL_LIMITS,
     steps: Steps | None = None,
 ) -> SelectResponse:
     """Select the entries for this turn's prompt, with a reason for every entry.
@@ -121,7 +108,7 @@ def decide(
     request: SelectRequest,
     *,
     vectors: VectorScores = NO_VECTORS,
-    limits: SnapshotLimits = SnapshotLimits(),
+    limits: SnapshotLimits = USUAL_LIMITS,
     steps: Steps | None = None,
 ) -> DecidedTurn:
     """Return all that was decided in a turn, before it is an answer.
@@ -133,7 +120,8 @@ def decide(
     request = with_scene(request, request.scene, "native")
     is_hybrid = request.strategy == "hybrid"
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
-    snapshot = _take_snapshot(books, request, limits)  # the steps of §8.1
+    # The steps of §8.1.
+    snapshot = take_snapshot(books, request, limits)
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, steps)
@@ -147,37 +135,6 @@ def decide(
         failed, error, message, details = packing.failure
         failure = turn.error(error, failed, message, packing=packing, **details)
     return DecidedTurn(turn, packing, failure)
-
-
-def _take_snapshot(
-    books: Sequence[CompiledBook], request: SelectRequest, limits: SnapshotLimits
-) -> tuple[CompiledBook, ...]:
-    snapshot = tuple(_find(books, ref) for ref in request.books)
-    entries = sum(book.entry_count for book in snapshot)
-    characters = sum(book.content_chars for book in snapshot)
-    if entries > limits.entries or characters > limits.content_chars:
-        message = (
-            f"The requested books hold {entries} entries and {characters} characters;"
-            f" at most {limits.entries} and {limits.content_chars} are allowed."
-        )
-        raise SnapshotTooLargeError(message, entries=entries, content_chars=characters)
-    names = sorted({book.counter.name for book in snapshot})
-    if len(names) > 1:
-        reason = f"the books count tokens in different ways: {', '.join(names)}"
-        raise ValidationFailedError.at(Fault("/books", reason))
-    return snapshot
-
-
-def _find(books: Sequence[CompiledBook], ref: BookRef) -> CompiledBook:
-    revisions = {book.revision: book for book in books if book.book_id == ref.book_id}
-    if not revisions:
-        message = f"There is no book {ref.book_id}."
-        raise BookNotFoundError(message, book_id=ref.book_id)
-    revision = max(revisions) if ref.revision is None else ref.revision
-    if revision not in revisions:
-        message = f"The book {ref.book_id} has no revision {revision}."
-        raise RevisionNotFoundError(message, book_id=ref.book_id, revision=revision)
-    return revisions[revision]
 
 
 class DecidedTurn(NamedTuple):
@@ -264,7 +221,6 @@ class NativeTurn:
             for block in blocks
         )
         counter = self.snapshot[0].counter
-        is_sum = self.wrapping.adds_up and adds_up(counter)
         warnings = self._warnings()  # before a full ledger asks about every entry
         prompt_hash = hashlib.sha256(context.encode()).hexdigest()
         return SelectResponse(
@@ -272,7 +228,9 @@ class NativeTurn:
             context=context,
             decisions=tuple(self._decisions(packing)),
             snapshot=tuple(book.snapshot for book in self.snapshot),
-            token_count=packing.total_tokens if is_sum else counter.count(context),
+            token_count=packing.total_tokens
+            if self.wrapping.adds_up and adds_up(counter)
+            else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
             degraded=self.vectors.causes,

@@ -26,13 +26,16 @@ from lorewell.errors import (
     TooExpensiveError,
 )
 from lorewell.http.calls import OK, Reading, answer, answer_selection
-from lorewell.http.examples import EXPLAIN, PREVIEW, SELECT
+from lorewell.http.examples import CHAT_REPLAY, EXPLAIN, PREVIEW, SELECT
 from lorewell.http.limits import BOOKS, TURN
-from lorewell.http.openapi import documented, json_body
+from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
+from lorewell.http.replay_answers import REPLAY_PROBLEMS, answer_replay
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
+from lorewell.model.chat_replay import ChatReplay
 from lorewell.model.explained import ContextExplain, Explanation
 from lorewell.model.live import Occasion
+from lorewell.model.replay_request import ChatReplayRequest
 
 TAG = "context"
 _PROBLEMS = (
@@ -125,3 +128,19 @@ async def get_selection(call: Reading, selection_id: SelectionId) -> Response:
     """Return a recent selection with its whole ledger, recomputed."""
     found = await open_selection(call.services, call.tenant_id, selection_id)
     return await answer_selection(call, found)
+
+
+@router.post(
+    "/v1/context/replay",
+    **documented(
+        *REPLAY_PROBLEMS,
+        gives={OK: or_lines(ChatReplay)},
+        takes=json_body(ChatReplayRequest, CHAT_REPLAY, BOOKS),
+    ),
+)
+async def replay_context(call: Reading) -> Response:
+    """Run a whole chat through books, turn by turn; nothing is stored.
+
+    With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
+    """
+    return await answer_replay(call, "native")

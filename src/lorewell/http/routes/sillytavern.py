@@ -12,6 +12,7 @@ from lorewell.app.sillytavern.activation import (
     open_activation,
     preview_turn,
     replay_chat as replay,
+    stream_chat,
 )
 from lorewell.errors import (
     BindingInvalidError,
@@ -27,7 +28,8 @@ from lorewell.http.examples import ACTIVATE, ACTIVATE_EXPLAIN, ACTIVATE_PREVIEW,
 from lorewell.http.gateway_headers import LEDGER
 from lorewell.http.ledgers import ledger_path
 from lorewell.http.limits import BOOKS, TURN
-from lorewell.http.openapi import documented, json_body
+from lorewell.http.lines import LineStream, wants_lines
+from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import (
     ActivatePreview,
@@ -133,12 +135,17 @@ async def explain_activation(call: Reading) -> Response:
     "/v1/sillytavern/replay",
     **documented(
         *_PROBLEMS,
-        gives={OK: ReplayResponse},
+        gives={OK: or_lines(ReplayResponse)},
         takes=json_body(ReplayRequest, REPLAY, TURN),
     ),
 )
 async def replay_chat(call: Reading) -> Response:
-    """Run a whole chat turn by turn; return active entries, timed state and budget of each turn."""
+    """Run a whole chat turn by turn; return active entries, timed state and budget of each turn.
+
+    With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
+    """
     request = await call.body(ReplayRequest)
+    if wants_lines(call.request):
+        return LineStream(stream_chat(call.services, call.tenant_id, request))
     found = await replay(call.services, call.tenant_id, request)
     return await answer_encoded(call, found)

@@ -96,8 +96,8 @@ class NativeView:
         literal = {key.text: None for key in keys if isinstance(key, LiteralKey)}
         if entry.expression is not None and not secondary:
             literal |= dict.fromkeys(entry.expression.wanted)
-        case, whole = bool(spec.case_sensitive), bool(spec.match_whole_words)
-        return [NearKey(key, case, whole) for key in literal]
+        case, whole_words = bool(spec.case_sensitive), bool(spec.match_whole_words)
+        return [NearKey(key, case, whole_words) for key in literal]
 
     def texts(self) -> list[NearText]:
         """Return the texts of the turn, and why the entry does not scan some of them."""
