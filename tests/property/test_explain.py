@@ -38,7 +38,9 @@ def run(snapshot: Snapshot, fields: Document) -> Outcome:
     except SelectionError:
         return Outcome(frozenset(), 0)
     assert isinstance(response, SelectResponse)
-    return Outcome(frozenset(block.id for block in response.blocks), response.token_count)
+    # With plain wrappers the whole context may take less than its entries one by one.
+    costs = [each.cost or 0 for each in response.decisions if each.selected]
+    return Outcome(frozenset(block.id for block in response.blocks), sum(costs))
 
 
 def patch(document: Any, step: EditStep) -> None:

@@ -362,8 +362,8 @@ def test_a_query_and_plain_messages_are_scanned(lorewell: Lorewell) -> None:
         chat_file = lorewell.file("plain.json", document)
         done = lorewell("sillytavern", "run", *files, "--chat", chat_file, "--json")
         assert json.loads(done.out)["activated"][0]["hit"]["number"] == 0
-        assert done.err == "plain.json: message 3 has no text and was skipped\n"
+        assert done.err == "plain.json: 1 messages have no text or role and were skipped\n"
     none = lorewell("sillytavern", "run", *files)
     assert (none.code, "pass --chat, --query or both" in none.err) == (2, True)
     wrong = lorewell("sillytavern", "run", *files, "--chat", lorewell.file("no.json", {"a": 1}))
-    assert (wrong.code, "is not a chat" in wrong.err) == (2, True)
+    assert (wrong.code, "is not a" in wrong.err) == (2, True)

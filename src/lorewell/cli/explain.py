@@ -17,9 +17,9 @@ from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, TokenCounter, counter
 from lorewell.errors import ValidationFailedError
 from lorewell.formats import load_book, load_world, open_book
+from lorewell.formats.chats import load_any_chat
 from lorewell.formats.export.replica import replica_document
 from lorewell.formats.files import load_json
-from lorewell.formats.plain_chat import load_any_chat
 from lorewell.insight.explain import explain_activation, explain_context, explain_replica
 from lorewell.model import BookRef, ReplicaRequest, SelectRequest
 from lorewell.model.activate import SillyTavernRequest

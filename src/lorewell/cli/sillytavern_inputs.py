@@ -12,10 +12,10 @@ from lorewell.errors import ValidationFailedError
 from lorewell.formats import load_world, open_book
 from lorewell.formats.card_texts import CardTexts, load_card_texts
 from lorewell.formats.chat_file import ChatFile, ChatMessage
+from lorewell.formats.chats import load_any_chat
 from lorewell.formats.faults import naming
 from lorewell.formats.files import load_json
 from lorewell.formats.json_text import storable
-from lorewell.formats.plain_chat import load_any_chat
 from lorewell.model.activate import BookSource, SillyTavernRequest, SillyTavernSettings
 from lorewell.model.parse import parse_model
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from lorewell.errors import ImportInvalidError, MalformedJsonError
-from lorewell.formats.chat_file import MAX_LINE_BYTES, load_chat
+from lorewell.formats.chat_file import MAX_LINE_BYTES, ChatFile, ChatMessage, load_chat
 from lorewell.formats.files import load_json
 from lorewell.formats.json_text import storable
 from lorewell.model.chat_replay import SpokenLine
@@ -79,6 +79,33 @@ def load_spoken(path: str | os.PathLike[str]) -> ChatTranscript:
         names.get("user", ""),
         names.get("assistant", ""),
         (f"{skipped} messages have no text or role and were skipped",) if skipped else (),
+    )
+
+
+def load_any_chat(path: str | os.PathLike[str]) -> ChatFile:
+    """Return a chat with what a scan uses of it; system messages of plain chats are hidden.
+
+    Only a file named `.json` is read as a plain chat; any other is one of SillyTavern.
+
+    Raises:
+        FileTooLargeError, ImportInvalidError, OSError: as `load_spoken`.
+    """
+    if Path(path).suffix.lower() != ".json":
+        return load_chat(path)
+    spoken = load_spoken(path)
+    messages = tuple(
+        ChatMessage(name=each.name, content=each.content, is_user=each.role == "user", line=number)
+        for number, each in enumerate(spoken.lines, 1)
+        if each.role != "system"
+    )
+    return ChatFile(
+        user=spoken.user,
+        char=spoken.char,
+        messages=messages,
+        hidden=len(spoken.lines) - len(messages),
+        timed_state={},
+        book=None,
+        warnings=spoken.warnings,
     )
 
 
