@@ -49,13 +49,16 @@ FAST = [
     *(f"--ignore=tests/golden/test_{name}.py" for name in ("conformance", "limits", "sealed")),
 ]
 
-ORACLE = "tests/property/test_sillytavern_oracle.py"
+ORACLES = [f"tests/property/test_sillytavern_{name}.py" for name in ("oracle", "macros")]
 CAMPAIGNS = {
     "properties": (
         "thousands of examples for each property",
-        ["-n", "auto", "tests/property", f"--ignore={ORACLE}"],
+        ["-n", "auto", "tests/property", *(f"--ignore={each}" for each in ORACLES)],
     ),
-    "oracle": ("20,000 random chats under SillyTavern's rules, twice", ["-n", "auto", ORACLE]),
+    "oracle": (
+        "25,000 random chats and 20,000 random texts of macros under SillyTavern's rules, twice",
+        ["-n", "auto", *ORACLES],
+    ),
     "fuzz": (
         "requests generated from the OpenAPI document",
         ["-n", "auto", "-p", "schemathesis", "tests/http/documented_answers.py"],
@@ -96,6 +99,10 @@ CAMPAIGNS = {
         ["-n", "auto", "tests/deep/test_trimmed_chats.py"],
     ),
     "siege": ("a well-behaved client next to hostile ones", ["tests/deep/test_siege.py"]),
+    "sillytavern": (
+        "SillyTavern itself, installed from npm, in front of the gateway",
+        ["tests/deep/test_sillytavern_app.py"],
+    ),
     "throughput": (
         "selections per second, compared with an empty route",
         ["tests/deep/test_throughput.py"],

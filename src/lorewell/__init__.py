@@ -15,6 +15,7 @@ from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.steps import Steps
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
+from lorewell.insight.explain import explain
 from lorewell.insight.lint import lint
 from lorewell.model import (
     Block,
@@ -55,6 +56,7 @@ from lorewell.model.activated import (
     SillyTavernResponse,
     Verdict,
 )
+from lorewell.model.explained import EntryName, Explanation
 from lorewell.model.lint import Finding, LintFix
 from lorewell.model.macro_values import MacroValues
 
@@ -74,8 +76,10 @@ __all__ = [
     "DepthGroup",
     "Diagnostic",
     "Entry",
+    "EntryName",
     "Event",
     "ExampleEntry",
+    "Explanation",
     "Facts",
     "Finding",
     "ForcedEntry",
@@ -105,6 +109,7 @@ __all__ = [
     "Verdict",
     "activate",
     "compile_book",
+    "explain",
     "import_file",
     "lint",
     "load_book",

@@ -90,6 +90,7 @@ def build_services(settings: Settings) -> Services:
         auth=settings.auth,
         keys=UnchangedCache(),
         max_conversation_states=settings.max_conversation_states,
+        max_variable_users=settings.max_variable_users,
         secrets=TenantSecrets(),
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),

@@ -149,7 +149,7 @@ def test_import_tells_losses_and_what_to_look_at(lorewell: Lorewell) -> None:
 
 
 def test_titles_of_blocked_entries_and_long_warnings(lorewell: Lorewell) -> None:
-    entry = {"uid": 0, "comment": "Mood\x1b[2J", "content": "<% %>", "order": 1}
+    entry = {"uid": 0, "key": ["a"], "comment": "Mood\x1b[2J", "content": "<% %>", "order": 1}
     entries = {"a": entry, **{str(at): None for at in range(MAX_LINES + 5)}}
     done = lorewell("import", lorewell.file("world.json", {"entries": entries}))
     assert r"0 Mood\x1b[2J ejs" in done.words or r"0 ejs Mood\x1b[2J" in done.words

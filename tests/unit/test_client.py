@@ -59,6 +59,8 @@ from lorewell.model import (
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
+from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -139,12 +141,65 @@ ACTIVATION = json.loads(
         TURN.model_copy(update={"context_tokens": 8000, "forced": (ForcedEntry(ref="W.9"),)}),
     ).to_json()
 )
+EXPLAINED = {
+    "policy": "native",
+    "id": "b:1:kiln",
+    "book_id": "b",
+    "entry_id": "kiln",
+    "title": "窑",
+    "selected": False,
+    "reason": "not_triggered",
+    "gate": "keys",
+    "gates": [{"gate": "keys", "status": "failed", "facts": {"keys": 1}}],
+}
 REPLAY = {
     "turns": [],
     "rest_from": 2,
     "snapshot": [],
     "policy_version": ACTIVATION["policy_version"],
 }
+REPLAY_BODY: Any = {"chat": [{"role": "user", "content": "the kiln 🔥"}]}
+WHOLE_CHAT = {
+    "policy": "native",
+    "steps": [
+        {
+            "messages": 1,
+            "seed": "0:1",
+            "used": [
+                {"book": 0, "entry_id": "灯", "reason": "keyword", "tokens": 7, "found": True}
+            ],
+            "entered": [{"book": 0, "entry_id": "灯"}],
+            "left": [],
+            "refused": [],
+            "tokens": 7,
+            "limit": 9,
+            "room": 2,
+            "failed": None,
+            "warnings": [],
+        }
+    ],
+    "entries": [],
+    "warnings": {},
+    "rest_from": None,
+    "snapshot": [],
+}
+CHAT_DIFF = {
+    "turns": 1,
+    "changed": [],
+    "entries": [],
+    "tokens": 0,
+    "summary": "0 of 1 turns change",
+}
+CHAT_PLAN = {
+    "policy": "native",
+    "turns": 1,
+    "budget": 9,
+    "entries": [],
+    "idle": [],
+    "curve": [],
+    "cut": 0,
+}
+WHOLE_CHATS = (WHOLE_CHAT, CHAT_DIFF, CHAT_PLAN)
 REPLICA_BODY = {
     "worldBookData": {"globalBooks": [{"id": "b"}], "characterBookId": "none"},
     "mes": "去灯塔",
@@ -359,6 +414,19 @@ CASES = [
         {"books": [{"book": BOOK_BODY}], "query": "kiln"},
         SELECTION,
     ),
+    Case(
+        "explain_context",
+        (
+            ContextExplain(
+                request=PreviewRequest(books=(InlineBook(book=BOOK),), query="kiln"), entry="kiln"
+            ),
+        ),
+        {},
+        "POST /v1/context/explain",
+        DEMO,
+        {"request": {"books": [{"book": BOOK_BODY}], "query": "kiln"}, "entry": "kiln"},
+        EXPLAINED,
+    ),
     Case("get_selection", ("ab12",), {}, "GET /v1/selections/ab12", DEMO, None, SELECTION),
     Case(
         "count_tokens",
@@ -415,6 +483,19 @@ CASES = [
         ACTIVATION,
     ),
     Case(
+        "explain_activation",
+        (
+            SillyTavernExplain(
+                request=ActivatePreview(context_tokens=8, chat=CHAT), entry="Harbour.0", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/sillytavern/explain",
+        DEMO,
+        {"request": SCENE_BODY, "entry": "Harbour.0", "budget": 9},
+        EXPLAINED,
+    ),
+    Case(
         "replay_chat",
         (ReplayRequest(context_tokens=8, chat=CHAT),),
         {},
@@ -422,6 +503,42 @@ CASES = [
         DEMO,
         SCENE_BODY,
         REPLAY,
+    ),
+    Case(
+        "replay_context",
+        (ChatReplayRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/context/replay",
+        DEMO,
+        REPLAY_BODY,
+        WHOLE_CHAT,
+    ),
+    Case(
+        "replay_replica",
+        (ChatReplayRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/replica/replay",
+        DEMO,
+        REPLAY_BODY,
+        WHOLE_CHAT,
+    ),
+    Case(
+        "compare_replays",
+        (ReplayDiffRequest.model_validate({**REPLAY_BODY, "first": {}, "second": {}}),),
+        {},
+        "POST /v1/replay/diff",
+        DEMO,
+        {**REPLAY_BODY, "first": {}, "second": {}},
+        CHAT_DIFF,
+    ),
+    Case(
+        "plan_replay",
+        (ReplayPlanRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/replay/plan",
+        DEMO,
+        REPLAY_BODY,
+        CHAT_PLAN,
     ),
     Case(
         "activate_replica",
@@ -449,6 +566,19 @@ CASES = [
         DEMO,
         {**REPLICA_BODY, "changed": [{"book_id": "b"}]},
         REPLICA,
+    ),
+    Case(
+        "explain_replica",
+        (
+            ReplicaExplain(
+                request=ReplicaPreview.model_validate(REPLICA_BODY), entry="tower", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/replica/explain",
+        DEMO,
+        {"request": REPLICA_BODY, "entry": "tower", "budget": 9},
+        EXPLAINED,
     ),
     Case(
         "assemble_prompt",
@@ -615,7 +745,7 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT):
+    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT, *WHOLE_CHATS):
         assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer
@@ -871,7 +1001,10 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
-LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "lint")
+LOOKING = (
+    *("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain"),
+    *("compare_replays", "plan", "lint"),
+)
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]

@@ -254,6 +254,9 @@ class Transaction(Protocol):
     def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
         """Store the global variables of a user in place of earlier ones; None deletes them."""
 
+    def drop_old_variables(self, tenant_id: str, *, most: int) -> None:
+        """Delete the global variables of all users but the `most` whose changed last."""
+
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
         """Return which conversations have these pairs: pair and id, in the order of the ids."""
 

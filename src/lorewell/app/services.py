@@ -48,6 +48,7 @@ class Services:
         auth: whether requests need an API key.
         keys: API keys, to check known ones without a read.
         max_conversation_states: timed states kept per conversation, at most.
+        max_variable_users: users of a tenant whose global variables are kept, at most.
         secrets: of the tenants, for the lines of their conversations.
         embedder: None if vectors are off.
         queries: vectors of recent queries; None if vectors are off.
@@ -74,6 +75,7 @@ class Services:
     auth: bool
     keys: UnchangedCache[KeyRow | None]
     max_conversation_states: int
+    max_variable_users: int
     secrets: TenantSecrets
     embedder: Embedder | None
     queries: QueryVectors | None

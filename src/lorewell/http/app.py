@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
@@ -54,6 +53,7 @@ from lorewell.http.routes import (
     lint,
     live,
     live_page,
+    replays,
     replica,
     replica_chat,
     revisions,
@@ -68,8 +68,8 @@ from lorewell.settings import Settings
 
 # Routes are matched in this order: the most used come first.
 _MODULES = (
-    *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
-    *(gateway, conversations, conditions, lint, index, live, admin, health),
+    *(context, sillytavern, replica, replays, host, bindings, search, tokens, books, revisions),
+    *(imports, gateway, conversations, conditions, lint, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405
@@ -119,6 +119,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
             Direct,
             route=context.SELECT_ROUTE,
             endpoint=context.select_for_turn,
+            probes=health.PROBES,
             failed=_answer_error,
         )
     _add_cors(app, settings)
@@ -182,14 +183,18 @@ def _serve_openapi(app: FastAPI) -> None:
 
     app.openapi = once  # type: ignore[method-assign]  # FastAPI's documented way
 
-    @cache
     def document() -> bytes:
         return bytes(JSONResponse(once()).body)
+
+    making: asyncio.Task[bytes] | None = None
 
     # FastAPI's own route would encode the document for each request, which takes milliseconds.
     @app.get("/openapi.json", include_in_schema=False)
     async def show_openapi() -> Response:
-        return answer_json(document())
+        nonlocal making
+        if making is None:  # in a thread: it takes a fifth of a second
+            making = asyncio.create_task(asyncio.to_thread(document))
+        return answer_json(await asyncio.shield(making))
 
 
 def _respond(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -132,6 +133,18 @@ class PublishRequest(BookCreate):
 
     expected_revision: RevisionNumber
 
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            expected_revision: int,
+            description: str = ...,
+            entries: Sequence[Entry | Mapping[str, Any]] = ...,
+            metadata: Mapping[str, Any] = ...,
+        ) -> None: ...
+
 
 class RestoreRequest(Contract):
     """Options for restoring an old revision as the next one.
@@ -215,16 +228,37 @@ class ImportPreview(Contract):
     import_report: ImportReport
 
 
+class FieldChange(Contract):
+    """A field that differs between two revisions.
+
+    Attributes:
+        name: the field.
+        before: its value in the older revision; null if it has none.
+        after: its value in the newer revision; null if it has none.
+    """
+
+    name: str
+    before: Any = None
+    after: Any = None
+
+
+FieldChanges = Annotated[
+    tuple[FieldChange, ...] | None, Field(exclude_if=lambda values: values is None)
+]
+
+
 class ChangedEntry(Contract):
     """An entry that differs between two revisions.
 
     Attributes:
         id: the entry's id.
         fields: names of the fields that differ.
+        values: these fields with both values; only if the request asks for them.
     """
 
     id: str
     fields: tuple[str, ...]
+    values: FieldChanges = None
 
 
 class BookDiff(Contract):
@@ -235,9 +269,12 @@ class BookDiff(Contract):
         removed: ids of entries that only the older revision has.
         changed: entries that both have, with different fields.
         book_fields: names of the book's own fields that differ.
+        book_values: these fields with both values, for `entries` the order of the ids; only if the
+            request asks for them.
     """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[ChangedEntry, ...]
     book_fields: tuple[str, ...]
+    book_values: FieldChanges = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -71,6 +72,15 @@ class PlacementCapabilities(Contract):
 
     positions: Annotated[tuple[Position, ...], Field(max_length=8), Distinct] = ()
     outlets: Annotated[tuple[OutletName, ...], Field(max_length=50), Distinct] = ()
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            positions: Sequence[Position] = ...,
+            outlets: Sequence[str] = ...,
+        ) -> None: ...
 
 
 def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
@@ -144,6 +154,33 @@ class SelectRequest(SelectOptions):
     placement_capabilities: PlacementCapabilities | None = None
     explain: Explain = "full"
     scene: Scene | None = None
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(  # noqa: PLR0913  a field is a parameter
+            self,
+            *,
+            books: Sequence[BookRef | Mapping[str, Any]],
+            query: str,
+            history: Sequence[Message | Mapping[str, Any]] = ...,
+            state: Mapping[str, Any] = ...,
+            audience: str = ...,
+            seed: str = ...,
+            template_vars: Mapping[Literal["char", "user"], str] = ...,
+            placement_capabilities: PlacementCapabilities | Mapping[str, Any] | None = ...,
+            explain: Explain = ...,
+            scene: Scene | Mapping[str, Any] | None = ...,
+            strategy: Strategy = ...,
+            scan_depth: int = ...,
+            token_budget: int = ...,
+            constant_budget_ratio: float = ...,
+            max_entries: int = ...,
+            max_recursion_rounds: int = ...,
+            recall_floor: float | None = ...,
+            recall_limit: int | None = ...,
+            recall_gate: RecallGate = ...,
+            wrapper: Wrapper = ...,
+        ) -> None: ...
 
     @field_validator("books", mode="after")
     @classmethod

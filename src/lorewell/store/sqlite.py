@@ -40,6 +40,7 @@ _NOT_A_DATABASE = "SQLITE_NOTADB"
 _MIN_FREE_BYTES = 1024 * 1024
 _PROBE_BYTES = 65_536
 _HEAR_SECONDS = 0.05  # reading the mark takes 3 µs
+_SCHEMA_SECONDS = 1.0  # between two looks at a current schema
 _WRITE = "BEGIN IMMEDIATE"
 _READ = "BEGIN"  # the snapshot is taken by the first statement after it
 
@@ -83,7 +84,7 @@ class SqliteStore:
             self._engines.append(self._reader)
             self._executors.append(self._reading)
         self._watching: sqlite3.Connection | None = None
-        self._ready_at: Hashable | None = None  # the mark with which the schema was current
+        self._current_until = 0.0  # until then the schema counts as current
         self._probe = Probe(self._try_to_write)
         self._busy_since: float | None = None
         self._closed = False
@@ -145,15 +146,15 @@ class SqliteStore:
         return part
 
     async def _find_part(self) -> Part | None:
-        """Return the part of the schema that is not ready; reads nothing if nothing has changed.
+        """Return the part that can't be read or whose schema is another one.
 
-        The mark fails as soon as a read would, and takes a thousandth of the time.
+        The mark shows at once if the file can't be read, without waiting behind other reads.
         """
-        mark = self.mark()
-        if mark is not None and mark == self._ready_at:
+        is_known = time.monotonic() < self._current_until
+        if is_known and self.mark() is not None:
             return None
         part = await self._hop(self._reading, partial(self._read, migrations.find_part))
-        self._ready_at = mark if part is None else None
+        self._current_until = 0.0 if part else time.monotonic() + _SCHEMA_SECONDS
         return part
 
     async def _try_to_write(self) -> bool:

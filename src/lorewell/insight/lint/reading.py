@@ -94,7 +94,7 @@ def _own_keys(spec: Entry, field: str, keys: Sequence[str], *, regexes: bool) ->
     for index, key in enumerate(keys):
         trimmed = trim(key)
         regex = split_regex(trimmed) if regexes else None
-        wanted = "" if regex else fold_key(trimmed, case_sensitive=spec.case_sensitive)
+        wanted = "" if regex else fold_key(trimmed, case_sensitive=bool(spec.case_sensitive))
         found.append(
             JudgedKey(
                 text=key,
@@ -102,7 +102,7 @@ def _own_keys(spec: Entry, field: str, keys: Sequence[str], *, regexes: bool) ->
                 index=index,
                 regex=Pattern(*regex) if regex else None,
                 wanted=wanted,
-                alone=spec.match_whole_words,
+                alone=bool(spec.match_whole_words),
                 has_macro=EXPRESSION.search(key) is not None,
             )
         )
@@ -137,8 +137,8 @@ def _native(index: int, spec: Entry, steps: Steps) -> JudgedEntry:
         logic=spec.logic,
         words=_words(spec),
         other_trigger=spec.key_expression is not None,
-        case=spec.case_sensitive,
-        whole_words=spec.match_whole_words,
+        case=bool(spec.case_sensitive),
+        whole_words=bool(spec.match_whole_words),
         probability=spec.probability,
         scan_depth=spec.scan_depth,
         fed=not spec.exclude_recursion,
@@ -196,8 +196,8 @@ def _replica(index: int, spec: Entry, steps: Steps) -> JudgedEntry:
         ),
         logic=spec.logic,
         other_trigger=others or own or conditional,
-        case=spec.case_sensitive,
-        whole_words=spec.match_whole_words,
+        case=bool(spec.case_sensitive),
+        whole_words=bool(spec.match_whole_words),
         probability=spec.probability,
         groups=as_labels(block.get("group")),
         weight=100 if weight is None else weight,
