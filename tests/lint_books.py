@@ -293,6 +293,18 @@ PLANTED: Sequence[Planted] = (
     ),
     several(
         "group-never-wins",
+        "native",
+        [
+            {"id": "a", "content": "Old.", "keys": ["tale"], "conflict_key": "t", "priority": 5},
+            {"id": "b", "content": "New.", "keys": ["old tale"], "conflict_key": "t"},
+        ],
+        [
+            {"id": "a", "content": "Old.", "keys": ["tale"], "conflict_key": "t", "priority": 5},
+            {"id": "b", "content": "New.", "keys": ["story"], "conflict_key": "t"},
+        ],
+    ),
+    several(
+        "group-never-wins",
         "st",
         [
             {"key": ["noon"], "content": "Bright.", "group": "hour"},

@@ -7,10 +7,10 @@ from typing import Final
 
 from lorewell.engine.native.context import cost_of
 from lorewell.engine.render import opening_tag
-from lorewell.engine.sillytavern.macros.names import is_known, macro_names
 from lorewell.engine.template import find_template
 from lorewell.engine.tokens import CountedCounter
 from lorewell.insight.lint.judged import JudgedBook, JudgedEntry
+from lorewell.insight.lint.keys import unknown_macro
 from lorewell.insight.lint.report import Report, listed, shown
 from lorewell.model.text import is_blank
 
@@ -50,10 +50,10 @@ def _check_macros(book: JudgedBook, entry: JudgedEntry, report: Report) -> None:
     if book.settings.policy == "sillytavern":
         if not _OTHER_PROGRAMS.isdisjoint(entry.spec.runtime_requirements):
             return
-        unknown = [name for name in macro_names(content, book.steps) if not is_known(name)]
-        if unknown:
-            text = f"The macro {shown(unknown[0])} does not exist; it stays as it is written."
-            report.add("macro-without-value", text, entry, at="content")
+        found = unknown_macro(content)
+        if found is not None:
+            text = f"The macro {shown(found['name'])} does not exist; it stays as it is written."
+            report.add("macro-without-value", text, entry, at="content", span=found.span())
         return
     template = find_template(content)
     if template is None:

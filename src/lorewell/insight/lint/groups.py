@@ -8,14 +8,17 @@ from typing import Final
 
 from lorewell.engine.sillytavern.entry.fields import group_of
 from lorewell.insight.lint.judged import JudgedBook, JudgedEntry
+from lorewell.insight.lint.keys import implies
 from lorewell.insight.lint.report import Report, shown
+from lorewell.insight.lint.scanning import TextScan
 from lorewell.model.text import is_blank
 
 _MAX_PACKAGE: Final = 50
+_MOST_RIVALS: Final = 10  # of a group that are compared with its members
 _MAX_CHAIN: Final = 8  # docs/rules/native.md §8.8
 
 
-def check_groups(book: JudgedBook, report: Report) -> None:
+def check_groups(book: JudgedBook, scan: TextScan, report: Report) -> None:
     """Report members that can never win, groups of one, and requirements that can't be met."""
     if book.settings.policy != "sillytavern":
         _check_requires(book, report)
@@ -33,7 +36,7 @@ def check_groups(book: JudgedBook, report: Report) -> None:
                 text = f"The group {label} has one member in this book, so it decides nothing."
                 report.add("group-of-one", text, members[0], at=_group_field(members[0]))
         else:
-            _check_winner(book, label, members, report)
+            _check_winner(book, scan, label, members, report)
 
 
 def _group_field(entry: JudgedEntry) -> str:
@@ -54,30 +57,51 @@ def _disabled_groups(book: JudgedBook) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_certain(entry: JudgedEntry) -> bool:
-    """Return whether an entry takes part in every turn."""
-    return entry.always and not entry.limited and not entry.requires and not is_blank(entry.content)
-
-
 def _check_winner(
-    book: JudgedBook, label: str, members: Sequence[JudgedEntry], report: Report
+    book: JudgedBook, scan: TextScan, label: str, members: Sequence[JudgedEntry], report: Report
 ) -> None:
     policy = book.settings.policy
-    certain = [entry for entry in members if _is_certain(entry)]
     if policy == "sillytavern":
-        certain = [entry for entry in certain if entry.overrides]
         _check_weights(label, members, report)
-    if not certain:
-        return
     rank = _RANKS[policy]
-    winner = min(certain, key=lambda entry: (rank(entry), entry.index))
+    rivals = sorted(
+        (each for each in members if policy != "sillytavern" or each.overrides),
+        key=lambda each: (rank(each), each.index),
+    )[:_MOST_RIVALS]
     for entry in members:
-        if entry is not winner and rank(entry) > rank(winner):
+        winner = next(
+            (
+                each
+                for each in rivals
+                if rank(each) < rank(entry) and _beats(book, scan, each, entry)
+            ),
+            None,
+        )
+        if winner is not None:
+            how = "in every turn" if winner.always else "wherever it is"
+            name = shown(winner.spec.title or winner.id)
             text = (
-                f"The entry can never win its group {label}: "
-                f"{shown(winner.spec.title or winner.id)} is there in every turn and goes first."
+                f"The entry can never win its group {label}: {name} is there {how} and goes first."
             )
             report.add("group-never-wins", text, entry, winner, at=_group_field(entry))
+
+
+def _beats(book: JudgedBook, scan: TextScan, winner: JudgedEntry, entry: JudgedEntry) -> bool:
+    """Return whether an entry that goes first is there whenever another one is."""
+    if winner.limited or winner.requires or is_blank(winner.content) or winner is entry:
+        return False
+    if winner.always:
+        return True
+    if entry.always or entry.other_trigger or winner.secondary or entry.fed != winner.fed:
+        return False
+    if winner.scan_depth != entry.scan_depth or winner.case != entry.case or not entry.keys:
+        return False
+    theirs = {key.wanted: key for key in winner.plain_keys}
+    book.steps.spend("lint", len(theirs) + len(entry.keys))
+    return all(
+        key.wanted and any(implies(book, key, other) for other in scan.inside(entry, key, theirs))
+        for key in entry.keys
+    )
 
 
 def _native_rank(entry: JudgedEntry) -> tuple[float, ...]:

@@ -9,14 +9,17 @@ from typing import Final
 from lorewell.engine.conditions import Flaw
 from lorewell.engine.conditions.keys import read_key_expression
 from lorewell.engine.matching.literal import occurrences
-from lorewell.engine.sillytavern.macros.names import is_known, macro_names
+from lorewell.engine.sillytavern.macros.names import is_known
 from lorewell.insight.lint.judged import JudgedBook, JudgedEntry, JudgedKey
 from lorewell.insight.lint.report import Report, edit_key, listed, shown
 from lorewell.insight.lint.scanning import KeyForm, TextScan, form_of
 from lorewell.insight.lint.words import common_words
 from lorewell.model.text import BLANK
 
-_SEPARATOR: Final = re.compile(r"[，、；\n\r\t]|,(?![0-9])|(?<![0-9]),")
+_SEPARATOR: Final = re.compile(r"[，、；\n\r\t]|,(?![0-9])|(?<![0-9]),|(?<=\w);(?=\s*\w)")
+# Only what can be a macro: braces around other words are text.
+_MACRO: Final = re.compile(r"\{\{\s*+(?P<name>[A-Za-z][A-Za-z0-9_-]*+)(?=[\s:}])")
+_MANY_KEYS: Final = 4  # an author of so many knows that keys are a list
 _PART_WORDS, _PART_CHARS = 3, 30  # of a part that looks like a key of its own
 _BRACKETS: Final = ("()", "[]", "{}", "（）", "【】", "「」", "『』", "《》", "“”", "〈〉")
 _MOST_PARTS: Final = 50
@@ -83,8 +86,13 @@ def _check_separator(entry: JudgedEntry, key: JudgedKey, scan: TextScan, report:
     look_like_keys = len(parts) <= _MOST_PARTS and all(
         len(part.split()) <= _PART_WORDS and len(part) <= _PART_CHARS for part in parts
     )
-    if not all(map(_is_closed, parts)) or (found[0] == "," and not look_like_keys):
-        return  # a phrase
+    is_spaced = found[0] == "," and stripped[found.end() : found.end() + 1] == " "
+    if (
+        not all(map(_is_closed, parts))
+        or (found[0] == "," and not look_like_keys)
+        or (is_spaced and len(entry.keys) >= _MANY_KEYS)
+    ):
+        return  # a phrase, such as a name with a comma
     start = key.text.index(stripped) + found.start()
     report.add(
         "key-separator",
@@ -120,15 +128,21 @@ def _check_macro(book: JudgedBook, entry: JudgedEntry, key: JudgedKey, report: R
     if not key.has_macro:
         return
     if book.settings.policy == "sillytavern":
-        unknown = [name for name in macro_names(key.text, book.steps) if not is_known(name)]
-        if not unknown:
+        found = unknown_macro(key.text)
+        if found is None:
             return
-        why = f"the macro {shown(unknown[0])} does not exist"
+        why = f"the macro {shown(found['name'])} does not exist"
     else:
         why = "macros in keys are not replaced"
     text = f"The key {shown(key.text)} is searched as it is: {why}."
     start = key.text.index("{{")
     report.add("macro-in-key", text, entry, at=key.at, span=(start, len(key.text)))
+
+
+def unknown_macro(text: str) -> re.Match[str] | None:
+    """Return the first macro of a text that SillyTavern does not have."""
+    found = _MACRO.finditer(text) if "{{" in text else ()
+    return next((each for each in found if not is_known(each["name"].lower())), None)
 
 
 def _is_gated(entry: JudgedEntry) -> bool:

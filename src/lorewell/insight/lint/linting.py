@@ -35,7 +35,7 @@ from lorewell.model.select import SelectOptions
 
 PolicyRequest = SelectRequest | SillyTavernRequest | ReplicaRequest
 # Of a model whose context is not known; the budget is a share of it.
-USUAL_CONTEXT_TOKENS: Final = 32_768
+USUAL_CONTEXT_TOKENS: Final = 16_384
 _WHOLE: Final = 100  # percent
 _ANY_BOOK: Final = {"book_id": "00000000-0000-8000-8000-000000000000"}
 
@@ -92,9 +92,9 @@ def _check_all(book: JudgedBook, others: Sequence[JudgedBook], report: Report) -
     check_keys(book, scan, report)
     check_key_forms(book, scan, report)
     check_regexes(book, report)
-    check_logic(book, report)
+    check_logic(book, scan, report)
     check_conditions(book, report)
-    check_groups(book, report)
+    check_groups(book, scan, report)
     check_recursion(book, scan, report)
     check_timing(book, report)
     check_contents(book, report)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from lorewell.insight.lint.judged import JudgedBook, JudgedEntry, JudgedKey
 from lorewell.insight.lint.keys import implies
 from lorewell.insight.lint.report import Report, listed, shown
+from lorewell.insight.lint.scanning import TextScan
 
 
-def check_logic(book: JudgedBook, report: Report) -> None:
+def check_logic(book: JudgedBook, scan: TextScan, report: Report) -> None:
     """Report secondary keys that exclude every hit, exclude nothing, or do not count."""
     for entry in book.entries:
         if entry.blocked or entry.always:
@@ -16,11 +17,11 @@ def check_logic(book: JudgedBook, report: Report) -> None:
             text = "The secondary keys do not count: the entry is not selective."
             report.add("secondary-ignored", text, entry, at="secondary_keys")
         elif entry.secondary and entry.keys:
-            _check_secondary(book, entry, report)
+            _check_secondary(book, entry, scan, report)
 
 
-def _check_secondary(book: JudgedBook, entry: JudgedEntry, report: Report) -> None:
-    book.steps.spend("lint", len(entry.keys) * len(entry.secondary))
+def _check_secondary(book: JudgedBook, entry: JudgedEntry, scan: TextScan, report: Report) -> None:
+    book.steps.spend("lint", len(entry.keys) + len(entry.secondary))
     if entry.logic is None:
         report.add("secondary-excludes-key", "The logic does not exist.", entry, at="logic")
         return
@@ -29,22 +30,24 @@ def _check_secondary(book: JudgedBook, entry: JudgedEntry, report: Report) -> No
         text = "An empty secondary key is never found, and all of them must be."
         report.add("secondary-excludes-key", text, entry, at=blank.at)
         return
-    plain = [key for key in entry.secondary if key.wanted]
-    counted = [key for key in entry.secondary if key.wanted or key.regex or key.has_macro]
+    plain = {key.wanted: key for key in entry.secondary if key.wanted}
+    others = sum(bool(key.regex or key.has_macro) for key in entry.secondary)
+    counted = len(plain) + others
     implied = {
-        key: [other for other in plain if implies(book, key, other)] for key in entry.plain_keys
+        key: [other for other in scan.inside(entry, key, plain) if implies(book, key, other)]
+        for key in entry.plain_keys
     }
     if entry.logic in ("not_any", "not_all"):
         blocked = [
             key
             for key, found in implied.items()
-            if found and (entry.logic == "not_any" or len(found) == len(counted))
+            if found and (entry.logic == "not_any" or len(found) == counted)
         ]
         if blocked:
             _report_excluded(entry, blocked, implied[blocked[0]][0], report)
     elif implied and len(implied) == len(entry.keys):
-        enough = 1 if entry.logic == "and_any" else len(counted)
-        if all(len(found) >= enough for found in implied.values()) and counted:
+        enough = 1 if entry.logic == "and_any" else counted
+        if all(len(found) >= enough for found in implied.values()):
             text = "The secondary keys exclude nothing: every key of the entry holds them."
             report.add("secondary-always-holds", text, entry, at="secondary_keys")
 

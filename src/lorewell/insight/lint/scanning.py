@@ -65,6 +65,14 @@ class TextScan:
         """Return the sightings of a key of an entry."""
         return self.sightings.get(form_of(entry, key), KeySightings())
 
+    def inside(
+        self, entry: JudgedEntry, key: JudgedKey, others: Mapping[str, JudgedKey]
+    ) -> list[JudgedKey]:
+        """Return those of other keys, by their form for comparison, that are part of a key."""
+        own = form_of(entry, key)
+        forms = (own, *self.contained.get(own, ()))
+        return [others[form.wanted] for form in forms if form.wanted in others]
+
     def hits(self, entry: JudgedEntry, key: JudgedKey) -> set[int]:
         """Return the texts in which a key of an entry hits."""
         found = self.of(entry, key)

@@ -14,7 +14,8 @@ _COMMON: Final[Mapping[str, str]] = {
     "en": "the a an and or but of to in on at by for from with as is are was were be been am it its"
     " he she they we you i me my your his her their our this that these those there here what who"
     " when where how not no yes do does did has have had will would can could if so then than all"
-    " one up out about into just like",
+    " one up out about into just like said man people time day go get know see look well come back"
+    " now too very because some any other than them him us more much many thing way",
     "de": "der die das und oder aber ein eine einer eines einem einen ist sind war waren sein hat"
     " haben nicht ich du er sie es wir ihr mit von zu zum zur auf für in im an als auch so wie dass"
     " den dem des noch nur was wer",
@@ -34,6 +35,7 @@ _COMMON: Final[Mapping[str, str]] = {
     "zh": "的 了 是 在 不 我 你 他 她 它 有 这 那 就 也 都 和 与 说 要 会 上 下 来 去 到"
     " 我们 你们 他们 她们 什么 没有 这个 那个 一个 自己 知道 可以 不是"
     " 就是 怎么 因为 所以 但是 如果 这样 现在 時候 时候 這 個 說 會 來 們"
+    " 大家 这里 那里 今天 然后 还是 一样 已经 觉得 看到 为什么 事情 时间 东西"
     " 我們 你們 他們 沒有 這個 那個 一個",
 }
 COMMON_WORDS: Final = {name: frozenset(words.split()) for name, words in _COMMON.items()}
