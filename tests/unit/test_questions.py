@@ -67,7 +67,7 @@ def test_there_are_enough_questions_in_each_language() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pairs_are_well_formed(language: str) -> None:
     for pair in pairs(language):
-        assert set(pair) == {"book", "entry", "question"}
+        assert set(pair) == {"split", "book", "entry", "question"}
         assert all(value and value == value.strip() for value in pair.values())
         assert bool(HAN.search(pair["question"])) == (language == "zh"), pair["question"]
 

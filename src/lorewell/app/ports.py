@@ -398,10 +398,13 @@ class Embedder(Protocol):
     batch_size: int
     concurrency: int
 
-    async def embed_texts(self, texts: Sequence[str]) -> NDArray[float32]:
+    async def embed_texts(
+        self, texts: Sequence[str], *, as_queries: bool = False
+    ) -> NDArray[float32]:
         """Return the vectors of texts to be searched: one row per text, in order.
 
-        It retries patiently.
+        It retries patiently. With `as_queries`, the vectors are those that the texts would have as
+        queries.
 
         Raises:
             EmbeddingUnavailableError: it failed; the message says why and quotes no text.

@@ -120,11 +120,17 @@ async def select_context(
         query = await embed_query(services, tenant_id, request.books, request.query, partial=True)
     response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
-        kept = KeptSelection(request, response.snapshot, query)
+        kept = KeptSelection(_resolved(request, response), response.snapshot, query)
         services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
     ledger = selection_ledger(services, tenant_id, response)
     services.publish_live(tenant_id, occasion, partial(of_selection, response), ledger)
     return response
+
+
+def _resolved(request: SelectRequest, response: SelectResponse) -> SelectRequest:
+    """Return the request with the numbers that it was answered with."""
+    bounds = response.recall_bounds
+    return request if bounds is None else request.model_copy(update={"recall_bounds": bounds})
 
 
 def selection_ledger(

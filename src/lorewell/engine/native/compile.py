@@ -34,6 +34,8 @@ from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_ha
 from lorewell.model.select import is_uuid
 from lorewell.model.text import is_blank, pointer
 from lorewell.retrieval.bm25 import EntryTexts, build_index
+from lorewell.retrieval.evidence import quiet_words
+from lorewell.retrieval.scripts import main_script
 
 MAX_PACKAGE_ENTRIES = 50  # docs/rules/native.md §8.8
 MAX_PACKAGE_EDGES = 8
@@ -114,6 +116,7 @@ def compile_book(
                 idle=None if template or spec.probability < CERTAIN else idle,
             )
         )
+    lexical = cache(lambda: build_index(_documents(book.entries)))
     return CompiledBook(
         book_id=identity,
         revision=revision,
@@ -135,7 +138,9 @@ def compile_book(
         ungated=tuple(e.index for e in entries if e.gate is None),
         key_steps=tuple(map(_key_steps, entries)),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
-        lexical=cache(lambda: build_index(_documents(book.entries))),
+        lexical=lexical,
+        quiet_words=cache(lambda: quiet_words(lexical())),
+        scripts=cache(lambda: tuple(main_script(f"{e.title}\n{e.content}") for e in book.entries)),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from lorewell.engine.tokens import TokenCounter
 from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
 from lorewell.model.entry import Kind
 from lorewell.retrieval.bm25 import LexicalIndex
+from lorewell.retrieval.evidence import QuietScale
 
 
 class Diagnostic(NamedTuple):
@@ -130,6 +131,9 @@ class CompiledBook:
         key_steps: by entry, the steps for matching its keys, without those for finding them.
         depths: the scan depths that entries set for themselves.
         lexical: returns the index for ranking, built on the first call.
+        quiet_words: returns, by language, what texts that need no lore reach by words; measured on
+            the first call.
+        scripts: returns the main script of each entry, found on the first call.
         content_chars: code points of all contents.
     """
 
@@ -149,6 +153,8 @@ class CompiledBook:
     key_steps: tuple[int, ...]
     depths: frozenset[int]
     lexical: Callable[[], LexicalIndex]
+    quiet_words: Callable[[], Mapping[str, QuietScale]]
+    scripts: Callable[[], Sequence[str]]
     content_chars: int
     diagnostics: tuple[Diagnostic, ...]
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
+from lorewell.engine.native.bounds import with_bounds
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.context import SEPARATOR, cost_of, wrap
+from lorewell.engine.native.context import SEPARATOR, wrap
+from lorewell.engine.native.costs import EntryCost
 from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import (
@@ -23,9 +25,8 @@ from lorewell.engine.native.packing import (
     pack,
 )
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
-from lorewell.engine.render import escaping_chars
 from lorewell.engine.steps import Steps
-from lorewell.engine.tokens import CHARS_PER_STEP, adds_up
+from lorewell.engine.tokens import adds_up
 from lorewell.errors import (
     BookNotFoundError,
     Fault,
@@ -51,6 +52,7 @@ from lorewell.model.text import canonical_json
 from lorewell.model.warning import MAX_WARNINGS, TurnWarning, missing_name, unused_warnings
 
 POLICY_VERSION = "lorewell-select/1"
+EVIDENCE_VERSION = "lorewell-select/2"  # under `recall_floor: "auto"`
 _ROWS_PER_STEP, _TOKENS_PER_STEP = 1, 4
 # The request fields of the first contract (§8.10). A later field is part of the fingerprint only if
 # it differs from its default, so that new fields never change old fingerprints.
@@ -116,10 +118,12 @@ def select(
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
     # The steps of §8.1.
     snapshot = _take_snapshot(books, request, limits)
+    request = with_bounds(snapshot, request, vectors)  # §9.3.1
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
+    cost = EntryCost(eligible, steps)
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
-    activation = activate(snapshot, request, eligible, recall, steps)
-    turn = _Turn(snapshot, request, eligible, activation, vectors, steps, unused)
+    activation = activate(snapshot, request, eligible, recall, cost)
+    turn = _Turn(snapshot, request, eligible, activation, vectors, cost, steps, unused)
     turn.refuse_unplaceable()
     packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
@@ -168,21 +172,27 @@ class _Turn:
     eligible: Eligibility
     activation: ActivationResult
     vectors: VectorScores
+    cost: EntryCost
     steps: Steps
     unused: tuple[str, ...]
-    costs: dict[str, int] = field(default_factory=dict)
 
-    def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
-        """Return the tokens of an eligible entry after substitution."""
-        if entry.cost is not None:
-            return entry.cost
-        cost = self.costs.get(entry.full_id)
-        if cost is None:
-            content = self.eligible.content(entry)
-            self.steps.write("escaping", escaping_chars(content))
-            self.steps.spend("tokens", 1 + len(content) // CHARS_PER_STEP)
-            cost = self.costs[entry.full_id] = cost_of(entry.tag, content, book.counter)
-        return cost
+    @property
+    def version(self) -> str:
+        """The version of the rules in force."""
+        return POLICY_VERSION if self.request.recall_bounds is None else EVIDENCE_VERSION
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Why hybrid recall was incomplete, sorted."""
+        bounds = self.request.recall_bounds
+        if bounds is None or self.vectors.degraded:
+            return self.vectors.causes
+        unmeasured = {
+            f"index_not_measured:{book.book_id}:{book.revision}"
+            for book, scales in zip(self.snapshot, bounds.books, strict=True)
+            if scales.vectors is None
+        }
+        return tuple(sorted({*self.vectors.causes, *unmeasured}))
 
     def refuse_unplaceable(self) -> None:
         """Raise for the first required entry, in snapshot order, that only fails its placement."""
@@ -236,9 +246,10 @@ class _Turn:
             token_count=packing.total_tokens if adds_up(counter) else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
-            degraded=self.vectors.causes,
+            degraded=self.degraded,
             warnings=warnings,
-            policy_version=POLICY_VERSION,
+            policy_version=self.version,
+            recall_bounds=self.request.recall_bounds,
             prompt_hash=prompt_hash,
             selection_fingerprint=self._fingerprint(blocks, prompt_hash, counter.name),
         )
@@ -420,7 +431,7 @@ class _Turn:
         members = self.request.model_dump(mode="json", exclude={*_NO_INPUT, *defaults})
         document = {
             **members,
-            "policy_version": POLICY_VERSION,
+            "policy_version": self.version,
             "tokenizer": tokenizer,
             "snapshot": [
                 {
@@ -432,11 +443,12 @@ class _Turn:
                 for book in self.snapshot
             ],
             "embedding_version": self.vectors.embedding_version,
-            "degraded": list(self.vectors.causes),
+            "degraded": list(self.degraded),
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
-        free = [members["state"], members["constant_budget_ratio"], members.get("recall_floor")]
+        numbers = ("state", "constant_budget_ratio", "recall_floor", "recall_bounds")
+        free = [members.get(name) for name in numbers]
         return hashlib.sha256(canonical_json(document, free=free)).hexdigest()
 
 
