@@ -163,7 +163,9 @@ def test_limit_and_tokens_bound_what_is_recalled() -> None:
     assert count() == 8
     assert count(recall_limit=20) == 20
     assert count(recall_limit=0) == 0
-    cost = next(d.cost for d in select([book], SelectRequest(books=[book.ref], query="?")).decisions)
+    cost = next(
+        d.cost for d in select([book], SelectRequest(books=[book.ref], query="?")).decisions
+    )
     assert cost is not None
     assert count(recall_tokens=3 * cost) == 3
     assert count(recall_tokens=0) == 0

@@ -401,10 +401,9 @@ class Embedder(Protocol):
     async def embed_texts(
         self, texts: Sequence[str], *, as_queries: bool = False
     ) -> NDArray[float32]:
-        """Return the vectors of texts to be searched: one row per text, in order.
+        """Return the vectors of texts to be searched, or as queries: one row per text, in order.
 
-        It retries patiently. With `as_queries`, the vectors are those that the texts would have as
-        queries.
+        It retries patiently.
 
         Raises:
             EmbeddingUnavailableError: it failed; the message says why and quotes no text.

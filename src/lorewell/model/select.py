@@ -18,6 +18,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 Strategy = Literal["rules", "hybrid"]
 Explain = Literal["full", "selected", "none"]
 RecallGate = Literal["loose", "strict"]
+RecallQuery = Literal["query", "recent"]
 RecallFloor = Annotated[Number, Field(ge=-1, le=1)] | Literal["auto", "off"] | None
 
 
@@ -102,6 +103,8 @@ class SelectOptions(Contract):
             budget under `auto`, else no bound.
         recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
             `logic`.
+        recall_query: for `hybrid`: `recent` ranks by the ends of the newest two messages of
+            `history` and the query, `query` by the query alone.
     """
 
     strategy: Strategy = "rules"
@@ -114,6 +117,7 @@ class SelectOptions(Contract):
     recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
     recall_tokens: Annotated[Integer, Field(ge=0, le=32_000)] | None = None
     recall_gate: RecallGate = "loose"
+    recall_query: RecallQuery = "query"
 
 
 class RecallScale(Contract):

@@ -36,7 +36,7 @@ from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.vectors.similarities import degrade, embed_query, not_ready, scores_of
-from lorewell.engine.native import NO_VECTORS, VectorScores, select
+from lorewell.engine.native import NO_VECTORS, VectorScores, recall_text, select
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import NO_LIMIT, Steps
@@ -117,7 +117,8 @@ async def select_context(
     """
     query = None
     if request.strategy == "hybrid":
-        query = await embed_query(services, tenant_id, request.books, request.query, partial=True)
+        text = recall_text(request)
+        query = await embed_query(services, tenant_id, request.books, text, partial=True)
     response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
         kept = KeptSelection(_resolved(request, response), response.snapshot, query)
@@ -229,7 +230,7 @@ async def preview_context(
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
     if request.strategy == "hybrid":
-        query = await embed_query(services, tenant_id, stored, request.query, partial=True)
+        query = await embed_query(services, tenant_id, stored, recall_text(request), partial=True)
 
     def load(tx: Transaction) -> tuple[list[LoadedRevision | None], VectorScores]:
         loaded = [

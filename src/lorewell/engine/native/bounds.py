@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lorewell.engine.native.compiled import CompiledBook
-from lorewell.engine.native.recall import VectorScores
+from lorewell.engine.native.recall import VectorScores, recall_text
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import SelectRequest
 from lorewell.model.select import RecallBook, RecallBounds, RecallScale
@@ -49,7 +49,7 @@ def with_bounds(
 def _measure(
     books: Sequence[CompiledBook], request: SelectRequest, vectors: VectorScores
 ) -> RecallBounds:
-    script = main_script(request.query)
+    script = main_script(recall_text(request))
     limit, tokens = request.recall_limit, request.recall_tokens
     return RecallBounds(
         floor=FLOOR,

@@ -17,6 +17,7 @@ from lorewell.retrieval.bm25 import Ranking
 from lorewell.retrieval.evidence import Evidence, QuietScale, weigh
 from lorewell.retrieval.fusion import KEPT, LIST_LENGTH, fuse
 from lorewell.retrieval.order import nearest_first
+from lorewell.retrieval.recent import recent_text
 from lorewell.retrieval.scripts import main_script
 
 if TYPE_CHECKING:  # numpy is loaded only when a book is first ranked
@@ -199,6 +200,13 @@ class Recall:
         return replace(self, kept=kept, gated=gated)
 
 
+def recall_text(request: SelectRequest) -> str:
+    """Return the text that entries are ranked by, which is also the one to embed."""
+    if request.recall_query == "query":
+        return request.query
+    return recent_text(request.query, [message.content for message in request.history])
+
+
 def rank(
     books: Sequence[CompiledBook],
     request: SelectRequest,
@@ -230,7 +238,8 @@ def rank(
     def count(work: int) -> None:
         steps.spend("recall", work)
 
-    ranking = Ranking([book.lexical() for book in books], request.query, count=count)
+    text = recall_text(request)
+    ranking = Ranking([book.lexical() for book in books], text, count=count)
     lexical = lists.fill(_entries(books, ranking.best_first(name_of)))
     nearest = _entries(books, nearest_first(similarities, name_of))
     vector = lists.fill((each for each in nearest if each[1].spec.recall), falling=True)
@@ -244,7 +253,7 @@ def rank(
         strict=request.recall_gate == "strict",
     )
     bounds = request.recall_bounds
-    return ranked if bounds is None else _by_evidence(ranked, books, request.query, ranking, bounds)
+    return ranked if bounds is None else _by_evidence(ranked, books, text, ranking, bounds)
 
 
 def _by_evidence(
