@@ -401,9 +401,7 @@ class Embedder(Protocol):
     async def embed_texts(
         self, texts: Sequence[str], *, as_queries: bool = False
     ) -> NDArray[float32]:
-        """Return the vectors of texts to be searched, or as queries: one row per text, in order.
-
-        It retries patiently.
+        """Return the vectors of texts, in order; it retries patiently.
 
         Raises:
             EmbeddingUnavailableError: it failed; the message says why and quotes no text.
