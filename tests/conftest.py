@@ -5,6 +5,7 @@ variable LOREWELL_HYPOTHESIS=deep asks for many more, at random, and `fast` for 
 a busy machine is no failure.
 """
 
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from databases import (  # noqa: F401  fixtures
     postgres_url,
 )
 
-settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=60, derandomize=True, deadline=None)
 settings.register_profile("fast", settings.get_profile("ci"), max_examples=25)
 settings.register_profile(
     "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -33,6 +34,12 @@ _LOGGERS = ("", "alembic", "httpcore", "httpx", "lorewell", "lorewell.sockets", 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let long tests begin first: else other workers are idle while one of them ends."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collected tests, a million objects, out of each later round of the collector."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -54,7 +54,7 @@ class State:
     states: dict[tuple[str, str, str], tuple[StateMark, bytes]] = field(default_factory=dict)
     lines: dict[tuple[str, str], bytes] = field(default_factory=dict)
     pairs: dict[tuple[str, str], set[bytes]] = field(default_factory=dict)
-    variables: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
+    variables: dict[tuple[str, bytes], tuple[bytes, datetime]] = field(default_factory=dict)
     secrets: dict[str, bytes] = field(default_factory=dict)
     indexes: dict[tuple[str, str, int], IndexRow] = field(default_factory=dict)
     embeddings: dict[tuple[str, str, str], tuple[Vector, datetime]] = field(default_factory=dict)
@@ -406,14 +406,20 @@ class MemoryTransaction:
 
     def find_variables(self, tenant_id: str, owner: bytes, *, lock: bool = False) -> bytes | None:
         del lock
-        return self._state.variables.get((tenant_id, owner))
+        return self._state.variables.get((tenant_id, owner), (None,))[0]
 
     def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
-        del at
         if body is None:
             self._writable.variables.pop((tenant_id, owner), None)
         else:
-            self._writable.variables[tenant_id, owner] = body
+            self._writable.variables[tenant_id, owner] = (body, at)
+
+    def drop_old_variables(self, tenant_id: str, *, most: int) -> None:
+        variables = self._writable.variables
+        names = sorted(name for name in variables if name[0] == tenant_id)
+        names.sort(key=lambda name: variables[name][1], reverse=True)
+        for name in names[most:]:
+            del variables[name]
 
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
         return sorted(

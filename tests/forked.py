@@ -1,4 +1,4 @@
-"""Servers in forks of a process that has loaded the service: to load it takes most of a start.
+"""Programs in forks of a process that has loaded the package: loading takes most of a start.
 
 They are processes as any others: they can be killed, and they end with an exit code.
 """
@@ -8,24 +8,49 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
-_SERVICE = "lorewell.http.server"
-_LATER = ("lorewell.store.sqlite", "lorewell.store.postgres", "uvicorn.loops.auto", "uvloop")
-_IGNORED = ("LOREWELL_", "PROMETHEUS_", "PYTEST_")
+CLI = ("-c", "from lorewell.cli.main import main; main()")
+SERVICE = ("-m", "lorewell.http.server")
+_LOADED = (
+    *("lorewell.http.server", "lorewell.cli.main", "lorewell.store.sqlite"),
+    *("lorewell.store.postgres", "uvicorn.loops.auto", "uvloop"),
+)
+_IGNORED = ("LOREWELL_", "PROMETHEUS_", "PYTEST_", "COLUMNS", "NO_COLOR")
 
 
 class Forked:
-    """A server in a fork, with the methods of `subprocess.Popen` that tests use."""
+    """A program in a fork, with the methods of `subprocess.Popen` that tests use.
 
-    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+    Args:
+        arguments: what follows `python` in a command line: `-c CODE`, `-m MODULE` or a file.
+        environment: all variables of the process.
+        log: where it appends what it prints.
+        errors: where it appends its standard error, if that is another file.
+        folder: where it works, if that is another folder.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        *,
+        errors: Path | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.arguments = arguments
+        files = str(log), str(errors or log)
         self._process: ForkServerProcess = _context().Process(
-            target=_serve, args=(dict(environment), str(log))
+            target=_run, args=(list(arguments), dict(environment), files, str(folder or Path.cwd()))
         )
         self._process.start()
         assert self._process.pid
@@ -39,7 +64,7 @@ class Forked:
         self._process.join(timeout)
         status = self._process.exitcode
         if status is None:
-            raise subprocess.TimeoutExpired(_SERVICE, timeout or 0)
+            raise subprocess.TimeoutExpired(self.arguments, timeout or 0)
         atexit.unregister(self._process.kill)
         return status
 
@@ -49,6 +74,9 @@ class Forked:
 
     def terminate(self) -> None:
         self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
@@ -77,20 +105,70 @@ def _at_first() -> dict[str, str]:
 @cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([_SERVICE, *_LATER])
+    context.set_forkserver_preload([*_LOADED])
     return context
 
 
-def _serve(environment: Mapping[str, str], log: str) -> None:
+def started(
+    arguments: Sequence[str], env: Mapping[str, str], log: Path, *, folder: Path | None = None
+) -> Forked | subprocess.Popen[bytes]:
+    """Start Python with these arguments: in a fork where that is as good, else as a new process."""
+    if can_fork(env):
+        return Forked(arguments, env, log, folder=folder)
+    with log.open("ab") as file:
+        command = [sys.executable, *arguments]
+        return subprocess.Popen(command, env=env, cwd=folder, stderr=file, stdout=file)
+
+
+def finished(
+    arguments: Sequence[str], env: Mapping[str, str], *, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments: in a fork where that is as good, else as a new process."""
+    if not can_fork(env):
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+    with tempfile.TemporaryDirectory() as made:
+        out, errors = Path(made, "out"), Path(made, "errors")
+        code = Forked(arguments, env, out, errors=errors, folder=folder).wait()
+        printed = (file.read_text(encoding="utf-8") for file in (out, errors))
+        return subprocess.CompletedProcess(arguments, code, *printed)
+
+
+def _run(
+    arguments: list[str], environment: Mapping[str, str], files: tuple[str, str], folder: str
+) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(file, stream.fileno())
-    os.close(file)
-    from lorewell.http.server import main  # noqa: PLC0415  it is loaded before the fork
+    os.chdir(folder)
+    for number, name in enumerate(files, 1):
+        file = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8") for number in (1, 2))
+    try:
+        _interpret(arguments)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
 
-    sys.exit(main())
+
+def _interpret(arguments: list[str]) -> None:
+    match arguments:
+        case ["-c", code, *rest]:
+            sys.argv = ["-c", *rest]
+            exec(code, {"__name__": "__main__"})  # noqa: S102  a test gives it
+        case ["-m", module, *rest]:
+            sys.argv = [module, *rest]
+            sys.exit(import_module(module).main())  # it is loaded already
+        case [file, *_]:
+            sys.argv = arguments
+            runpy.run_path(file, run_name="__main__")
 
 
 _at_first()

@@ -18,8 +18,9 @@ def read(document: object, name: str = "harbour.json") -> ImportedBook:
 
 
 def warnings_of(found: ImportedBook) -> list[tuple[str | None, str]]:
-    """Return the entry and the code of every warning."""
-    return [(warning.entry_id, warning.code) for warning in found.report.warnings]
+    """Return the warnings by entry and code, but those of entries without a trigger."""
+    listed = found.report.warnings
+    return [(each.entry_id, each.code) for each in listed if each.code != "no_trigger"]
 
 
 def said(entry: Entry, *but: str) -> Document:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 
-from forked import Forked, can_fork
+from forked import SERVICE, started
 
 _READY_S = 60
 
@@ -31,17 +29,6 @@ def environment(**given: object) -> dict[str, str]:
     return kept | {f"LOREWELL_{name.upper()}": str(value) for name, value in given.items()}
 
 
-COMMAND = (sys.executable, "-m", "lorewell.http.server")
-
-
-def started(env: Mapping[str, str], log: Path) -> Forked | subprocess.Popen[bytes]:
-    """Start a server in a fork where that is as good, else as a new process."""
-    if can_fork(env):
-        return Forked(env, log)
-    with log.open("ab") as file:
-        return subprocess.Popen(COMMAND, env=env, stderr=file, stdout=file)
-
-
 class Server:
     """A running server, at a free port unless one is given.
 
@@ -54,7 +41,7 @@ class Server:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log
-        self._process = started(environment(port=self.port, **given), log)
+        self._process = started(SERVICE, environment(port=self.port, **given), log)
         self.client = httpx.Client(base_url=self.url, params={"tenant_id": "demo"}, timeout=60)
         self._wait()
 

@@ -25,6 +25,7 @@ from lorewell.app.runtime.new_revisions import NewRevisions
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.runtime.secrets import TenantSecrets
+from lorewell.app.runtime.unchanged import UnchangedCache
 from lorewell.app.services import Services
 from lorewell.app.vectors.auto_index import follow
 from lorewell.embedders import EmbedderOptions, make_embedder
@@ -87,7 +88,9 @@ def build_services(settings: Settings) -> Services:
             entries=settings.max_snapshot_entries, content_chars=settings.max_snapshot_chars
         ),
         auth=settings.auth,
+        keys=UnchangedCache(),
         max_conversation_states=settings.max_conversation_states,
+        max_variable_users=settings.max_variable_users,
         secrets=TenantSecrets(),
         embedder=embedder,
         queries=None if embedder is None else QueryVectors(embedder),

@@ -196,6 +196,13 @@ class Settings(BaseSettings):
         le=1_000,
         description="Maximum timed states per conversation; the oldest are dropped first.",
     )
+    max_variable_users: int = Field(
+        10_000,
+        ge=1,
+        le=1_000_000,
+        description="Maximum users per tenant whose global variables are kept; those that changed "
+        "longest ago are dropped first.",
+    )
     live: bool = Field(
         default=False,
         description="Publish selections on the live channel of their prompt.",

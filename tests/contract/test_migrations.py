@@ -124,7 +124,7 @@ def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"part": "newer_schema", "found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0008"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0009"}))
     assert db.run(db.store.check()) is None
 
 

@@ -22,14 +22,16 @@ def found(db: Harness, owner: bytes = ANN, tenant: str = "a") -> UserVariables:
 class Turn:
     """A turn that read the variables, and may write them later."""
 
-    def __init__(self, db: Harness, name: str, **given: Mapping[str, str | float]) -> None:
-        self.db, stored = db, found(db)
+    def __init__(
+        self, db: Harness, name: str, owner: bytes = ANN, **given: Mapping[str, str | float]
+    ) -> None:
+        self.db, stored = db, found(db, owner)
         begun = given.get("begun", stored.at(name))
         self.begun = dict(begun)
-        self.turn = UserTurn(ANN, name, begun, "begun" in given, name == stored.turn)
+        self.turn = UserTurn(owner, name, begun, "begun" in given, name == stored.turn)
 
-    def end(self, **variables: str | float) -> None:
-        self.db.write(lambda tx: self.turn.keep(tx, "a", variables, at(0)))
+    def end(self, when: int = 0, tenant: str = "a", **variables: str | float) -> None:
+        self.db.write(lambda tx: self.turn.keep(tx, tenant, variables, at(when), most=2))
 
 
 def test_variables_come_back_by_tenant_and_user(db: Harness) -> None:
@@ -91,3 +93,24 @@ def test_a_turn_that_changes_nothing_writes_nothing(db: Harness, name: str) -> N
     Turn(db, "c/1").end(n=1)
     Turn(db, name).end(n=1)
     assert found(db) == UserVariables(turn="c/1", before={}, after={"n": 1})
+
+
+def test_of_too_many_users_those_that_changed_longest_ago_go(db: Harness) -> None:
+    bo, cy = b"\x00bo", "雨".encode()
+    Turn(db, "c/1", bo).end(when=0, tenant="b", n=9)
+    Turn(db, "c/1", ANN).end(when=0, n=1)
+    Turn(db, "d/1", bo).end(when=1, n=1)
+    Turn(db, "c/2", ANN).end(when=2, n=2)  # a change of a known user drops nobody
+    assert [found(db, owner).after for owner in (ANN, bo)] == [{"n": 2}, {"n": 1}]
+    Turn(db, "e/1", cy).end(when=3, n=1)
+    assert [found(db, owner).after for owner in (ANN, bo, cy)] == [{"n": 2}, {}, {"n": 1}]
+    assert found(db, bo, "b").after == {"n": 9}
+
+
+def test_a_lower_limit_drops_all_that_are_too_many(db: Harness) -> None:
+    names = [bytes([number]) for number in range(5)]
+    for when, name in enumerate(names):
+        db.write(lambda tx, n=name, when=when: tx.put_variables("a", n, b"{}", at(when)))
+    db.write(lambda tx: tx.drop_old_variables("a", most=1))
+    kept = [name for name in names if db.read(lambda tx, n=name: tx.find_variables("a", n))]
+    assert kept == names[-1:]

@@ -8,6 +8,7 @@ One that was refused is not there.
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -22,10 +23,11 @@ from typing import Any, Literal
 import httpx
 
 from deep.texts import make_book
+from forked import SERVICE
 from lorewell import BookCreate
 from lorewell.model import content_hash
 from lorewell.model.text import canonical_json
-from process import COMMAND, Server, environment, free_port
+from process import Server, environment, free_port
 
 TENANT = {"tenant_id": "demo"}
 WRITERS = 6
@@ -221,7 +223,7 @@ def run_campaign(url: str, log: Path, *, seed: int, writes: int) -> Campaign:
 def _kill_at_start(url: str, log: Path, chance: Random) -> int:
     with log.open("ab") as file:
         given = environment(database_url=url, port=free_port())
-        process = subprocess.Popen(COMMAND, env=given, stdout=file, stderr=file)
+        process = subprocess.Popen([sys.executable, *SERVICE], env=given, stdout=file, stderr=file)
         time.sleep(chance.uniform(0, START_S))
         process.kill()
         process.wait()

@@ -6,7 +6,6 @@ import asyncio
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -88,7 +87,7 @@ def upstream() -> Iterator[ChatUpstream]:
 def server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upstream: ChatUpstream
 ) -> Iterator[Server]:
-    monkeypatch.setattr("process.COMMAND", (sys.executable, "-m", "deep.plain_route"))
+    monkeypatch.setattr("process.SERVICE", ("-m", "deep.plain_route"))
     monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=":")
     url = f"sqlite:///{tmp_path / 'lorewell.db'}"
     with running(

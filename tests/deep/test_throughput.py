@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -53,7 +52,7 @@ def wrk() -> str:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Yield a service with its usual settings, on SQLite."""
-    monkeypatch.setattr("process.COMMAND", (sys.executable, "-m", "deep.empty_route"))
+    monkeypatch.setattr("process.SERVICE", ("-m", "deep.empty_route"))
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     url = f"sqlite:///{tmp_path / 'lorewell.db'}"
     with running(tmp_path / "log", database_url=url) as server:

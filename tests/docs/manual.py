@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from forked import finished
 
 ROOT = Path(__file__).resolve().parents[2]
 READMES = ("README.md", "README.zh-CN.md")
@@ -81,14 +81,7 @@ def run_python(arguments: list[str], folder: Path, code: int = 0) -> str:
 
     With another exit code that is what it prints on standard error.
     """
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONUTF8": "1", "COLUMNS": "80", "NO_COLOR": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = finished(arguments, {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}, folder=folder)
     assert done.returncode == code, done.stderr
     printed = done.stderr if code else done.stdout
     return "\n".join(line.rstrip() for line in printed.splitlines()).strip()

@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 
 from docs.manual import code_blocks, run_python
+from forked import CLI
 from lorewell import BookCreate, compile_book
 from lorewell.model.parse import parse_model
 
 NAME = "docs/conditions.md"
-CLI = "from lorewell.cli.main import main; main()"
 PROMPT = "$ python3 dev.py run "
 
 
@@ -30,4 +30,4 @@ def test_sessions_print_what_the_manual_says(tmp_path: Path) -> None:
         assert command.startswith(PROMPT)
         arguments = shlex.split(command.removeprefix(PROMPT))
         code = 2 if "^ expected" in output else 0
-        assert run_python(["-c", CLI, *arguments], tmp_path, code) == output.strip()
+        assert run_python([*CLI, *arguments], tmp_path, code) == output.strip()

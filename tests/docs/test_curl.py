@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,10 +21,10 @@ import pytest
 
 from chat_upstream import chat_upstream
 from docs.manual import GUIDES, READMES, ROOT, code_blocks, section
+from forked import CLI, finished, started
 from process import environment, free_port
 from service import PATIENT
 
-CLI = "from lorewell.cli.main import main; main()"
 ADDRESS = "http://127.0.0.1:8876"
 HTTP = ("Over HTTP", "通过 HTTP")
 GATEWAY = ("Through the gateway", "通过网关")
@@ -77,14 +76,9 @@ def running(arguments: list[str], folder: Path, **given: object) -> Iterator[str
     """Yield the address of what a command serves at a free port."""
     port = free_port()
     log = folder / "log"
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-c", CLI, *arguments, "--port", str(port)],
-            cwd=ROOT,
-            env=environment(**PATIENT | given) | {"PYTHONUTF8": "1"},
-            stdout=file,
-            stderr=file,
-        )
+    given = PATIENT | {"handover_bytes": 0} | given  # a second process takes a while to start
+    command = (*CLI, *arguments, "--port", str(port))
+    process = started(command, environment(**given), log, folder=ROOT)
     try:
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + READY_S
@@ -244,7 +238,7 @@ def test_recall_by_meaning_gives_what_the_guide_says(name: str, tmp_path: Path) 
     # A busy machine takes its time.
     with serving(tmp_path, embedder="local", embedding_query_timeout_s=60) as url:
         arguments = shlex.split(index.removeprefix(PROGRAM).replace(ADDRESS, url))
-        subprocess.run([sys.executable, "-c", CLI, *arguments], check=True, env=environment())
+        assert finished([*CLI, *arguments], environment()).returncode == 0
         answer = curl()(ask.replace(ADDRESS, url), tmp_path)
     assert answer.status == 200
     check_shown(loads(shown), answer.body)

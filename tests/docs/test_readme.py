@@ -21,10 +21,10 @@ from docs.manual import (
     run_python,
     section,
 )
+from forked import CLI
 from lorewell.model import Reason
 
 PROMPT = "$ python3 dev.py run "
-CLI = "from lorewell.cli.main import main; main()"
 
 
 @pytest.mark.parametrize("name", MANUALS)
@@ -52,7 +52,7 @@ def test_command_prints_what_the_guide_says(name: str, tmp_path: Path) -> None:
             command, _, output = session.text.partition("\n")
             assert command.startswith(PROMPT)
             arguments = shlex.split(command.removeprefix(PROMPT))
-            assert run_python(["-c", CLI, *arguments], tmp_path) == output.strip()
+            assert run_python([*CLI, *arguments], tmp_path) == output.strip()
 
 
 @pytest.mark.parametrize("pair", [READMES, GUIDES])

@@ -25,7 +25,7 @@ from process import Server, running
 TOO_LONG = 414
 IS_DEEP = os.environ.get("LOREWELL_HYPOTHESIS") == "deep"
 EXAMPLES = settings(
-    max_examples=300 if IS_DEEP else 20,
+    max_examples=300 if IS_DEEP else 12,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -99,5 +99,5 @@ def test_steps_that_follow_each_other_are_as_documented(server: Server) -> None:
 
     run_state_machine_as_test(
         Steps,
-        settings=settings(EXAMPLES, max_examples=200 if IS_DEEP else 15, stateful_step_count=8),
+        settings=settings(EXAMPLES, max_examples=200 if IS_DEEP else 10, stateful_step_count=8),
     )

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -22,6 +20,7 @@ import pytest
 
 import process
 from contract.harness import execute
+from forked import CLI, finished
 from offline import Watch, watch_fixture  # noqa: F401  a fixture is used by name
 from pictures import png, raw_text, text, ztxt
 from process import Server, environment, free_port, running
@@ -35,7 +34,6 @@ from served import (  # noqa: F401  fixtures are used by name
 from service import BOOK, WORLD_INFO, Json, code, places
 
 MIB = 1024 * 1024
-CLI = (sys.executable, "-c", "from lorewell.cli.main import main; main()")
 JSON = {"Content-Type": "application/json"}
 NATIVE_DOOR = "/v1/books"
 PREVIEW, FILES = "/v1/imports/preview", "/v1/imports/files"
@@ -251,10 +249,9 @@ def test_102_every_route_of_a_tenant_asks_for_the_tenant(server: Server) -> None
 
 def test_103_a_key_opens_its_tenants_and_scopes_alone(fresh_url: str, tmp_path: Path) -> None:
     given = {"database_url": fresh_url, "auth": "true"}
-    ask = [*CLI, "keys", "create", "--tenant", "*", "--scope", "admin"]
-    made = subprocess.run(
-        ask, env=environment(**given), capture_output=True, encoding="utf-8", check=True
-    )
+    ask = (*CLI, "keys", "create", "--tenant", "*", "--scope", "admin")
+    made = finished(ask, environment(**given))
+    assert made.returncode == 0, made.stderr
     with running(tmp_path / "log", **given) as server:
         demo, other = Tenant(server, "demo"), Tenant(server, "other")
         admin = {"Authorization": f"Bearer {made.stdout.strip()}"}
@@ -292,14 +289,8 @@ def test_103_a_key_opens_its_tenants_and_scopes_alone(fresh_url: str, tmp_path: 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104  refused
 def test_104_an_open_address_without_keys_is_refused(host: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'lorewell.db'}"
-    done = subprocess.run(
-        [*CLI, "serve", "--host", host, "--port", str(free_port())],
-        env=environment(database_url=url),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+    serve = (*CLI, "serve", "--host", host, "--port", str(free_port()))
+    done = finished(serve, environment(database_url=url))
     assert done.returncode != 0
     assert done.stdout == ""
     assert host in done.stderr
@@ -309,7 +300,7 @@ def test_104_an_open_address_without_keys_is_refused(host: str, tmp_path: Path) 
 
 def test_104_with_the_flag_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = ("--host", "0.0.0.0", "--allow-unauthenticated")  # noqa: S104  for a moment
-    monkeypatch.setattr(process, "COMMAND", (*CLI, "serve", *flags))
+    monkeypatch.setattr(process, "SERVICE", (*CLI, "serve", *flags))
     url = f"sqlite:///{tmp_path / 'lorewell.db'}"
     with running(tmp_path / "log", database_url=url) as server:
         assert Tenant(server).create()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -149,6 +151,16 @@ def test_keys_are_made_listed_and_revoked(guarded: Api) -> None:
     for wrong in ({}, {**body, "scopes": []}, {**body, "tenants": ["a b"]}):
         answer = guarded("POST", "/v1/admin/keys", json=wrong, headers=admin)
         assert code(answer) == "validation_error"
+
+
+def test_a_key_that_another_process_revokes_opens_nothing_more(guarded: Api, database: str) -> None:
+    own = bearer(guarded, "read")
+    for _ in range(3):
+        assert guarded("GET", "/v1/books", headers=own).status_code == 200
+    with closing(sqlite3.connect(database.removeprefix("sqlite:///"))) as other:
+        other.execute("UPDATE api_keys SET revoked_at = created_at")
+        other.commit()
+    assert code(guarded("GET", "/v1/books", headers=own)) == "unauthenticated"
 
 
 @pytest.mark.parametrize("scope", ["admin", "metrics"])

@@ -17,7 +17,7 @@ from service import Api, code, serving
 
 JSON = {"Content-Type": "application/json"}
 SIZE = 100
-PROBES = 25  # of each operation
+PROBES = 15  # of each operation
 GROUPS = 20  # of operations
 
 

@@ -284,6 +284,39 @@ def test_two_users_never_share_variables(gateway: Gateway) -> None:
         assert "имя" not in answer["variables"]["global"]
 
 
+def test_the_gateway_expands_a_second_time_only_if_the_prompt_says_so(gateway: Gateway) -> None:
+    content = r"\{\{reverse::灯塔\}\}"
+    entry = {"uid": 1, "constant": True, "key": [], "position": 0, "content": content}
+    file = [("files", ("x.json", json.dumps({"entries": {"1": entry}}).encode()))]
+    made = gateway.api("POST", "/v1/imports/files", files=file, tenant="default").json()
+    bound = {"bindings": [{"book_id": made["books"][0]["book_id"]}]}
+    for twice, text in ((False, "{{reverse::灯塔}}"), (True, "塔灯")):
+        body = {**bound, "settings": {"sillytavern": {"expand_when_placed": twice}}}
+        params = {"prompt_id": "p"}
+        put = gateway.api("PUT", "/v1/prompt-bindings", params=params, json=body, tenant="default")
+        assert put.status_code == 200, put.text
+        gateway("a")
+        assert text in str(gateway.upstream.requests[-1].body)
+
+
+def test_the_number_of_users_with_variables_is_bounded(url: str) -> None:
+    with (
+        chat_upstream() as upstream,
+        serving(database_url=url, gateway_upstream_url=upstream.url, max_variable_users=2) as api,
+    ):
+        gateway = Gateway(api, upstream)
+        gateway.bind("p")
+        for user, shared in (
+            ("ann", 1),
+            ("ボー", 1),
+            ("ann", 2),
+            ("cy", 1),
+            ("ann", 3),
+            ("ボー", 1),
+        ):
+            assert gateway.count(f"{user} {shared}", user=user)[1] == shared
+
+
 def test_chats_without_a_user_share_nothing(gateway: Gateway) -> None:
     """Behind one key may be many users, also ones whose chats begin alike."""
     assert gateway.count("Hi", reply="Hello") == (1, 1)

@@ -19,7 +19,8 @@ from typing import Self
 import httpx
 import pytest
 
-from process import COMMAND, Server, environment, free_port, running
+from forked import SERVICE, finished
+from process import Server, environment, free_port, running
 from service import BOOK
 
 MIB = 1024 * 1024
@@ -273,14 +274,7 @@ def test_ending_lets_requests_finish_and_writes_what_waits(url: str, log: Path) 
 
 def refused(**given: object) -> str:
     """Return why a server did not start."""
-    done = subprocess.run(
-        COMMAND,
-        env=environment(**given),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+    done = finished(SERVICE, environment(**given))
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr

@@ -46,6 +46,7 @@ OTHERS = {
     "vector_cache_bytes": 5,
     "ledger_keep_s": 0,
     "max_conversation_states": 8,
+    "max_variable_users": 9,
     "live": True,
     "live_keep_s": 19,
     "max_sockets": 18,

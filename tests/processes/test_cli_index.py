@@ -16,11 +16,11 @@ import pytest
 
 from embedding import DIMENSIONS
 from embedding_server import EmbeddingServer, embedding_server as started
+from forked import CLI, started as started_program
 from lorewell.cli import indexes
 from process import running
 from program import Lorewell
 
-CLI = (sys.executable, "-c", "from lorewell.cli.main import main; main()")
 FERRY: dict[str, Any] = {
     "name": "雾隐渡",
     "entries": [
@@ -210,7 +210,7 @@ def test_one_failure_does_not_stop_the_others(anywhere: Program, server: Embeddi
 def test_what_somebody_else_builds_is_told(lorewell: Program, server: EmbeddingServer) -> None:
     book_id = lorewell.create()
     server.hang(60)
-    other = subprocess.Popen([*CLI, "index", book_id], env=os.environ.copy())
+    other = started_program((*CLI, "index", book_id), os.environ, lorewell.folder / "log")
     try:
         _wait_for(lambda: server.calls > 0)
         assert lorewell("index", "--list", "--json").json["indexes"][0]["status"] == "building"
@@ -231,7 +231,7 @@ def test_an_interrupted_build_says_that_it_was_stopped(
     book_id = lorewell.create()
     server.hang(60)
     program = subprocess.Popen(
-        [*CLI, "index", book_id],
+        [sys.executable, *CLI, "index", book_id],
         env=os.environ.copy(),
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -191,6 +191,12 @@ def test_what_is_exported_is_the_same_book(anywhere: Service) -> None:
     first = anywhere("book", "history", book_id, "--json").json["revisions"][-1]
     assert published["content_hash"] == first["content_hash"]
     assert anywhere("book", "create", file).code == 0
+    world = anywhere.folder / "world.json"
+    assert anywhere("book", "export", book_id, "--to", "st_world", "-o", world).code == 0
+    entries = json.loads(world.read_text(encoding="utf-8"))["entries"]
+    assert [entry["uid"] for entry in entries.values()] == list(range(len(entries)))
+    refused = anywhere("book", "export", book_id, "--to", "pdf")
+    assert (refused.code, "must be one of native" in refused.err) == (2, True)
 
 
 def test_a_deleted_book_comes_back(anywhere: Service) -> None:

@@ -119,16 +119,16 @@ _CHANGES: dict[str, st.SearchStrategy[Any]] = {
     "conditions": st.sampled_from([[], [{"path": "weather", "op": "eq", "value": "雨"}]]),
     **dict.fromkeys(
         [
-            *("enabled", "constant", "required", "selective", "case_sensitive"),
-            *("match_whole_words", "exclude_recursion", "prevent_recursion", "recall"),
+            *("enabled", "constant", "required", "selective"),
+            *("exclude_recursion", "prevent_recursion", "recall"),
         ],
         _FLAG,
     ),
+    **dict.fromkeys(
+        ["case_sensitive", "match_whole_words"], st.sampled_from([None, False, False, True])
+    ),
 }
 _BLOCK_CHANGES: dict[str, st.SearchStrategy[Any]] = {
-    "inherit": st.sampled_from(
-        [(), ("case_sensitive",), ("match_whole_words",), ("case_sensitive", "match_whole_words")]
-    ),
     "use_group_scoring": st.sampled_from([None, True, False]),
     "group": st.sampled_from(["", "a,b", "灯, 塔"]),
     "group_weight": st.sampled_from([0, 1, 99.5, 100]),

@@ -165,6 +165,7 @@ def request_fields(draw: st.DrawFn) -> Document:
             st.sampled_from([{}, {"char": "Mara", "user": "Ash"}, {"char": "{{user}} & <b>"}])
         ),
         "placement_capabilities": draw(st.none() | capabilities),
+        "wrapper": draw(st.sampled_from(["full", "full", "short", "plain"])),
     }
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
 from growth import MOST, growth
+from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.steps import Steps
 from macro_texts import macros_for
+from world_info import library, request
 
 ENGINES = ("new", "old")
 # What is repeated, and what closes as many.
@@ -54,6 +59,58 @@ def test_time_is_in_proportion_to_the_text(shape: str, engine: str) -> None:
         macros_for(engine, steps=steps, macros=card).expand(text, None, "")
 
     assert growth(lambda size: "a{{user}}" + opening * size + closing * size, run, 150) < MOST
+
+
+def uses(macro: str) -> dict[str, Any]:
+    return {"key": ["gate"], "content": macro}
+
+
+# Every text that goes through macros: an entry and members of the request that hold it.
+PLACES: dict[str, Callable[[str], tuple[dict[str, Any], dict[str, Any]]]] = {
+    "key": lambda text: ({"key": [f"{text}#"]}, {}),
+    "regex key": lambda text: ({"key": [f"/{text}#/"]}, {}),
+    "secondary key": lambda text: ({"key": ["gate"], "keysecondary": [f"{text}#"]}, {}),
+    "content": lambda text: (uses(text), {}),
+    "prompt": lambda text: (uses(""), {"prompts": [{"name": "p", "value": text}]}),
+    "note": lambda text: (uses(""), {"authors_note": {"value": text, "scan": True}}),
+    "card": lambda text: (uses("{{description}}"), {"macros": {"description": text}}),
+    "variable": lambda text: (uses("{{getvar::v}}"), {"variables": {"local": {"v": text}}}),
+    "message": lambda text: (
+        uses("{{lastMessage}}"),
+        {"macros": {"messages": [{"content": text, "role": "user"}]}},
+    ),
+    "macro of an extension": lambda text: (uses("{{mood}}"), {"macros": {"extra": {"mood": text}}}),
+    "outlet": lambda text: (
+        uses("{{outlet::o}}"),
+        {"prompts": [{"name": "customWIOutlet_o", "value": text, "scan": False}]},
+    ),
+}
+NESTS = ("openings", "nest", "open pairs")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_turn_takes_time_in_proportion_to_a_hostile_text(place: str, engine: str) -> None:
+    def make(size: int) -> Callable[[], object]:
+        text = "".join(
+            size * opening + size * end for opening, end in (HOSTILE[nest] for nest in NESTS)
+        )
+        entry, members = PLACES[place](text)
+        settings = {"macro_engine": engine, "expand_when_placed": True}
+        book, asked = library({"1": entry}), request(["the gate"], settings=settings, **members)
+        steps = Steps(10**12, max_chars=10**12)
+        return lambda: activate(book, asked, steps=steps)
+
+    assert growth(make, lambda run: run(), 100) < MOST
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_millions_of_braces_take_a_moment(engine: str) -> None:
+    """They are text: nothing is expanded, and few steps are spent."""
+    for text in ("{" * 1_000_000, "{{" + "}" * 1_000_000, "{{{}}}" * 30_000):
+        macros = macros_for(engine)
+        assert macros.expand(text, "book.0", "/content") == text
+        assert macros.state.steps.spent < len(text) // 5
 
 
 PIECES = (

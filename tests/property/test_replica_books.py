@@ -173,6 +173,8 @@ def test_a_change_is_shown_or_told_and_nothing_else_is_touched(
     before = copy.deepcopy(raw)
     old = imported({"name": "n", "entries": [raw, MARK]}).entries[0]
     name, value = change
+    if name in {"case_sensitive", "match_whole_words"}:
+        value = bool(value)  # null is false in this format
     fields = old.model_dump() | {name: value}
     if name == "position":
         fields["outlet_name"] = old.id[:100] if value == "outlet" else None

@@ -144,7 +144,10 @@ def test_tokens_are_counted_as_another_library_counts(snapshot: Snapshot, fields
     response = answered(snapshot, fields)
     assert response.token_count == count_tokens(response.context)
     costs = [each.cost for each in response.decisions if each.selected]
-    assert response.token_count == sum(cost or 0 for cost in costs)
+    total = sum(cost or 0 for cost in costs)
+    # Without wrappers, line breaks of neighbouring contents may share tokens.
+    is_plain = fields["wrapper"] == "plain"
+    assert response.token_count <= total if is_plain else response.token_count == total
 
 
 SELECTED_REASONS = {"required", "constant", "keyword", "hybrid", "recursion", "dependency"}

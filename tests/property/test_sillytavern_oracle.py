@@ -5,8 +5,9 @@ The oracle counts for something only because it passes the golden corpus as the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -14,14 +15,17 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from conform import CASES, differences, load_defaults, steps_of
 from golden.cases import load_cases
+from lorewell.engine.sillytavern import key_matcher
 from lorewell.engine.sillytavern.activate import activate
 from lorewell.engine.tokens import TokenCounter, counter
+from lorewell.jsregex import Look, LookResult, RegexGuard
 from lorewell_engine import TokenTable, library_of, request_of, runner_answer
 from property.sillytavern_cases import THEMES, Case, cases
 from property.sillytavern_oracle import play
 
 DEEP = settings.get_current_profile_name() == "deep"
-EXAMPLES = 5_000 if DEEP else 3 * settings().max_examples // 4  # for each theme
+EXAMPLES = 5_000 if DEEP else settings().max_examples  # for each theme
+EVERY = 1 if DEEP else 4  # which golden cases the oracle passes
 LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a case is a book and a chat
 DEFAULTS = load_defaults()
 NOTHING = {"error": None, "timedState": None, "budget": None}  # what a step has to expect
@@ -37,6 +41,32 @@ class Quarters:
 
 
 COUNTERS: list[TokenCounter] = [Quarters(), counter()]
+
+
+class PatientGuard(RegexGuard):
+    """Searches again, with a new time limit, where a busy machine left a regex without a verdict.
+
+    All regexes of the cases are quick and the oracle knows no limits, so a regex that never gets
+    a verdict is a disagreement.
+    """
+
+    PAUSES_S = (0, 0.1, 1, 4, 12)  # ten seconds after a failed start, the next engine is started
+
+    def search(self, text: str, looks: Sequence[Look]) -> list[LookResult]:
+        for pause_s in self.PAUSES_S:
+            sleep(pause_s)
+            results = RegexGuard().search(text, looks)
+            verdicts = {o.verdict for each in results for o in (*each.primary, *each.secondary)}
+            if verdicts.isdisjoint({"timeout", "unsupported"}):
+                break
+        return results
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient_guard() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_matcher, "RegexGuard", PatientGuard)
+        yield
 
 
 def played(case: Case, count: TokenCounter) -> Iterator[tuple[Case, int]]:
@@ -64,7 +94,7 @@ def counted(case: Case) -> Callable[[str], int]:
 @pytest.mark.parametrize("file", sorted(CASES.glob("*.json")), ids=lambda file: str(file.stem))
 def test_the_oracle_passes_the_golden_cases(file: Path) -> None:
     """Events, loops and draws as SillyTavern had them."""
-    for case in load_cases(file):
+    for case in load_cases(file)[::EVERY]:
         if any(step["expected"]["error"] for step in case["steps"]):
             continue
         for step, answer in zip(case["steps"], play(case, counted(case)), strict=True):

@@ -15,7 +15,7 @@ from lorewell.engine.sillytavern.entry import (
     read_entry,
     sillytavern_view,
 )
-from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, find_value
+from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, INHERITED, find_value
 from lorewell.engine.sillytavern.entry.table import TABLE
 from lorewell.engine.sillytavern.entry.view import file_view
 from lorewell.model import Entry, SillyTavernBlock
@@ -27,7 +27,7 @@ from support import Document
 FORM = st.sampled_from(sorted(FORMS))
 OWN = {"id", "source", "sillytavern", "outlet_name"}
 CORE = sorted(set(Entry.model_fields) - OWN)
-BLOCK = sorted(SillyTavernBlock.model_fields)
+BLOCK = sorted(set(SillyTavernBlock.model_fields) - {"inherit"})  # an import does not use it
 KNOWN = {*read_entry({}, form="card").core}
 # Members that are shown together with another one.
 PARTNERS = {
@@ -66,8 +66,6 @@ def names_of(field_name: str) -> set[str]:
     for field in TABLE:
         if field.name == field_name or field.world in PARTNERS.get(field_name, ()):
             named |= {name.path for name in field.names["world_info"]}
-    if field_name == "inherit":
-        named |= names_of("case_sensitive") | names_of("match_whole_words")
     if field_name == "conflict_key":
         named |= names_of("group")
     return named
@@ -172,17 +170,12 @@ def test_every_change_of_the_block_is_shown(
     new = (after.sillytavern or SillyTavernBlock()).model_dump()
     assume(old[name] != new[name])
     # Where the core says otherwise, it wins: the block's word means nothing.
-    if name == "inherit":
-        assume(any(not getattr(after, each) for each in set(old[name]) ^ set(new[name])))
     assume(not (name == "use_probability" and after.probability != 100))
     assume(not (name == "group" and after.conflict_key is not None))
     view = check_change(before, after, name)
     core, block, _ = meaning(view, "world_info")
     assert core == {each: getattr(after, each) for each in core}
     told = DEFAULT_BLOCK | block
-    if name == "inherit":
-        told["inherit"] = tuple(each for each in told["inherit"] if not core[each])
-        new["inherit"] = tuple(each for each in new["inherit"] if not core[each])
     assert told[name] == new[name]
 
 
@@ -217,9 +210,9 @@ def test_a_native_entry_is_shown_by_what_differs(document: Document, *, keep: bo
     assert view["uid"] == "灯塔"
     core, block, _ = meaning(view, "world_info")
     said = {name: getattr(entry, name) for name in core if name != "conflict_key"}
+    said |= {name: said[name] or None for name in INHERITED}  # false follows the settings
     assert {name: core[name] for name in said} == said
-    assert set(block) <= {"inherit"}
-    assert not any(getattr(entry, name) for name in block.get("inherit", ()))
+    assert not block
     defaults = {field.world: field.codec.write(field.default) for field in TABLE}
     for name, value in view.items():
         if name not in {"uid", "key", "content", "extensions"}:

@@ -104,6 +104,16 @@ def test_book_is_put_into_a_card(lorewell: Lorewell) -> None:
     assert card.read_bytes() == out.read_bytes()
 
 
+def test_a_card_v1_becomes_v2_and_the_command_says_so(lorewell: Lorewell) -> None:
+    world = lorewell.file("harbour.json", WORLD)
+    card = lorewell.file("old.json", {"name": "Oda", "first_mes": "Hi."})
+    out = lorewell.folder / "new.json"
+    code, said, _ = lorewell(world, out, "--into", card)
+    assert (code, "old.json is a card V1; new.json is a card V2" in said) == (0, True)
+    done = lorewell(world, out, "--into", card, "--json")
+    assert json.loads(done.out)["upgraded"] is True
+
+
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [

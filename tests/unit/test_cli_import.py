@@ -55,7 +55,8 @@ def test_show_says_what_is_in_a_card(lorewell: Lorewell, card: Path) -> None:
     done = lorewell("show", card)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("Oda\ncard_png: 4 entries, 3 enabled, 1 blocked\n")
-    assert "tokens (cl100k_base); ~ counts macros unexpanded\nOf Oda.\n" in done.out
+    total = "188 tokens (cl100k_base), text 15 and wrappers 173; ~ counts macros unexpanded"
+    assert f"{total}\nOf Oda.\n" in done.out
     book = load_book(card)
     assert f"1 lamp, 灯 after_character {book.entries[0].cost}" in done.words
     assert "The lamp and_any: oil" in done.words
@@ -97,6 +98,9 @@ def test_show_as_json_has_all_but_the_texts(lorewell: Lorewell, card: Path) -> N
     assert shown["content_hash"] == book.content_hash
     assert shown["token_count"] == sum(entry["tokens"] for entry in shown["entries"])
     assert shown["entries"][0]["tokens"] == book.entries[0].cost
+    texts = [book.cost_in("plain", entry.index) for entry in book.entries]
+    assert [entry["text_tokens"] for entry in shown["entries"]] == texts
+    assert shown["text_tokens"] == sum(texts)
     assert shown["entries"][2]["runtime_requirements"] == ["ejs"]
     assert shown["import_report"]["format"] == "card_png"
     assert shown["diagnostics"] == []
@@ -145,7 +149,7 @@ def test_import_tells_losses_and_what_to_look_at(lorewell: Lorewell) -> None:
 
 
 def test_titles_of_blocked_entries_and_long_warnings(lorewell: Lorewell) -> None:
-    entry = {"uid": 0, "comment": "Mood\x1b[2J", "content": "<% %>", "order": 1}
+    entry = {"uid": 0, "key": ["a"], "comment": "Mood\x1b[2J", "content": "<% %>", "order": 1}
     entries = {"a": entry, **{str(at): None for at in range(MAX_LINES + 5)}}
     done = lorewell("import", lorewell.file("world.json", {"entries": entries}))
     assert r"0 Mood\x1b[2J ejs" in done.words or r"0 ejs Mood\x1b[2J" in done.words

@@ -92,7 +92,7 @@ def test_book_of_our_own_has_no_warnings(lorewell: Lorewell) -> None:
         (b"<html>", "HTML or XML", "import_invalid", "web page (HTML)", 2),
         (b"GIF89a\xff", "unknown content", "unsupported_media_type", "Invalid UTF-8", 2),
         (png(), "PNG picture\n", "import_invalid", "no card data", 2),
-        ({"type": "risuModule"}, "JSON: a RisuAI module\n", "import_invalid", "not supported", 2),
+        ({"type": "risuModule"}, "JSON: a RisuAI module\n", "import_invalid", "module is", 2),
         (b"[" + b" " * MAX_FILE_BYTES, "JSON\n", "file_too_large", "larger than 16 MiB", 6),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from lorewell import BookCreate, Entry, compile_book
+from lorewell import BookCreate, Entry, compile_book, import_file
 from lorewell.model import book as module, content_hash
+from lorewell.model.parse import parse_model
 
 
 def test_the_blocks_of_other_policies_count_only_when_given() -> None:
@@ -58,3 +61,21 @@ def test_integers_and_decimals_keep_their_form() -> None:
     whole = Entry(content="x", probability=50)
     assert '"probability":50,' in whole.model_dump_json()
     assert '"probability":12.5,' in Entry(content="x", probability=12.5).model_dump_json()
+
+
+def test_flags_that_can_be_null_keep_the_hash_of_earlier_imports() -> None:
+    raw = {"uid": 0, "key": ["灯"], "content": "x", "caseSensitive": True}
+    document = {"entries": {"0": raw}}
+    (entry,) = import_file(json.dumps(document).encode(), name="b.json").book.entries
+    earlier = parse_model(
+        Entry,
+        entry.model_dump()
+        | {
+            "match_whole_words": False,
+            "source": {"format": "st_world", "raw": raw},
+            "sillytavern": {"inherit": ["match_whole_words"]},
+        },
+    )
+    own = entry.model_copy(update={"match_whole_words": False})
+    found = [content_hash(BookCreate(name="b", entries=[e])) for e in (entry, earlier, own)]
+    assert found[0] == found[1] != found[2]

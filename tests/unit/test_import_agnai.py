@@ -25,6 +25,7 @@ READ = {
     "priority": 7,
     "order": 3,
     "enabled": False,
+    "match_whole_words": True,
 }
 
 
@@ -36,7 +37,7 @@ def test_memory_book_is_read_into_native_fields() -> None:
     )
     (entry,) = found.book.entries
     assert said(entry) == READ
-    assert entry.source == {"format": "agnai_memory", "raw": ENTRY}
+    assert entry.source == {"format": "agnai_memory", "raw": ENTRY, "three_valued": True}
     assert found.book.metadata["raw"] == {"kind": "memory", "scan_depth": 50}
     assert warnings_of(found) == []
 
@@ -67,7 +68,12 @@ def test_a_cards_names_beside_agnais_count_where_agnai_has_none() -> None:
     }
     card = {"kind": "memory", "entries": [{"content": "Own.", "keys": ["a"], "position": 7}]}
     found = read({**card, "name": " "})
-    assert said(found.book.entries[0]) == {"id": "entry-0", "content": "Own.", "keys": ("a",)}
+    assert said(found.book.entries[0]) == {
+        "id": "entry-0",
+        "content": "Own.",
+        "keys": ("a",),
+        "match_whole_words": True,
+    }
     assert warnings_of(found) == [("entry-0", "wrong_type")]
 
 

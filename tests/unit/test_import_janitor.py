@@ -49,7 +49,7 @@ def test_entry_is_read_into_native_fields() -> None:
     found = read([entry()])
     (lamp,) = found.book.entries
     assert said(lamp) == READ
-    assert lamp.source == {"format": "janitor", "raw": entry()}
+    assert lamp.source == {"format": "janitor", "raw": entry(), "three_valued": True}
     assert found.report.format == "janitor"
     assert warnings_of(found) == []
 

@@ -10,6 +10,8 @@ from other_programs import read, said, shapes, warnings_of
 from property.test_import import taken
 from support import Document
 
+WHOLE = {"match_whole_words": True}
+
 
 def entry(**fields: object) -> Document:
     usual = {"text": "灯り。", "displayName": "灯", "keys": ["灯", "/ล(ำ)ปาง/"], "id": "a-1"}
@@ -30,9 +32,10 @@ def test_entry_is_read_into_native_fields() -> None:
         "content": "灯り。",
         "keys": ("灯", "/ล(ำ)ปาง/"),
         "constant": True,
+        "match_whole_words": True,
         "order": 700,
     }
-    assert lamp.source == {"format": "nai_lorebook", "raw": raw}
+    assert lamp.source == {"format": "nai_lorebook", "raw": raw, "three_valued": True}
     assert found.report.format == "nai_lorebook"
     kept = {"lorebookVersion": 4, "settings": {"orderByKeyLocations": True}}
     assert found.book.metadata["raw"] == kept
@@ -43,8 +46,8 @@ def test_entry_is_read_into_native_fields() -> None:
 def test_missing_flags_and_empty_objects_of_scripts_are_enabled_entries() -> None:
     found = read(book({"text": "x", "keys": ["a"]}, {}))
     assert [said(each) for each in found.book.entries] == [
-        {"id": "entry-0", "content": "x", "keys": ("a",), "order": 400},
-        {"id": "entry-1", "order": 400},
+        {"id": "entry-0", "content": "x", "keys": ("a",), "order": 400, **WHOLE},
+        {"id": "entry-1", "order": 400, **WHOLE},
     ]
     assert warnings_of(found) == []
 
@@ -72,9 +75,14 @@ def test_what_has_no_place_is_named_and_kept() -> None:
         loreBiasGroups=[{"phrases": []}, "odd", {"phrases": ["wave"]}],
     )
     found = read(book(raw))
-    assert found.book.entries[0].keys == ("sea & fog", "/a & b/", "AT&T")
+    assert found.book.entries[0].keys == ("/a & b/", "AT&T")
+    assert found.book.entries[0].key_expression == "sea and fog"
     assert found.book.entries[0].source["raw"] == raw
-    assert warnings_of(found) == [("a-1", "and_key"), ("a-1", "not_kept"), ("a-1", "not_kept")]
+    assert warnings_of(found) == [
+        ("a-1", "key_expression_read"),
+        ("a-1", "not_kept"),
+        ("a-1", "not_kept"),
+    ]
     messages = [warning.message for warning in found.report.warnings]
     assert messages[1] == (
         "/entries/0/searchRange: searchRange, contextConfig/prefix:"

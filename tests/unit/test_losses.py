@@ -52,10 +52,16 @@ def test_a_book_that_is_held_whole_loses_nothing() -> None:
         ),
         ({"vectorized": True}, [("/entries/0/vectorized", "boolean", "unsupported")]),
         (
-            {"extensions": {"depth": 2, "chub": {"id": 1}, "lorewell": {"kind": "rule"}}},
+            {
+                "extensions": {
+                    "depth": 2,
+                    "chub": {"id": 1},
+                    "lorewell": {"mood": "x", "kind": "rule"},
+                }
+            },
             [
                 ("/entries/0/extensions/chub", "object", "unsupported"),
-                ("/entries/0/extensions/lorewell/kind", "string", "unsupported"),
+                ("/entries/0/extensions/lorewell/mood", "string", "unsupported"),
             ],
         ),
         ({"x": None, "y": "", "z": [], "w": {}, "v": False}, []),
@@ -169,7 +175,13 @@ def test_of_each_kind_there_is_an_end_and_the_rest_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(notes_module, "MAX_NOTICES_A_CODE", 2)
-    raw = {"content": "http://a.example http://b.example http://c.example", "a": 1, "b": 2, "c": 3}
+    raw = {
+        "constant": True,
+        "content": "http://a.example http://b.example http://c.example",
+        "a": 1,
+        "b": 2,
+        "c": 3,
+    }
     report = report_on(world(raw))
     assert [loss.field for loss in report.losses] == ["a", "b"]
     assert len(report.quarantine) == 2

@@ -69,8 +69,8 @@ def test_an_empty_world_entry_means_the_defaults() -> None:
         "outlet_name": None,
         "probability": 100,
         "scan_depth": None,
-        "case_sensitive": False,
-        "match_whole_words": False,
+        "case_sensitive": None,
+        "match_whole_words": None,
         "exclude_recursion": False,
         "prevent_recursion": False,
         "conflict_key": None,
@@ -203,10 +203,11 @@ def test_null_means_as_the_settings_say_in_world_info_whatever_stale_copies_say(
 
 
 def test_flags_that_follow_the_settings_are_told_from_false_ones() -> None:
-    assert block(caseSensitive=None) == {}
-    assert block(caseSensitive=False) == {"inherit": ("match_whole_words",)}
-    assert block(caseSensitive=True, matchWholeWords=False) == {"inherit": ()}
-    assert block("card", whole_words_only=False) == {"inherit": ("case_sensitive",)}
+    assert world(caseSensitive=None)["case_sensitive"] is None
+    assert world(caseSensitive=False)["case_sensitive"] is False
+    assert card(whole_words_only=False)["match_whole_words"] is False
+    assert card()["match_whole_words"] is None
+    assert block(caseSensitive=True, matchWholeWords=False) == {}
 
 
 def test_only_a_null_enabled_is_worth_a_word() -> None:
@@ -353,7 +354,7 @@ MENDED: list[tuple[dict[str, Any], str, object, list[tuple[str, str]]]] = [
     ({"automationId": "ai"}, "order", 100, [("/automationId", "ignored_field")]),
     ({"vectorized": True}, "order", 100, [("/vectorized", "ignored_field")]),
     ({"ignoreBudget": True}, "order", 100, [("/ignoreBudget", "ignored_field")]),
-    ({"triggers": ["a" * 101, *["b"] * 60]}, "order", 100, [("/triggers", "cut")]),
+    ({"triggers": ["quiet", "a" * 101, *["b"] * 60]}, "order", 100, [("/triggers", "cut")]),
     ({"characterFilter": []}, "order", 100, [("/characterFilter", "wrong_type")]),
     (
         {"characterFilter": {"isExclude": "?", "names": "Мара", "tags": [None, "t"]}},
@@ -440,7 +441,7 @@ def test_an_import_is_ready_for_a_book() -> None:
     entry = parse_model(BookCreate, {"name": "B", "entries": [imported.entry]}).entries[0]
     assert (entry.id, entry.kind, entry.order) == ("3", "template", 9)
     assert entry.runtime_requirements == ("ejs", "sticky")
-    assert entry.source == {"format": "st_world", "raw": raw}
+    assert entry.source == {"format": "st_world", "raw": raw, "three_valued": True}
     assert entry.sillytavern == SillyTavernBlock(sticky=2)
 
 

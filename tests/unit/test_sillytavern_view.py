@@ -220,7 +220,25 @@ def test_the_core_wins_over_a_group_in_the_block() -> None:
 
 def test_a_flag_that_follows_the_settings_can_be_set_to_false() -> None:
     entry = imported({"uid": 3})
-    explicit = changed(entry, sillytavern={"inherit": ["match_whole_words"]})
+    explicit = changed(entry, case_sensitive=False)
+    assert sillytavern_view(explicit)["caseSensitive"] is False
+    assert "matchWholeWords" not in sillytavern_view(explicit)
+    kept = changed(explicit, sillytavern={"sticky": 2, "inherit": ["case_sensitive"]})
+    assert sillytavern_view(kept)["caseSensitive"] is False
+    assert "caseSensitive" not in sillytavern_view(changed(explicit, case_sensitive=None))
+
+
+def test_entries_that_were_stored_with_two_valued_flags_mean_the_same() -> None:
+    raw = {"uid": 3, "caseSensitive": None}
+    stored = changed(
+        imported(raw),
+        case_sensitive=False,
+        match_whole_words=False,
+        source={"format": "st_world", "raw": raw},
+    )
+    assert sillytavern_view(stored)["caseSensitive"] is None
+    assert "matchWholeWords" not in sillytavern_view(stored)
+    explicit = changed(stored, sillytavern={"inherit": ["match_whole_words"]})
     assert sillytavern_view(explicit)["caseSensitive"] is False
     assert "matchWholeWords" not in sillytavern_view(explicit)
 

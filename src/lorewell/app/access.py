@@ -19,6 +19,7 @@ from lorewell.model.access import ALL_TENANTS, SERVICE_SCOPES
 
 _PREFIX = "lw"
 _ID_BYTES = 8
+_MAX_ID_CHARS = 100  # longer ones are unknown, and would be cached
 _SECRET_BYTES = 32
 _SALT_BYTES = 16
 
@@ -149,9 +150,9 @@ async def _find(services: Services, authorization: str | None) -> KeyRow:
     kind, _, key = (authorization or "").partition(" ")
     prefix, _, rest = key.strip().partition("_")
     key_id, _, secret = rest.partition("_")
-    if kind.lower() != "bearer" or prefix != _PREFIX or not secret:
+    if kind.lower() != "bearer" or prefix != _PREFIX or not secret or len(key_id) > _MAX_ID_CHARS:
         raise UnauthenticatedError("This service requires an API key: Authorization: Bearer <key>.")
-    row = await services.store.read(lambda tx: tx.find_key(key_id))
+    row = await services.keys.find(services.store, key_id, lambda tx: tx.find_key(key_id))
     # An unknown key takes the same path, so that timing reveals nothing.
     known = hash_secret(secret, row.salt if row else bytes(_SALT_BYTES))
     matches = hmac.compare_digest(known, row.secret_hash if row else bytes(len(known)))

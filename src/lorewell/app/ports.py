@@ -120,8 +120,7 @@ class Transaction(Protocol):
     def claim_file(self, tenant_id: str, sha256: str) -> str | None:
         """Claim a file for this transaction, or return the id of the book imported from it before.
 
-        A concurrent claim of the same file waits until this transaction ends. After claiming a
-        file, call `put_file`.
+        A concurrent claim of the file waits until this transaction ends. Then call `put_file`.
         """
 
     def put_file(self, tenant_id: str, sha256: str, book_id: str) -> None:
@@ -254,6 +253,9 @@ class Transaction(Protocol):
     def put_variables(self, tenant_id: str, owner: bytes, body: bytes | None, at: datetime) -> None:
         """Store the global variables of a user in place of earlier ones; None deletes them."""
 
+    def drop_old_variables(self, tenant_id: str, *, most: int) -> None:
+        """Delete the global variables of all users but the `most` whose changed last."""
+
     def find_paired(self, tenant_id: str, pairs: Sequence[bytes]) -> Sequence[tuple[bytes, str]]:
         """Return which conversations have these pairs: pair and id, in the order of the ids."""
 
@@ -360,8 +362,7 @@ class Store(Protocol):
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit its writes; roll back if it raises.
 
-        The database may require a retry, so `work` must do nothing but read and write this
-        transaction.
+        It may be called again, so `work` must only read and write this transaction.
         """
 
     async def hear(self, heard: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ from lorewell.app.computing.pool import Computing
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.hub import LiveHub, Make
 from lorewell.app.ports import Clock, Embedder, ReplyModel, Store, Transaction
+from lorewell.app.rows import KeyRow
 from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.gateway import Gateway
 from lorewell.app.runtime.jobs import Jobs
@@ -20,6 +21,7 @@ from lorewell.app.runtime.new_revisions import NewRevisions
 from lorewell.app.runtime.query_vectors import QueryVectors
 from lorewell.app.runtime.recent import RecentTurns
 from lorewell.app.runtime.secrets import TenantSecrets
+from lorewell.app.runtime.unchanged import UnchangedCache
 from lorewell.engine.native import SnapshotLimits
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.live import Occasion
@@ -44,7 +46,9 @@ class Services:
         tokenizers: those with a file in the settings, by name.
         limits: the size of all books of one selection together.
         auth: whether requests need an API key.
+        keys: API keys, to check known ones without a read.
         max_conversation_states: timed states kept per conversation, at most.
+        max_variable_users: users of a tenant whose global variables are kept, at most.
         secrets: of the tenants, for the lines of their conversations.
         embedder: None if vectors are off.
         queries: vectors of recent queries; None if vectors are off.
@@ -69,7 +73,9 @@ class Services:
     tokenizers: Mapping[str, TokenCounter]
     limits: SnapshotLimits
     auth: bool
+    keys: UnchangedCache[KeyRow | None]
     max_conversation_states: int
+    max_variable_users: int
     secrets: TenantSecrets
     embedder: Embedder | None
     queries: QueryVectors | None

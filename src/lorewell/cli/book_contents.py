@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,11 +37,17 @@ class BookContents:
         compiled: the compiled book, whose diagnostics are shown.
         tokens: of each entry, in stored order. Macros are counted as written, so an entry with
             `{{char}}` costs more or less once that has a value.
+        texts: the part of them that an entry's text takes without a wrapper.
     """
 
     found: ImportedBook
     compiled: CompiledBook
     tokens: tuple[int, ...]
+    texts: tuple[int, ...]
+
+    def rows(self) -> Iterator[tuple[CompiledEntry, int, int]]:
+        """Yield each entry with its tokens and those of its text."""
+        return zip(self.compiled.entries, self.tokens, self.texts, strict=True)
 
     def to_json(self) -> bytes:
         """Return the contents as JSON, without the entries' texts."""
@@ -54,9 +60,10 @@ class BookContents:
                 "content_hash": self.compiled.content_hash,
                 "tokenizer": self.compiled.counter.name,
                 "token_count": sum(self.tokens),
+                "text_tokens": sum(self.texts),
                 "entries": [
-                    _entry_members(entry, tokens)
-                    for entry, tokens in zip(self.compiled.entries, self.tokens, strict=True)
+                    {**_entry_members(entry), "tokens": tokens, "text_tokens": text}
+                    for entry, tokens, text in self.rows()
                 ],
                 "diagnostics": [note._asdict() for note in lint(self.compiled)],
                 "import_report": report,
@@ -78,7 +85,8 @@ def load_contents(path: Path, counter: TokenCounter) -> BookContents:
         problem = f"{path.name} has entries whose requires can't be met"
         raise naming(error, problem, file=path.name) from error
     tokens = tuple(_tokens(entry, counter) for entry in compiled.entries)
-    return BookContents(found=found, compiled=compiled, tokens=tokens)
+    texts = tuple(cost_of(None, entry.spec.content, counter) for entry in compiled.entries)
+    return BookContents(found=found, compiled=compiled, tokens=tokens, texts=texts)
 
 
 def _tokens(entry: CompiledEntry, counter: TokenCounter) -> int:
@@ -87,7 +95,7 @@ def _tokens(entry: CompiledEntry, counter: TokenCounter) -> int:
     return cost_of(entry.tag, entry.spec.content, counter)
 
 
-def _entry_members(entry: CompiledEntry, tokens: int) -> Mapping[str, object]:
+def _entry_members(entry: CompiledEntry) -> Mapping[str, object]:
     spec = entry.spec
     return {
         "id": spec.id,
@@ -105,7 +113,6 @@ def _entry_members(entry: CompiledEntry, tokens: int) -> Mapping[str, object]:
         "outlet_name": spec.outlet_name,
         "order": spec.order,
         "priority": spec.priority,
-        "tokens": tokens,
     }
 
 
@@ -117,7 +124,10 @@ def import_json(found: ImportedBook) -> str:
 
 def contents_tables(contents: BookContents) -> list[RenderableType]:
     """Return the printed contents of a book: a summary, its entries, and warnings."""
-    about = f"{sum(contents.tokens)} tokens ({plain(contents.compiled.counter.name)})"
+    total, text = sum(contents.tokens), sum(contents.texts)
+    about = f"{total} tokens ({plain(contents.compiled.counter.name)})"
+    if total:
+        about += f", text {text} and wrappers {total - text}"
     if any(entry.cost is None for entry in contents.compiled.entries):
         about += "; ~ counts macros unexpanded"
     parts = [summary(contents.found, [about])]
@@ -138,14 +148,16 @@ def _entry_table(contents: BookContents) -> Table:
     table.add_column("State", overflow="fold", min_width=8)
     table.add_column("Keys", overflow="fold", ratio=3)
     table.add_column("Place", overflow="fold", min_width=16)
-    table.add_column("Tokens", justify="right", no_wrap=True)
-    for entry, tokens in zip(contents.compiled.entries, contents.tokens, strict=True):
+    for column in ("Tokens", "Text", "Wrapper"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for entry, tokens, text in contents.rows():
         spec = entry.spec
         name = Text(plain(spec.id), style="bold")
         if spec.title:
             name.append(f"\n{plain(spec.title)}", style="not bold")
         about = "" if entry.cost is not None else "~"
-        table.add_row(name, _state(spec), _keys(spec), Text(placed(spec)), f"{about}{tokens}")
+        cells = (f"{about}{tokens}", f"{about}{text}", str(tokens - text))
+        table.add_row(name, _state(spec), _keys(spec), Text(placed(spec)), *cells)
     return table
 
 

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from lorewell.cli.convert import EXPORT_MEANING, export_format
+from lorewell.cli.import_tables import loss_tables
 from lorewell.cli.library import BookLibrary, CommandContext, library_options
 from lorewell.cli.listings import (
     bindings_parts,
@@ -20,7 +22,7 @@ from lorewell.cli.listings import (
     stored_parts,
 )
 from lorewell.cli.option_values import parse_options
-from lorewell.cli.output_files import write_file
+from lorewell.cli.output_files import encode_export, write_file
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.prompt_settings import find_policy, read_settings
 from lorewell.errors import (
@@ -29,6 +31,7 @@ from lorewell.errors import (
     ValidationFailedError,
 )
 from lorewell.formats import open_book
+from lorewell.formats.export import EXPORTS, export_book
 from lorewell.model import (
     BindingsPut,
     BookCreate,
@@ -168,15 +171,27 @@ def export_command(
             help="File to write, replaced if it exists; stdout by default.",
         ),
     ] = None,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(EXPORTS), help="Format; the native one is for `create` and `publish`."
+        ),
+    ] = "native",
 ) -> None:
-    """Print a book in Lorewell's own format, for `create` and `publish`."""
+    """Print a book in Lorewell's own format, or in that of another program.
+
+    What the format can't hold is listed, if the book is written to a file.
+    """
+    target = export_format(to)
     with context.open() as library:
         stored = library.get_book(book, revision=revision)
-    text = book_of(stored.revision).model_dump_json(indent=2)
+    exported = export_book(book_of(stored.revision), target)
     if output is None:
-        print_json(text)
-    else:
-        write_file(output, f"{text}\n".encode())
+        print_json(encode_export(exported).decode().rstrip("\n"))
+        return
+    write_file(output, encode_export(exported))
+    if exported.losses:
+        print_parts(*loss_tables(exported.losses, EXPORT_MEANING))
 
 
 @app.command("delete")

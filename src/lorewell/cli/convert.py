@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 import typer
@@ -15,14 +15,14 @@ from lorewell.cli.output_files import encode_export, write_file
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats import open_book
-from lorewell.formats.export import EXPORTS, export_book, put_into_card
+from lorewell.formats.export import EXPORTS, export_book, put_into_card, upgrades
 from lorewell.formats.faults import naming
 from lorewell.formats.files import read_bytes
 from lorewell.model import BookCreate
 from lorewell.model.imports import ExportFormat, LossReason
 
 _CARD_FORMAT: ExportFormat = "character_book"
-_MEANING: Mapping[LossReason, str] = {
+EXPORT_MEANING: Mapping[LossReason, str] = {
     "moved_to_extensions": "kept under extensions, which other programs ignore",
     "unsupported": "left out",
 }
@@ -71,15 +71,19 @@ def convert_command(
     if output.exists() and output.samefile(file):
         raise ValidationFailedError("OUT must not be the same file as IN.")
     exported = export_book(found.book, target)
-    write_file(
-        output, encode_export(exported) if into is None else _card_with_book(found.book, into)
-    )
+    filled = None if into is None else _card_with_book(found.book, into)
+    write_file(output, encode_export(exported) if filled is None else filled.card)
     if as_json:
         losses = [loss.model_dump() for loss in exported.losses]
-        print_json(orjson.dumps({"format": target, "losses": losses}))
+        members: dict[str, Any] = {"format": target, "losses": losses}
+        if filled is not None:
+            members["upgraded"] = filled.upgraded
+        print_json(orjson.dumps(members))
     else:
         say(f"Wrote {output}: {len(found.book.entries)} entries.")
-        print_parts(*loss_tables(exported.losses, _MEANING))
+        if into is not None and filled is not None and filled.upgraded:
+            say(f"{into.name} is a card V1; {output.name} is a card V2, so that its book is read.")
+        print_parts(*loss_tables(exported.losses, EXPORT_MEANING))
 
 
 def _target(to: str | None, into: Path | None) -> ExportFormat:
@@ -87,14 +91,31 @@ def _target(to: str | None, into: Path | None) -> ExportFormat:
         return _CARD_FORMAT
     if into is not None and to != _CARD_FORMAT:
         raise ValidationFailedError(f"--into writes the format {_CARD_FORMAT}; leave --to out.")
+    return export_format(to)
+
+
+def export_format(to: str | None) -> ExportFormat:
+    """Return the format that `--to` names.
+
+    Raises:
+        ValidationFailedError: there is no such format.
+    """
     if to not in EXPORTS:
         fault = Fault("", f"must be one of {', '.join(EXPORTS)}", parameter="--to")
         raise ValidationFailedError.at(fault)
     return to
 
 
-def _card_with_book(book: BookCreate, card: Path) -> bytes:
+class _Filled(NamedTuple):
+    """A card with the book, and whether it became a card V2 of a card V1."""
+
+    card: bytes
+    upgraded: bool
+
+
+def _card_with_book(book: BookCreate, card: Path) -> _Filled:
+    data = read_bytes(card)
     try:
-        return put_into_card(book, read_bytes(card))
+        return _Filled(put_into_card(book, data), upgrades(book, data))
     except ImportInvalidError as error:
         raise naming(error, f"{card.name} can't take a book", file=card.name) from error

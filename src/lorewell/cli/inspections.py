@@ -48,6 +48,8 @@ KINDS: Mapping[str, str] = {
     FileKind.JANITOR: "a JanitorAI lorebook",
     FileKind.PYGMALION: "a Pygmalion or TextGen character",
     FileKind.REPLICA: "a replica world book",
+    FileKind.BACKYARD: "a Backyard character",
+    FileKind.TAVERN_HELPER: "a world of TavernHelper",
 }
 _PICTURES = frozenset([Container.PNG])
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import FileKind, find_object
+from lorewell.formats.foreign_keys import has_wildcard, wildcard_key
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, USUAL_ORDER, Members
 from lorewell.formats.notes import ImportNotes
@@ -61,17 +62,44 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps, *, kind: FileKind
     `weight` is the entry's place, `priority` decides which entry is kept.
     """
     members = Members(raw, steps)
+    keywords = members.keys("keywords", "keys")
+    keys = _keys(keywords, members)
     fields = {
         "title": members.title("name", "comment"),
         "content": members.content("entry", "content"),
-        "keys": members.keys("keywords", "keys"),
+        "keys": keys,
         "secondary_keys": members.keys("secondary_keys"),
         "selective": members.flag("selective"),
         "enabled": members.flag("enabled", default=True),
-        "constant": members.flag("constant"),
-        "case_sensitive": members.flag("case_sensitive"),
+        "constant": members.flag("constant") or any(map(_is_always, keywords)),
+        "match_whole_words": True,
+        "case_sensitive": members.choice("case_sensitive"),
         "order": members.read(LEVEL, USUAL_ORDER, "weight", "insertion_order"),
         "priority": members.read(LEVEL, 0, "priority"),
         "position": members.read(_SIDE, _SIDES[0], "position"),
     }
     return members.build_entry(entry_id, kind, fields)
+
+
+def _is_always(keyword: str) -> bool:
+    """Return whether a keyword is nothing but wildcards for any text."""
+    return bool(keyword.strip()) and not keyword.strip().strip("*")
+
+
+def _keys(keywords: tuple[str, ...], members: Members) -> tuple[str, ...]:
+    """Return the keywords as keys; wildcards become regex keys."""
+    keys = []
+    for keyword in keywords:
+        trimmed = keyword.strip()
+        if _is_always(keyword):
+            members.note("always_on", f"The keyword {v.shown(trimmed)} matches any text.")
+        elif not has_wildcard(trimmed):
+            keys.append(keyword)
+        elif (regex := wildcard_key(trimmed)) is None:
+            message = f"The wildcards of {v.shown(trimmed)} make too long a regex; it is plain."
+            members.note("not_kept", message)
+            keys.append(keyword)
+        else:
+            members.note("wildcards_read", f"The keyword {v.shown(trimmed)} is read as a regex.")
+            keys.append(regex)
+    return tuple(keys)

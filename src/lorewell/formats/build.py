@@ -8,18 +8,21 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
 from lorewell.engine.sillytavern.entry import ImportedEntry, form_of, import_entry
+from lorewell.engine.sillytavern.entry.own import OWN, given_id
 from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ImportInvalidError, ValidationFailedError
 from lorewell.formats.detect import FileKind, type_name
 from lorewell.formats.lorebook import NO_BOOK, Lorebook
 from lorewell.formats.losses import holds_nothing
 from lorewell.formats.notes import ImportNotes, place
+from lorewell.formats.own_members import take_metadata, without_unmet
 from lorewell.formats.quarantine import find_suspects
+from lorewell.formats.triggers import note_untriggered
 from lorewell.model import BookCreate
 from lorewell.model.book import MAX_ENTRIES
 from lorewell.model.entry import Entry
@@ -33,6 +36,7 @@ MAX_DESCRIPTION_CHARS = 10_000
 MAX_ID_CHARS = 150
 _MADE_ID = re.compile(r"entry-[0-9]+(?:-[0-9]+)?")
 _ID_NAMES = ("uid", "id")
+_OWN_REQUIREMENTS = f"/{OWN}/runtime_requirements"
 MAX_KEY_CHARS = 1_000  # of an entry's key in a world's map
 _ADDED_NESTING = 3  # how much deeper an entry's `raw` lies than the entry in its file, at most
 UNTITLED = "Untitled"
@@ -94,10 +98,13 @@ def build_book(lorebook: Lorebook, *, file_name: str, depth: int, notes: ImportN
     description = namer.description()
     sources = list(_entries(book, lorebook, notes))
     spend = partial(notes.steps.spend, "values")
+    entries: Sequence[Entry] = _checked(_mapped(sources, lorebook, notes), sources, spend)
+    entries = without_unmet(entries, notes)
+    note_untriggered(entries, notes)
     document = {
         "name": name,
         "description": description,
-        "entries": _checked(_mapped(sources, lorebook, notes), sources, spend),
+        "entries": entries,
         "metadata": _metadata(namer, has_entries=bool(sources)),
     }
     try:
@@ -119,8 +126,13 @@ def _nesting(book: BookCreate, steps: Steps) -> int:
 
 
 def _metadata(namer: _Namer, *, has_entries: bool) -> dict[str, Any]:
-    """Return the metadata that an export needs; a book without entries needs no given name."""
-    metadata: dict[str, Any] = {"raw": dict(namer.rest)} if namer.rest else {}
+    """Return the author's metadata, and what an export needs.
+
+    A book without entries needs no given name.
+    """
+    metadata = dict(namer.metadata)
+    if namer.rest:
+        metadata["raw"] = dict(namer.rest)
     if namer.given_name is not None and has_entries:
         metadata["given_name"] = namer.given_name
     return metadata
@@ -130,6 +142,7 @@ class _Namer:
     """Finds the book's name and description.
 
     Attributes:
+        metadata: the author's own, which an export wrote under `extensions.lorewell`.
         rest: the members to keep as raw.
         given_name: the name that the book got, as it had none of its own.
     """
@@ -141,7 +154,8 @@ class _Namer:
         self._at = lorebook.at
         self._notes = notes
         name_of_entries = lorebook.entries_name
-        self.rest = {name: value for name, value in book.items() if name != name_of_entries}
+        rest = {name: value for name, value in book.items() if name != name_of_entries}
+        self.metadata, self.rest = take_metadata(rest, notes)
         for name, value in self.rest.items():
             notes.steps.spend("members")
             if name not in _READ and not holds_nothing(value):
@@ -277,7 +291,8 @@ def _report(source: _Source, imported: ImportedEntry, notes: ImportNotes) -> Non
             lost[repair.pointer, why] = None
     lost |= {(below, "unsupported"): None for below in imported.unread.pointers}
     first = {sign.requirement: sign.pointer for sign in reversed(imported.signs)}
-    lost |= {(first[word], "blocked"): None for word in imported.entry["runtime_requirements"]}
+    for word in imported.entry["runtime_requirements"]:
+        lost[first.get(word, _OWN_REQUIREMENTS), "blocked"] = None
     found: dict[tuple[str, LossReason], object] = {}
     for below, why in lost:
         value, found_at = _value_at(source.raw, below)
@@ -354,7 +369,7 @@ class _Identifier:
     def __init__(self, sources: list[_Source], lorebook: Lorebook, notes: ImportNotes) -> None:
         self._sources = sources
         self._notes = notes
-        self._own = [own_id(raw) or _name_of(steps, lorebook) for steps, raw in sources]
+        self._own = [imported_id(raw) or _name_of(steps, lorebook) for steps, raw in sources]
         self._wanted = {storable_id(own) for own in self._own if own is not None}
         self._given: set[str] = set()
         self._numbers: dict[str, int] = {}
@@ -398,6 +413,11 @@ def own_id(raw: Mapping[str, Any]) -> str | None:
     """Return the entry's `uid` or `id` as text; None if it has neither."""
     found = (_as_id(raw.get(name)) for name in _ID_NAMES)
     return next((own for own in found if own is not None), None)
+
+
+def imported_id(raw: Mapping[str, Any]) -> str | None:
+    """Return the id that an import gives the entry: the one of an export, else its own."""
+    return given_id(raw) or own_id(raw)
 
 
 def _as_id(value: object) -> str | None:

@@ -9,6 +9,7 @@ Source: docs/rules/formats.md §0.1.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
@@ -40,6 +41,8 @@ PNG_FORMAT: Final = "card_png"
 WEBP_FORMAT: Final = "card_webp"
 CHARX_FORMAT: Final = "charx"
 RISUM_MAGIC: Final = b"\x6f\x00"
+_MANIFEST: Final = "manifest.json"  # of an archive of Backyard
+_BACKYARD_CHARACTER: Final = re.compile(r"characters/[^/]{1,200}/character\.json")
 _RISUM_HEAD_BYTES = 6  # the magic bytes and the length of the main part
 
 
@@ -198,8 +201,37 @@ def _in_jpeg(data: bytes, notes: ImportNotes) -> DecodedFile:
     return DecodedFile(_card(jpeg.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
 
 
-def _in_charx(data: bytes, notes: ImportNotes) -> DecodedFile:
-    return DecodedFile(_card(charx.read_card(data, notes), "card.json", notes), CHARX_FORMAT)
+def _in_zip(data: bytes, notes: ImportNotes) -> DecodedFile:
+    """Return the card of a charx, or the character of a byaf."""
+    archive = charx.open_archive(data, notes)
+    manifest = archive.read(_MANIFEST, notes)
+    if manifest is not None:
+        return DecodedFile(_backyard_character(archive, manifest, notes))
+    return DecodedFile(_card(charx.card_of(archive, notes), "card.json", notes), CHARX_FORMAT)
+
+
+def _backyard_character(
+    archive: charx.Archive, manifest: bytes, notes: ImportNotes
+) -> JsonDocument:
+    """Return the first character of an archive of Backyard.
+
+    Raises:
+        ImportInvalidError: the archive has none, or one that is damaged.
+
+    Source: docs/rules/formats.md §11.
+    """
+    listed = decode_text(manifest, notes).value
+    paths = listed.get("characters") if isinstance(listed, dict) else None
+    named = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    found = [name for name in archive.names if _BACKYARD_CHARACTER.fullmatch(name)]
+    path = next((path for path in named if path in found), next(iter(found), None))
+    data = None if path is None else archive.read(path, notes)
+    if path is None or data is None:
+        raise ImportInvalidError("This archive of Backyard (.byaf) holds no character.")
+    if len(found) > 1:
+        notes.add("not_kept", f"the archive holds {len(found)} characters; {path} is read")
+    what = f"{path} of Backyard's archive holds no character"
+    return _document(data, what, {FileKind.BACKYARD}, notes)
 
 
 def _in_risum(data: bytes, _notes: ImportNotes) -> NoReturn:
@@ -248,6 +280,6 @@ _CONTAINERS: Sequence[tuple[bytes, Callable[[bytes, ImportNotes], DecodedFile]]]
     (png.SIGNATURE, _in_png),
     (jpeg.MAGIC, _in_jpeg),
     (webp.MAGIC, _in_webp),
-    *((magic, _in_charx) for magic in charx.MAGICS),
+    *((magic, _in_zip) for magic in charx.MAGICS),
     (RISUM_MAGIC, _in_risum),
 )

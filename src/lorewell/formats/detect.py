@@ -46,6 +46,8 @@ class FileKind(StrEnum):
     JANITOR = "janitor"
     PYGMALION = "pygmalion"
     REPLICA = "replica"
+    BACKYARD = "backyard"
+    TAVERN_HELPER = "tavern_helper"
 
 
 CARDS: Final = frozenset([FileKind.CARD_V1, FileKind.CARD_V2, FileKind.CARD_V3])
@@ -143,6 +145,8 @@ def _by_program(document: Members) -> FileKind | None:
         word = document.get(name)
         if isinstance(word, str) and word in words:
             return words[word]
+    if "loreItems" in document:
+        return FileKind.BACKYARD
     saved = document.keys() & {"actions", "savedsettings", "current_wi"}
     if "gamestarted" in document or (saved and "worldinfo" in document):
         return FileKind.KOBOLD
@@ -158,11 +162,18 @@ def _by_entries(document: Members) -> FileKind | None:
     first = found[0] if found else {}
     if any(not _REPLICA_MARKS.isdisjoint(item) for item in found):
         return FileKind.REPLICA
+    if any(map(_is_from_tavern_helper, found)):
+        return FileKind.TAVERN_HELPER
     if isinstance(entries, dict) and _is_from_replica(first):
         return FileKind.REPLICA
     if "folders" in document and first.keys() & {"folder", "wpp", "title"}:
         return FileKind.KOBOLD
     return FileKind.CHARACTER_BOOK if isinstance(entries, list) else FileKind.ST_WORLD
+
+
+def _is_from_tavern_helper(item: Members) -> bool:
+    strategy = item.get("strategy")
+    return isinstance(strategy, dict) and not strategy.keys().isdisjoint({"type", "keys"})
 
 
 def _is_from_replica(first: Members) -> bool:
@@ -197,6 +208,8 @@ def _by_parts(document: Members) -> FileKind | None:
 
 def _of_list(first: Members) -> FileKind | None:
     key = first.get("key")
+    if _is_from_tavern_helper(first):
+        return FileKind.TAVERN_HELPER
     if isinstance(first.get("keys"), str) and first.keys() & {"entry", "value"}:
         return FileKind.AIDUNGEON_WI
     if isinstance(key, str) and first.keys() & {"insertorder", "alwaysActive"}:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import FileKind
+from lorewell.formats.foreign_keys import any_of, expression_text, without
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import PERCENT, Members, comma_list
 from lorewell.formats.notes import ImportNotes
@@ -54,12 +55,25 @@ def _read(raw: Mapping[str, Any], entry_id: str, steps: Steps) -> ImportedEntry:
     }
     excluded = members.keys("keyanti", reader=comma_list)
     if excluded and fields["secondary_keys"]:
-        message = "Excluded words are dropped: the entry also has secondary keys."
-        members.note("not_kept", message)
+        fields |= _with_excluded(keys, excluded, members)
     elif excluded:
         fields |= {"secondary_keys": excluded, "selective": True, "logic": "not_any"}
     members.note_lost(_USUAL)
     return members.build_entry(entry_id, FileKind.KOBOLD, fields)
+
+
+def _with_excluded(
+    keys: tuple[str, ...], excluded: tuple[str, ...], members: Members
+) -> dict[str, Any]:
+    """Return the keys as an expression that excludes words; the secondary keys stay as they are."""
+    expression = expression_text([without(any_of(keys), excluded)]) if keys else None
+    if expression is None:
+        message = "Excluded words are dropped: with these keys they make no key expression."
+        members.note("not_kept", message)
+        return {}
+    message = f"Keys and excluded words are read as the key expression {v.shown(expression)}."
+    members.note("key_expression_read", message)
+    return {"keys": (), "key_expression": expression}
 
 
 def _percent(value: object, notes: v.RepairNotes) -> object:

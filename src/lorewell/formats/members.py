@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
+from lorewell.engine.sillytavern.entry.card_decorators import DecoratedContent
 from lorewell.engine.sillytavern.entry.dynamic import (
     DynamicSign,
     find_signs,
@@ -19,15 +20,17 @@ from lorewell.engine.sillytavern.entry.dynamic import (
     texts_of,
 )
 from lorewell.engine.sillytavern.entry.fields import (
+    INHERITED,
     LACKING,
     find_unread,
     group_of,
     member,
+    note_decorators,
     with_parents,
 )
 from lorewell.engine.sillytavern.entry.table import LOGICS, MAX_LEVEL, MAX_TITLE_CHARS
 from lorewell.engine.steps import Steps
-from lorewell.model.entry import MAX_KEYS
+from lorewell.model.entry import MAX_KEYS, THREE_VALUED
 from lorewell.model.sillytavern import MAX_GROUP_CHARS
 
 USUAL_ORDER: Final = 100  # of an entry without one, as in world info
@@ -113,6 +116,11 @@ class Members:
         found: bool = self.read(v.flag, default, *names)
         return found
 
+    def choice(self, *names: str) -> bool | None:
+        """Return a flag whose absence leaves the choice to the settings."""
+        found: bool | None = self.read(v.flag, None, *names)
+        return found
+
     def keys(self, *names: str, reader: v.Reader = v.keys) -> tuple[str, ...]:
         """Return keys, at most as many as an entry can have: some real files have over 1,000."""
         found: tuple[str, ...] = self.read(reader, (), *names)
@@ -141,6 +149,10 @@ class Members:
         if name is not None:
             self._notes.at = f"{self._at}/{name}" if name else self._at
         self._notes.add(code, message)
+
+    def note_decorators(self, decorated: DecoratedContent) -> None:
+        """Note the decorators of a content that are read, and those that stay in it."""
+        note_decorators(decorated, self._notes, at=f"{self._at}/content")
 
     def note_lost(self, usual: Mapping[str, Container[object]]) -> None:
         """Note all members with unusual values in one message.
@@ -179,16 +191,19 @@ class Members:
         texts = tuple(texts_of(self.raw, self._steps))
         signs = (*given, *find_signs(fields["content"], fields["title"], texts, self._steps))
         requirements = in_table_order(sign.requirement for sign in signs)
-        entry = {
+        entry: dict[str, Any] = {
             "id": entry_id,
             "order": USUAL_ORDER,
             "exclude_recursion": False,
             "prevent_recursion": False,
+            **dict.fromkeys(INHERITED),
             **fields,
             "kind": kind_of(requirements),
             "runtime_requirements": requirements,
             "source": {"format": source_format, "raw": self.raw},
         }
+        if any(entry[name] is None for name in INHERITED):
+            entry["source"][THREE_VALUED] = True
         return ImportedEntry(
             entry=entry,
             texts=texts,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from lorewell.engine.sillytavern.entry import ImportedEntry
+from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
 from lorewell.engine.steps import Steps
 from lorewell.formats.detect import FileKind, find_object
+from lorewell.formats.foreign_keys import all_of, expression_text
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, Members
 from lorewell.formats.notes import ImportNotes
@@ -60,6 +61,7 @@ def _lorebook(
     if isinstance(version, int | float) and version > _NEWEST_VERSION:
         message = f"the lorebook has version {version}; members new in it are unknown here"
         notes.add("newer_version", message)
+    _note_categories(book or {}, notes)
     return Lorebook(
         format=kind,
         source_format=kind,
@@ -72,6 +74,20 @@ def _lorebook(
         ),
         keeps_empty=True,  # scripts that make files from web pages write {} for an empty page
     )
+
+
+def _note_categories(book: Mapping[str, Any], notes: ImportNotes) -> None:
+    """Note the settings of categories that are not supported."""
+    listed = book.get("categories")
+    for category in listed if isinstance(listed, list) else []:
+        notes.steps.spend("entries")
+        if not isinstance(category, dict):
+            continue
+        lost = ["createSubcontext"] if category.get("createSubcontext") is True else []
+        lost += ["categoryBiasGroups"] if _has_bias(category.get("categoryBiasGroups")) else []
+        if lost:
+            shown = v.shown(category.get("name"))
+            notes.add("not_kept", f"{', '.join(lost)} of the category {shown}: not supported")
 
 
 def _disabled_categories(book: Mapping[str, Any], steps: Steps) -> frozenset[str]:
@@ -93,10 +109,7 @@ def _read(
 ) -> ImportedEntry:
     """Return an entry; it is disabled by itself or by its category."""
     members = Members(raw, steps)
-    keys = members.keys("keys")
-    for key in keys:
-        if _BOTH in key and not key.startswith("/"):
-            members.note("and_key", f"{key!r} means all its parts; it is used as plain text.")
+    keys, expression = _keys(members.keys("keys"), members)
     enabled = members.flag("enabled", default=True)
     category = raw.get("category")
     if enabled and isinstance(category, str) and category in disabled:
@@ -106,6 +119,8 @@ def _read(
         "title": members.title("displayName"),
         "content": members.content("text"),
         "keys": keys,
+        "key_expression": expression,
+        "match_whole_words": True,
         "enabled": enabled,
         "constant": members.flag("forceActivation"),
         "order": members.read(LEVEL, _USUAL_PRIORITY, "contextConfig/budgetPriority"),
@@ -116,6 +131,23 @@ def _read(
         message = "Phrase biases are not supported."
         members.note("not_kept", message, "loreBiasGroups")
     return members.build_entry(entry_id, kind, fields)
+
+
+def _keys(found: tuple[str, ...], members: Members) -> tuple[tuple[str, ...], str | None]:
+    """Return the keys, and the expression of those that need several words at once."""
+    joined = [key for key in found if _BOTH in key and not key.startswith("/")]
+    if not joined:
+        return found, None
+    parts = [[part.strip() for part in key.split(_BOTH) if part.strip()] for key in joined]
+    needed = [all_of(each) for each in parts if each]
+    expression = expression_text(needed) if needed else None
+    if expression is None:
+        for key in joined:
+            members.note("and_key", f"{key!r} means all its parts; it is used as plain text.")
+        return found, None
+    message = f"Keys joined by & are read as the key expression {v.shown(expression)}."
+    members.note("key_expression_read", message)
+    return tuple(key for key in found if key not in joined), expression
 
 
 def _has_bias(groups: object) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from lorewell.errors import ImportInvalidError
 from lorewell.formats import (
     agnai,
     aidungeon,
+    backyard,
     cards,
     character_book,
     janitor,
@@ -18,6 +18,7 @@ from lorewell.formats import (
     replica,
     risu,
     st_world,
+    tavern_helper,
 )
 from lorewell.formats.detect import FileKind, detect
 from lorewell.formats.lorebook import Lorebook
@@ -38,11 +39,14 @@ READERS: Final[Mapping[FileKind, Reader]] = {
     FileKind.AGNAI_MEMORY: agnai.read_memory,
     FileKind.AGNAI_CHARACTER: agnai.read_character,
     FileKind.RISU: risu.read,
+    FileKind.RISU_MODULE: risu.read_module,
     FileKind.KOBOLD: kobold.read,
     FileKind.AIDUNGEON_WI: aidungeon.read,
     FileKind.JANITOR: janitor.read,
     FileKind.PYGMALION: pygmalion.read,
     FileKind.REPLICA: replica.read,
+    FileKind.BACKYARD: backyard.read,
+    FileKind.TAVERN_HELPER: tavern_helper.read,
 }
 
 
@@ -50,10 +54,6 @@ def read_lorebook(document: object, notes: ImportNotes) -> Lorebook:
     """Return the lorebook in a document of any supported kind.
 
     Raises:
-        ImportInvalidError: the kind is unknown or not supported, or the document is damaged.
+        ImportInvalidError: the kind is unknown, or the document is damaged.
     """
-    kind = detect(document)
-    reader = READERS.get(kind)
-    if reader is None:
-        raise ImportInvalidError(f"Files of the kind {kind.value} are not supported.")
-    return reader(document, notes)
+    return READERS[detect(document)](document, notes)

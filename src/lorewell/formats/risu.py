@@ -10,8 +10,10 @@ from functools import partial
 from typing import Any, Final
 
 from lorewell.engine.sillytavern.entry import ImportedEntry, values as v
+from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
 from lorewell.engine.steps import Steps
-from lorewell.formats.detect import FileKind
+from lorewell.errors import Fault, ImportInvalidError
+from lorewell.formats.detect import FileKind, find_object
 from lorewell.formats.lorebook import Lorebook
 from lorewell.formats.members import LEVEL, PERCENT, USUAL_ORDER, Members, comma_list
 from lorewell.formats.notes import ImportNotes
@@ -33,6 +35,28 @@ def read(document: Mapping[str, Any] | list[Any], notes: ImportNotes) -> Loreboo
         book=book,
         entries_name=name,
         read_entry=partial(_read, contents=_contents(book.get(name), notes.steps)),
+    )
+
+
+def read_module(document: Mapping[str, Any], notes: ImportNotes) -> Lorebook:
+    """Return the lorebook of a module.
+
+    Raises:
+        ImportInvalidError: `module` is not an object.
+    """
+    module = find_object(document, "module")
+    if module is None:
+        detail = "module is missing: a RisuAI module (risu_module) has an object there"
+        raise ImportInvalidError.at(Fault("/module", detail))
+    entries = module.get("lorebook")
+    return Lorebook(
+        format=FileKind.RISU_MODULE,
+        source_format=FileKind.RISU,
+        form="card",
+        book=module,
+        at=("module",),
+        entries_name="lorebook",
+        read_entry=partial(_read, contents=_contents(entries, notes.steps)),
     )
 
 
@@ -58,7 +82,7 @@ def _read(
         "content": _content(members, contents),
         "enabled": not is_folder,
         "order": members.read(LEVEL, USUAL_ORDER, "insertorder"),
-        "case_sensitive": members.flag(_CASE_SENSITIVE),
+        "case_sensitive": members.choice(_CASE_SENSITIVE),
         "probability": members.read(PERCENT, 100, "activationPercent"),
     }
     if is_folder:
@@ -75,6 +99,9 @@ def _read(
             "selective": members.flag("selective"),
             "constant": members.flag("alwaysActive") or mode == "constant",
         }
+        decorated = read_decorators(fields["content"])
+        fields |= {**decorated.values, "content": decorated.content}
+        members.note_decorators(decorated)
     members.note_lost({"mode": _MODES})
     members.know("key")
     return members.build_entry(entry_id, FileKind.RISU, fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from lorewell.engine.render import escaping_chars, opening_tag, wrap_inline
 from lorewell.engine.steps import Steps
@@ -72,11 +72,12 @@ def from_selection(
     steps = steps or Steps()
     host_blocks = []
     for block in blocks:
-        steps.write("escaping", escaping_chars(block.content))
+        if block.wrapper != "plain":
+            steps.write("escaping", escaping_chars(block.content))
         host_blocks.append(
             HostBlock(
                 sources=(Source(block.id, block.reason),),
-                text=wrap_inline(opening_tag(block.id, block.title), block.content),
+                text=_wrapped(block),
                 position=block.position,
                 depth=block.depth,
                 role=block.role,
@@ -86,3 +87,17 @@ def from_selection(
             )
         )
     return tuple(host_blocks)
+
+
+def _wrapped(block: Block | SelectedBlock) -> str:
+    """Return the text of a block in its wrapper."""
+    match block.wrapper:
+        case "full":
+            name = block.id
+        case "short":
+            name = block.id.split(":", 2)[-1]  # of book, revision and entry
+        case "plain":
+            return block.content
+        case never:
+            assert_never(never)
+    return wrap_inline(opening_tag(name, block.title), block.content)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
@@ -181,14 +180,18 @@ def _serve_openapi(app: FastAPI) -> None:
 
     app.openapi = once  # type: ignore[method-assign]  # FastAPI's documented way
 
-    @cache
     def document() -> bytes:
         return bytes(JSONResponse(once()).body)
+
+    making: asyncio.Task[bytes] | None = None
 
     # FastAPI's own route would encode the document for each request, which takes milliseconds.
     @app.get("/openapi.json", include_in_schema=False)
     async def show_openapi() -> Response:
-        return answer_json(document())
+        nonlocal making
+        if making is None:  # in a thread: it takes a fifth of a second
+            making = asyncio.create_task(asyncio.to_thread(document))
+        return answer_json(await asyncio.shield(making))
 
 
 def _respond(

@@ -31,8 +31,10 @@ class Intake:
         """Begin without connections."""
         self._loop = loop
         self._slices: deque[Callable[[], object]] = deque()
-        # Requests that wait, the next caller first; a heap for each.
+        # A heap of the requests that wait, for each caller.
         self._requests: dict[Hashable, list[tuple[int, int, RequestSlot]]] = {}
+        # Callers among them that may begin one, the next first.
+        self._ready: dict[Hashable, None] = {}
         self._numbers = count()
         self._begun: Counter[Hashable] = Counter()
         self._is_due = False
@@ -56,7 +58,6 @@ class Intake:
         else:
             waiting = self._requests.setdefault(slot.caller, [])
             heappush(waiting, (slot.answered, next(self._numbers), slot))
-            self._schedule()
 
     def _has_room(self, caller: Hashable) -> bool:
         return self._begun[caller] < MAX_BEGUN
@@ -70,26 +71,25 @@ class Intake:
         self._begun[slot.caller] -= 1
         if not self._begun[slot.caller]:
             del self._begun[slot.caller]
-        self._schedule()
+        if slot.caller in self._requests:
+            self._ready[slot.caller] = None
+            self._schedule()
 
-    def _next_caller(self) -> Hashable | None:
-        return next(filter(self._has_room, self._requests), None)
-
-    def _begin_next(self) -> bool:
-        """Begin a request of the next caller; return whether there was one."""
-        caller = self._next_caller()
-        if caller is None:
-            return False
-        waiting = self._requests.pop(caller)
+    def _begin_next(self) -> None:
+        """Begin a request of the next caller, which then is behind all others."""
+        caller = next(iter(self._ready))
+        del self._ready[caller]
+        waiting = self._requests[caller]
         _, _, slot = heappop(waiting)
-        if waiting:
-            self._requests[caller] = waiting  # behind all others
+        if not waiting:
+            del self._requests[caller]
         if not slot.is_over:
             self._start(slot)
-        return True
+        if waiting and self._has_room(caller):
+            self._ready[caller] = None
 
     def _schedule(self) -> None:
-        if not self._is_due and (self._slices or self._next_caller() is not None):
+        if not self._is_due and (self._slices or self._ready):
             self._is_due = True
             self._loop.call_soon(self._run_pass)
 
@@ -100,8 +100,10 @@ class Intake:
             self._slices.popleft()()
             if perf_counter() > until:
                 break
-        while self._begin_next() and perf_counter() < until:
-            pass
+        while self._ready:
+            self._begin_next()
+            if perf_counter() > until:
+                break
         self._schedule()
 
     def set_free(self, connection: object, kind: int, close: Callable[[], None]) -> None:

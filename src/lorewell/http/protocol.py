@@ -163,7 +163,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _parse_waiting(self) -> None:
         self._is_due = False
-        if self._is_over:
+        if self._is_over or self._is_answering:  # its last answer may be unread since
             return
         piece = bytes(self._waiting[:MAX_WAITING_BYTES])
         del self._waiting[: self._parse_slice(piece)]

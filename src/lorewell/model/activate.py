@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -305,6 +306,35 @@ class SillyTavernRequest(SillyTavernScene):
     explain: Explain = "full"
     chat_length: Count | None = None
     scene: Scene | None = None
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(  # noqa: PLR0913  a field is a parameter
+            self,
+            *,
+            context_tokens: int,
+            settings: SillyTavernSettings | Mapping[str, Any] = ...,
+            books: Sequence[AttachedBook | Mapping[str, Any]] = ...,
+            chat: Sequence[ChatLine | Mapping[str, Any]] = ...,
+            scan_texts: ScanTexts | Mapping[str, Any] = ...,
+            macros: MacroValues | Mapping[str, Any] = ...,
+            variables: Variables | Mapping[str, Any] = ...,
+            character: SelectedCharacter | Mapping[str, Any] | None = ...,
+            trigger: Trigger = ...,
+            prompts: Sequence[InjectedPrompt | Mapping[str, Any]] = ...,
+            authors_note: AuthorsNote | Mapping[str, Any] | None = ...,
+            message_tokens: int | None = ...,
+            tokenizer: str | None = ...,
+            seed: str = ...,
+            timed_state: Mapping[str, Any] = ...,
+            mending: Mending | Mapping[str, Any] = ...,
+            draws: Sequence[float] | None = ...,
+            forced: Sequence[ForcedEntry | Mapping[str, Any]] = ...,
+            dry_run: bool = ...,
+            explain: Explain = ...,
+            chat_length: int | None = ...,
+            scene: Scene | Mapping[str, Any] | None = ...,
+        ) -> None: ...
 
     @property
     def given_length(self) -> int | None:

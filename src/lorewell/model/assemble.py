@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from lorewell.model.base import Contract
 from lorewell.model.entry import OutletName, Position, Role
 from lorewell.model.scene import Scene
+from lorewell.model.select import Wrapper
 from lorewell.model.text import (
     Count,
     Flag,
@@ -132,6 +133,7 @@ class SelectedBlock(_FromResponse):
         order: lower is printed first.
         outlet_name: name of the outlet; set if and only if the position is `outlet`.
         reason: why the entry was selected.
+        wrapper: what surrounds the text: `full`, `short` or `plain`.
     """
 
     id: _Label
@@ -143,6 +145,7 @@ class SelectedBlock(_FromResponse):
     order: Integer = 0
     outlet_name: OutletName | None = None
     reason: _Label
+    wrapper: Wrapper = "full"
 
     @model_validator(mode="after")
     def _check_outlet(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from lorewell.model.descriptions import describe_model
+from lorewell.model.descriptions import describe_model, field_descriptions
 from lorewell.model.faults import check_items, check_members, check_names
 
 # The members of pydantic's core schemas that hold a nested schema.
@@ -74,6 +74,13 @@ class Bounded(BaseModel):
     """A frozen value. Validation needs little more memory than its input, however large that is."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=describe_model)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:  # noqa: ANN401
+        """Give each field the description of the docstring, which the JSON schema has too."""
+        for name, words in field_descriptions(cls).items():
+            if name in cls.model_fields:
+                cls.model_fields[name].description = words
 
     @classmethod
     def __get_pydantic_core_schema__(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -55,6 +55,16 @@ class BindingsPut(Contract):
     bindings: Annotated[tuple[Binding, ...], Field(max_length=MAX_BINDINGS)]
     policy: PolicyChoice = "auto"
     settings: PromptSettings = NO_SETTINGS
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            bindings: Sequence[Binding | Mapping[str, Any]],
+            policy: PolicyChoice = ...,
+            settings: PromptSettings | Mapping[str, Any] = ...,
+        ) -> None: ...
 
     @field_validator("bindings", mode="after")
     @classmethod

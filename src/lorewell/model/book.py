@@ -6,13 +6,14 @@ Source: docs/rules/native.md §3.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import AfterValidator, Field, field_validator
 
 from lorewell.model.base import Contract
-from lorewell.model.entry import Entry
+from lorewell.model.entry import THREE_VALUED, Entry
+from lorewell.model.sillytavern import DEFAULT_BLOCK, Inherited, SillyTavernBlock
 from lorewell.model.text import SourceObject, Text, canonical_json, fault, is_blank, pointer
 
 MAX_ENTRIES = 5_000
@@ -79,6 +80,17 @@ class BookCreate(Contract):
     entries: Annotated[tuple[Entry, ...], Field(max_length=MAX_ENTRIES)] = ()
     metadata: SourceObject = Field(default_factory=dict)
 
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            description: str = ...,
+            entries: Sequence[Entry | Mapping[str, Any]] = ...,
+            metadata: Mapping[str, Any] = ...,
+        ) -> None: ...
+
     @field_validator("entries", mode="after")
     @classmethod
     def _name_entries(cls, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -95,7 +107,23 @@ class BookCreate(Contract):
         return named
 
 
+def _two_valued(entry: Entry) -> Entry:
+    """Return the entry as imports made it when flags had no null; the block listed them instead.
+
+    Its hash is that of books which were stored so.
+    """
+    block = entry.sillytavern or SillyTavernBlock()
+    unset = tuple(name for name in get_args(Inherited) if getattr(entry, name) is None)
+    block = block.model_copy(update={"inherit": unset})
+    update: dict[str, Any] = dict.fromkeys(unset, False)
+    update["sillytavern"] = None if block == DEFAULT_BLOCK else block
+    source = {name: value for name, value in entry.source.items() if name != THREE_VALUED}
+    return entry.model_copy(update={**update, "source": source})
+
+
 def _hashed_entry(entry: Entry) -> dict[str, Any]:
+    if THREE_VALUED in entry.source:
+        entry = _two_valued(entry)
     dumped = entry.model_dump(mode="json")
     if entry.sillytavern is not None:  # a later member of the block changes no old hash either
         dumped["sillytavern"] = entry.sillytavern.model_dump(mode="json", exclude_defaults=True)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from lorewell.model.entry import Position, Role
-from lorewell.model.select import RecallBounds
+from lorewell.model.select import RecallBounds, Wrapper
 from lorewell.model.warning import TurnWarning
 
 Reason = Literal[
@@ -122,6 +122,7 @@ class Block:
         order: the entry's order; lower is printed first.
         outlet_name: name of the outlet; null unless the position is `outlet`.
         reason: why the entry was selected.
+        wrapper: what surrounds its text in the context: `full`, `short` or `plain`.
     """
 
     id: str
@@ -136,6 +137,7 @@ class Block:
     order: int
     outlet_name: str | None
     reason: Reason
+    wrapper: Wrapper = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,20 @@ def split_docstring(docstring: str) -> Docstring:
     return Docstring(paragraphs, {name: " ".join(lines) for name, lines in attributes.items()})
 
 
+def field_descriptions(model: type) -> dict[str, str]:
+    """Return the description of each field by the docstrings of a class and its bases."""
+    found: dict[str, str] = {}
+    for docstring in _docstrings(model):
+        found |= split_docstring(_NONE.sub("null", docstring)).attributes
+    return {name: _sentence(words) for name, words in found.items()}
+
+
+def _docstrings(model: type) -> list[str]:
+    """Return the docstrings of a class and its bases in this package, bases first."""
+    kinds = [kind for kind in reversed(model.__mro__) if kind.__module__.startswith("lorewell.")]
+    return [own for kind in kinds if (own := vars(kind).get("__doc__"))]
+
+
 def describe(schema: dict[str, Any], *docstrings: str) -> None:
     """Describe an object's schema and its properties.
 
@@ -55,16 +69,21 @@ def describe(schema: dict[str, Any], *docstrings: str) -> None:
     Raises:
         KeyError: a docstring describes an attribute that is not a property.
     """
-    attributes: dict[str, str] = {}
+    attributes: dict[str, list[str]] = {}
     for docstring in docstrings:
         schema["description"], own = split_docstring(_NONE.sub("null", docstring))
-        attributes |= own
-    for name, words in attributes.items():
+        for name, words in own.items():
+            attributes.setdefault(name, []).append(_sentence(words))
+    for name, sentences in attributes.items():
         properties = schema["properties"]
         property_schema = properties[name if name in properties else to_camel(name)]
-        sentence = words[0].upper() + words[1:]
         of_type = property_schema.get("description")
-        property_schema["description"] = f"{sentence} {of_type}" if of_type else sentence
+        is_own = of_type is not None and of_type not in sentences  # else inherited from a base
+        property_schema["description"] = f"{sentences[-1]} {of_type}" if is_own else sentences[-1]
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def describe_model(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -72,5 +91,4 @@ def describe_model(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
     For use as pydantic's `json_schema_extra`.
     """
-    kinds = [kind for kind in reversed(model.__mro__) if kind.__module__.startswith("lorewell.")]
-    describe(schema, *(own for kind in kinds if (own := vars(kind).get("__doc__"))))
+    describe(schema, *_docstrings(model))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from lorewell.model.base import Contract
 from lorewell.model.condition import Condition
-from lorewell.model.sillytavern import StoredBlock
+from lorewell.model.sillytavern import SillyTavernBlock, StoredBlock
 from lorewell.model.text import (
     Flag,
     FreeObject,
@@ -21,6 +22,9 @@ from lorewell.model.text import (
     pointer,
 )
 
+# Member of `source` of an entry whose flags are null where they follow SillyTavern's settings.
+# Without it, `inherit` of the block `sillytavern` says which ones do.
+THREE_VALUED = "three_valued"
 MAX_CONTENT_CHARS = 200_000
 MAX_KEYS = 200
 MAX_KEY_CHARS = 500
@@ -84,8 +88,11 @@ class Entry(Contract):
         logic: which secondary keys must be found: `and_any` at least one, `and_all` every one,
             `not_any` none, `not_all` not every one.
         key_expression: keys joined by `and`, `or`, `not` and brackets; counts as one more key.
-        case_sensitive: whether plain keys match case; a regex key has its own flags.
-        match_whole_words: whether plain keys match only at word boundaries.
+        case_sensitive: whether plain keys match case; a regex key has its own flags. Null, as in
+            many imported entries, follows the settings of the policy `sillytavern`, and is false
+            for other policies.
+        match_whole_words: whether plain keys match only at word boundaries. Null is as for
+            `case_sensitive`.
         probability: chance in percent that an otherwise active entry is kept.
         scan_depth: number of messages to scan; null uses the request's `scan_depth`.
         conditions: tests of the request's `state`; all must hold.
@@ -122,8 +129,8 @@ class Entry(Contract):
     selective: Flag = False
     logic: Logic = "and_any"
     key_expression: Annotated[Text, Field(min_length=1, max_length=500)] | None = None
-    case_sensitive: Flag = False
-    match_whole_words: Flag = False
+    case_sensitive: Flag | None = False
+    match_whole_words: Flag | None = False
     probability: Annotated[Number, Field(ge=0, le=100)] = 100
     scan_depth: Annotated[Integer, Field(ge=0, le=100)] | None = None
     conditions: Annotated[tuple[Condition, ...], Field(max_length=20)] = ()
@@ -153,6 +160,48 @@ class Entry(Contract):
     source: SourceObject = Field(default_factory=dict)
     sillytavern: StoredBlock = None
     replica: FreeObject | None = None
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(  # noqa: PLR0913  a field is a parameter
+            self,
+            *,
+            content: str,
+            id: str = ...,  # noqa: A002  the field's name
+            title: str = ...,
+            enabled: bool = ...,
+            constant: bool = ...,
+            required: bool = ...,
+            keys: Sequence[str] = ...,
+            secondary_keys: Sequence[str] = ...,
+            selective: bool = ...,
+            logic: Logic = ...,
+            key_expression: str | None = ...,
+            case_sensitive: bool | None = ...,
+            match_whole_words: bool | None = ...,
+            probability: float = ...,
+            scan_depth: int | None = ...,
+            conditions: Sequence[Condition | Mapping[str, Any]] = ...,
+            conditions_text: str | Sequence[str] = ...,
+            requires: Sequence[str] = ...,
+            priority: int = ...,
+            order: int = ...,
+            conflict_key: str | None = ...,
+            audience: Sequence[str] = ...,
+            kind: Kind = ...,
+            position: Position = ...,
+            depth: int = ...,
+            role: Role = ...,
+            outlet_name: str | None = ...,
+            exclude_recursion: bool = ...,
+            prevent_recursion: bool = ...,
+            recall: bool = ...,
+            runtime_requirements: Sequence[str] = ...,
+            metadata: Mapping[str, Any] = ...,
+            source: Mapping[str, Any] = ...,
+            sillytavern: SillyTavernBlock | Mapping[str, Any] | None = ...,
+            replica: Mapping[str, Any] | None = ...,
+        ) -> None: ...
 
     @model_validator(mode="after")
     def _check_outlet(self) -> Self:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -131,6 +132,18 @@ class PublishRequest(BookCreate):
     """
 
     expected_revision: RevisionNumber
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            expected_revision: int,
+            description: str = ...,
+            entries: Sequence[Entry | Mapping[str, Any]] = ...,
+            metadata: Mapping[str, Any] = ...,
+        ) -> None: ...
 
 
 class RestoreRequest(Contract):

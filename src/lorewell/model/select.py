@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -20,6 +21,7 @@ Explain = Literal["full", "selected", "none"]
 RecallGate = Literal["loose", "strict"]
 RecallQuery = Literal["query", "recent"]
 RecallFloor = Annotated[Number, Field(ge=-1, le=1)] | Literal["auto", "off"] | None
+Wrapper = Literal["full", "short", "plain"]
 
 
 def is_uuid(text: str) -> bool:
@@ -73,6 +75,15 @@ class PlacementCapabilities(Contract):
     positions: Annotated[tuple[Position, ...], Field(max_length=8), Distinct] = ()
     outlets: Annotated[tuple[OutletName, ...], Field(max_length=50), Distinct] = ()
 
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(
+            self,
+            *,
+            positions: Sequence[Position] = ...,
+            outlets: Sequence[str] = ...,
+        ) -> None: ...
+
 
 def check_distinct_books(books: tuple[BookRef, ...]) -> tuple[BookRef, ...]:
     """Return the books; a book that is named twice is a fault."""
@@ -105,6 +116,8 @@ class SelectOptions(Contract):
             `logic`.
         recall_query: for `hybrid`: `recent` ranks by the ends of the newest two messages of
             `history` and the query, `query` by the query alone.
+        wrapper: what surrounds an entry's text: `full` names its book, revision and id, `short`
+            only its id, unless two requested books have an entry of that id; `plain` adds nothing.
     """
 
     strategy: Strategy = "rules"
@@ -118,6 +131,7 @@ class SelectOptions(Contract):
     recall_tokens: Annotated[Integer, Field(ge=0, le=32_000)] | None = None
     recall_gate: RecallGate = "loose"
     recall_query: RecallQuery = "query"
+    wrapper: Wrapper = "full"
 
 
 class RecallScale(Contract):
@@ -195,6 +209,33 @@ class SelectRequest(SelectOptions):
     explain: Explain = "full"
     recall_bounds: RecallBounds | None = None
     scene: Scene | None = None
+
+    if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences
+
+        def __init__(  # noqa: PLR0913  a field is a parameter
+            self,
+            *,
+            books: Sequence[BookRef | Mapping[str, Any]],
+            query: str,
+            history: Sequence[Message | Mapping[str, Any]] = ...,
+            state: Mapping[str, Any] = ...,
+            audience: str = ...,
+            seed: str = ...,
+            template_vars: Mapping[Literal["char", "user"], str] = ...,
+            placement_capabilities: PlacementCapabilities | Mapping[str, Any] | None = ...,
+            explain: Explain = ...,
+            scene: Scene | Mapping[str, Any] | None = ...,
+            strategy: Strategy = ...,
+            scan_depth: int = ...,
+            token_budget: int = ...,
+            constant_budget_ratio: float = ...,
+            max_entries: int = ...,
+            max_recursion_rounds: int = ...,
+            recall_floor: float | None = ...,
+            recall_limit: int | None = ...,
+            recall_gate: RecallGate = ...,
+            wrapper: Wrapper = ...,
+        ) -> None: ...
 
     @field_validator("books", mode="after")
     @classmethod

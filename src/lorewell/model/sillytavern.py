@@ -54,7 +54,9 @@ class SillyTavernBlock(Contract):
     wins.
 
     Attributes:
-        inherit: flags of the entry that follow the settings as long as they are false; sorted.
+        inherit: flags that follow the settings while they are false in the entry; sorted. It does
+            not count in entries that were imported with null for such flags
+            (`source.three_valued`): there the entry's own value decides.
         use_group_scoring: whether the entry's groups score by number of keys; null follows the
             settings.
         group: the group names as written, if there are several or the name is too long for a

@@ -74,6 +74,16 @@ _IS_OWNER = (user_variables.c.tenant_id == bindparam("tenant")) & (
 _VARIABLES = select(user_variables.c.body).where(_IS_OWNER)
 _LOCKED_VARIABLES = _VARIABLES.with_for_update()
 _DROP_VARIABLES = delete(user_variables).where(_IS_OWNER)
+_OF_TENANT = user_variables.c.tenant_id == bindparam("tenant")
+_OLD_OWNERS = (
+    select(user_variables.c.owner)
+    .where(_OF_TENANT)
+    .order_by(user_variables.c.kept_at.desc(), user_variables.c.owner)
+    .offset(bindparam("most"))
+)
+_DROP_OLD_VARIABLES = delete(user_variables).where(
+    _OF_TENANT, user_variables.c.owner.in_(_OLD_OWNERS)
+)
 _SECRET = select(tenant_secrets.c.secret).where(tenant_secrets.c.tenant_id == bindparam("tenant"))
 
 
@@ -203,6 +213,10 @@ class ConversationStatements(Statements):
             return
         kept = {"body": self._pack(body), "kept_at": at}
         self._put(user_variables, {"tenant_id": tenant_id, "owner": owner, **kept})
+
+    def drop_old_variables(self, tenant_id: str, *, most: int) -> None:
+        """Delete the global variables of all users but the `most` whose changed last."""
+        self._change(_DROP_OLD_VARIABLES, tenant=tenant_id, most=most)
 
     def add_secret(self, tenant_id: str, secret: bytes) -> bytes:
         """Store the tenant's secret unless it has one; return the stored one."""

@@ -40,6 +40,7 @@ _NOT_A_DATABASE = "SQLITE_NOTADB"
 _MIN_FREE_BYTES = 1024 * 1024
 _PROBE_BYTES = 65_536
 _HEAR_SECONDS = 0.05  # reading the mark takes 3 µs
+_SCHEMA_SECONDS = 1.0  # between two looks at a current schema
 _WRITE = "BEGIN IMMEDIATE"
 _READ = "BEGIN"  # the snapshot is taken by the first statement after it
 
@@ -83,6 +84,7 @@ class SqliteStore:
             self._engines.append(self._reader)
             self._executors.append(self._reading)
         self._watching: sqlite3.Connection | None = None
+        self._current_until = 0.0  # until then the schema counts as current
         self._probe = Probe(self._try_to_write)
         self._busy_since: float | None = None
         self._closed = False
@@ -133,7 +135,7 @@ class SqliteStore:
         """Return the part that is not ready; None if all are."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                part = await self._hop(self._reading, partial(self._read, migrations.find_part))
+                part = await self._find_part()
                 if part is None and not await self._probe.takes_writes():
                     return "writes"
         except TimeoutError:
@@ -141,6 +143,18 @@ class SqliteStore:
         except StorageUnavailableError as error:
             is_other = error.details.get("reason") == _NOT_A_DATABASE
             return "not_a_database" if is_other else "storage"
+        return part
+
+    async def _find_part(self) -> Part | None:
+        """Return the part that can't be read or whose schema is another one.
+
+        The mark shows at once if the file can't be read, without waiting behind other reads.
+        """
+        is_known = time.monotonic() < self._current_until
+        if is_known and self.mark() is not None:
+            return None
+        part = await self._hop(self._reading, partial(self._read, migrations.find_part))
+        self._current_until = 0.0 if part else time.monotonic() + _SCHEMA_SECONDS
         return part
 
     async def _try_to_write(self) -> bool:

@@ -298,6 +298,12 @@ user_variables = Table(
     Column("kept_at", UtcTime, nullable=False),
     PrimaryKeyConstraint("tenant_id", "owner"),
 )
+Index(
+    None,
+    user_variables.c.tenant_id,
+    user_variables.c.kept_at.desc(),
+    user_variables.c.owner,
+)
 
 tenant_secrets = Table(
     "tenant_secrets",

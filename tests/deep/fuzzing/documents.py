@@ -205,7 +205,40 @@ DOCUMENTS: Final[Mapping[FileKind, tuple[Any, ...]]] = {
         {"type": "risu", "ver": 1, "data": [_RISU_ENTRY, *_RISU_OTHERS]},
         [_RISU_ENTRY, {**_RISU_ENTRY, "useRegex": True, "key": "/a,鰻/i"}],
     ),
-    FileKind.RISU_MODULE: ({"type": "risuModule", "module": {"name": "箱"}},),
+    FileKind.RISU_MODULE: (
+        {"type": "risuModule", "module": {"name": "箱", "lorebook": [_RISU_ENTRY]}},
+    ),
+    FileKind.BACKYARD: (
+        {
+            "schemaVersion": 1,
+            "name": "mara",
+            "displayName": "Мара",
+            "persona": "灯",
+            "loreItems": [{"key": "lamp, 灯", "value": "{user} lights it for {character}."}],
+        },
+    ),
+    FileKind.TAVERN_HELPER: (
+        {
+            "entries": [
+                {
+                    "uid": 3,
+                    "name": "灯塔",
+                    "enabled": True,
+                    "strategy": {
+                        "type": "selective",
+                        "keys": ["灯"],
+                        "keys_secondary": {"logic": "not_any", "keys": ["雾"]},
+                        "scan_depth": "same_as_global",
+                    },
+                    "position": {"type": "at_depth", "role": "user", "depth": 2, "order": 7},
+                    "content": "ประภาคาร",
+                    "probability": 90,
+                    "recursion": {"prevent_incoming": True, "delay_until": 1},
+                    "effect": {"sticky": 2},
+                }
+            ]
+        },
+    ),
     FileKind.KOBOLD: (
         {"gamestarted": True, "prompt": "夜", "actions": [], "worldinfo": [_KOBOLD_ENTRY]},
         {"savedsettings": {}, "worldinfo": [_KOBOLD_ENTRY]},

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lorewell.app.ports import Upstream
-from lorewell.app.runtime.bound_prompts import BoundPromptCache
+from lorewell.app.runtime.bound_prompts import BoundPrompt
+from lorewell.app.runtime.unchanged import UnchangedCache
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model.select import Strategy
 
@@ -112,4 +113,4 @@ class Gateway:
     pass_authorization: bool
     counter: TokenCounter
     sent: SentPrompts = field(default_factory=SentPrompts)
-    bound: BoundPromptCache = field(default_factory=BoundPromptCache)
+    bound: UnchangedCache[BoundPrompt | None] = field(default_factory=UnchangedCache)

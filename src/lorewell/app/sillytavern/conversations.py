@@ -68,7 +68,7 @@ async def keep_turn(
             known = extend(KnownLines.parse(stored or b""), place, chat.lines)
             _put_lines(tx, name, chat.scope, stored, known.dump())
         if user is not None:
-            user.keep(tx, tenant_id, shared, mark.kept_at)
+            user.keep(tx, tenant_id, shared, mark.kept_at, most=services.max_variable_users)
 
     await services.store.write(store)
 

@@ -63,12 +63,19 @@ class UserTurn(NamedTuple):
     is_repeated: bool
 
     def keep(
-        self, tx: Transaction, tenant_id: str, ended: VariableValues, kept_at: datetime
+        self,
+        tx: Transaction,
+        tenant_id: str,
+        ended: VariableValues,
+        kept_at: datetime,
+        *,
+        most: int,
     ) -> None:
         """Store the variables after the turn.
 
         What other turns of the user stored meanwhile stays, except for variables that this turn
-        changed too.
+        changed too. A user more than `most` takes the place of the one whose variables changed
+        longest ago.
         """
         if self.begun == ended and not self.is_given and not self.is_repeated:
             return
@@ -79,6 +86,8 @@ class UserTurn(NamedTuple):
         )
         body = json.dumps(asdict(kept)).encode() if kept.before or kept.after else None
         tx.put_variables(tenant_id, self.owner, body, kept_at)
+        if body is not None and stored == UserVariables():
+            tx.drop_old_variables(tenant_id, most=most)
 
 
 def _changed(

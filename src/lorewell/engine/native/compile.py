@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -23,7 +23,7 @@ from lorewell.engine.native.compiled import (
     Gate,
     KeyExpression,
 )
-from lorewell.engine.native.context import cost_of
+from lorewell.engine.native.context import cost_of, tag_of
 from lorewell.engine.render import opening_tag
 from lorewell.engine.steps import Steps
 from lorewell.engine.template import Template, find_template
@@ -31,7 +31,7 @@ from lorewell.engine.tokens import CHARS_PER_STEP, TokenCounter, counter as toke
 from lorewell.errors import Fault, InvalidDependencyError, ValidationFailedError
 from lorewell.jsregex import Pattern
 from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
-from lorewell.model.select import is_uuid
+from lorewell.model.select import Wrapper, is_uuid
 from lorewell.model.text import is_blank, pointer
 from lorewell.retrieval.bm25 import EntryTexts, build_index
 from lorewell.retrieval.evidence import quiet_words
@@ -141,9 +141,21 @@ def compile_book(
         lexical=lexical,
         quiet_words=cache(lambda: quiet_words(lexical())),
         scripts=cache(lambda: tuple(main_script(f"{e.title}\n{e.content}") for e in book.entries)),
+        cost_in=_costs(entries, counter),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )
+
+
+def _costs(
+    entries: Sequence[CompiledEntry], counter: TokenCounter
+) -> Callable[[Wrapper, int], int]:
+    @cache
+    def cost(wrapper: Wrapper, index: int) -> int:
+        entry = entries[index]
+        return cost_of(tag_of(entry, wrapper), entry.spec.content, counter)
+
+    return cost
 
 
 def _compile_steps(spec: Entry) -> int:
@@ -313,9 +325,9 @@ class _KeyParser:
 
     def _literal(self, index: int, spec: Entry, key: str) -> LiteralKey:
         table = self.exact if spec.case_sensitive else self.folded
-        folded = fold_key(trim(key), case_sensitive=spec.case_sensitive)
+        folded = fold_key(trim(key), case_sensitive=bool(spec.case_sensitive))
         pattern = table.add(folded, wakes=index)
-        return LiteralKey(key, pattern, spec.match_whole_words)
+        return LiteralKey(key, pattern, bool(spec.match_whole_words))
 
     def _report(self, spec: Entry, code: str, message: str) -> None:
         self._diagnostics.append(Diagnostic(spec.id, code, message))

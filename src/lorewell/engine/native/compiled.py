@@ -13,6 +13,7 @@ from lorewell.engine.template import Template
 from lorewell.engine.tokens import TokenCounter
 from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
 from lorewell.model.entry import Kind
+from lorewell.model.select import Wrapper
 from lorewell.retrieval.bm25 import LexicalIndex
 from lorewell.retrieval.evidence import QuietScale
 
@@ -134,6 +135,8 @@ class CompiledBook:
         quiet_words: returns, by language, what texts that need no lore reach by words; measured on
             the first call.
         scripts: returns the main script of each entry, found on the first call.
+        cost_in: returns the tokens of an entry without expressions in another wrapper than the
+            full one, counted on the first call.
         content_chars: code points of all contents.
     """
 
@@ -155,6 +158,7 @@ class CompiledBook:
     lexical: Callable[[], LexicalIndex]
     quiet_words: Callable[[], Mapping[str, QuietScale]]
     scripts: Callable[[], Sequence[str]]
+    cost_in: Callable[[Wrapper, int], int]
     content_chars: int
     diagnostics: tuple[Diagnostic, ...]
 

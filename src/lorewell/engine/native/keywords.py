@@ -116,7 +116,7 @@ class KeywordScan:
         """Return the regexes that matching an entry needs, in the parts of the text it sees."""
         entry, depth = query.entry, query.depth
         self._steps.spend("keys", self.book.key_steps[entry.index])
-        hits = self._hits[entry.spec.case_sensitive]
+        hits = self._hits[bool(entry.spec.case_sensitive)]
         begin = hits.haystack.start_of(depth)
         wanted: list[RegexKey] = []
         found = False
@@ -145,7 +145,7 @@ class KeywordScan:
 
         The caller spends the steps; see `key_steps` of the book.
         """
-        hits = self._hits[entry.spec.case_sensitive]
+        hits = self._hits[bool(entry.spec.case_sensitive)]
         begin = hits.haystack.start_of(depth)
         if begin >= hits.haystack.length:
             return NOTHING
@@ -197,7 +197,7 @@ class KeywordScan:
         self, entry: CompiledEntry, depth: int
     ) -> tuple[list[HitPlace | None], list[tuple[PatternOutcome, str]]]:
         """Return the place of each secondary key, and the outcomes of those that are regexes."""
-        hits = self._hits[entry.spec.case_sensitive]
+        hits = self._hits[bool(entry.spec.case_sensitive)]
         begin = hits.haystack.start_of(depth)
         if begin >= hits.haystack.length:  # an empty text is not searched
             return [None] * len(entry.secondary), []

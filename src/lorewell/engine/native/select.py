@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
 from lorewell.engine.native.bounds import with_bounds
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.context import SEPARATOR, wrap
+from lorewell.engine.native.context import SEPARATOR, Wrapping, wrap
 from lorewell.engine.native.costs import EntryCost
 from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import NOTHING
@@ -120,7 +120,7 @@ def select(
     snapshot = _take_snapshot(books, request, limits)
     request = with_bounds(snapshot, request, vectors)  # §9.3.1
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
-    cost = EntryCost(eligible, steps)
+    cost = EntryCost(eligible, Wrapping(snapshot, request.wrapper), steps)
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, cost)
     turn = _Turn(snapshot, request, eligible, activation, vectors, cost, steps, unused)
@@ -233,9 +233,11 @@ class _Turn:
         blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
         self.steps.spend("output", len(blocks) + packing.total_tokens // _TOKENS_PER_STEP)
         context = SEPARATOR.join(
-            wrap(packing.chosen[block.id].entry.tag, block.content) for block in blocks
+            wrap(self.cost.wrapping.tag(packing.chosen[block.id].entry), block.content)
+            for block in blocks
         )
         counter = self.snapshot[0].counter
+        is_sum = self.cost.wrapping.adds_up and adds_up(counter)
         warnings = self._warnings()  # before a full ledger asks about every entry
         prompt_hash = hashlib.sha256(context.encode()).hexdigest()
         return SelectResponse(
@@ -243,7 +245,7 @@ class _Turn:
             context=context,
             decisions=tuple(self._decisions(packing)),
             snapshot=tuple(book.snapshot for book in self.snapshot),
-            token_count=packing.total_tokens if adds_up(counter) else counter.count(context),
+            token_count=packing.total_tokens if is_sum else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
             degraded=self.degraded,
@@ -283,6 +285,7 @@ class _Turn:
             order=spec.order,
             outlet_name=spec.outlet_name,
             reason=active.why if active else "dependency",
+            wrapper=self.cost.wrapping.of(entry),
         )
 
     def _decisions(self, packing: Packing) -> list[Decision]:
@@ -310,8 +313,13 @@ class _Turn:
         One kind of work follows the other, so that the figures don't depend on the order of
         entries.
         """
-        ungated = [(book, book.entries[index]) for book in self.snapshot for index in book.ungated]
-        eligible = [each for each in ungated if self.eligible.refusal(each[1]) is None]
+        is_full = self.cost.wrapping.is_full
+        counted = [
+            (book, book.entries[index])
+            for book in self.snapshot
+            for index in (book.ungated if is_full else range(book.entry_count))
+        ]
+        eligible = [each for each in counted if self.eligible.refusal(each[1]) is None]
         for _, entry in eligible:
             self.eligible.content(entry)
         for book, entry in eligible:
@@ -337,7 +345,9 @@ class _Turn:
                 facts=refusal.facts,
             )
         active = self.activation.active.get(full_id)
-        idle = active is None and full_id not in self.activation.checked
+        idle = (
+            active is None and full_id not in self.activation.checked and self.cost.wrapping.is_full
+        )
         if idle and entry.idle is not None and full_id not in self.activation.recall.considered:
             return entry.idle
         verdict = packing.dropped.get(full_id) or self._untriggered(full_id)

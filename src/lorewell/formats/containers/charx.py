@@ -1,7 +1,7 @@
-"""The card in a .charx: a zip archive that is read, never unpacked to disk.
+"""Members of a .charx or .byaf: a zip archive that is read, never unpacked to disk.
 
-Only `card.json` is decompressed, in memory and up to a limit; no member is written or opened by
-its name. An archive describes each member twice; the central directory counts.
+Only the members that are read are decompressed, in memory and up to a limit; no member is written
+or opened by its name. An archive describes each member twice; the central directory counts.
 
 Source: PKWARE's APPNOTE 6.3.10, §4.3 to §4.5 and §5.8; docs/rules/formats.md §3.2 and §0.4.
 """
@@ -28,7 +28,7 @@ MAGICS: Final = (b"PK\x03\x04", b"PK\x05\x06")  # of a first member, and of an e
 MAX_MEMBERS: Final = 10_000
 MAX_CARD_BYTES: Final = 16 * 1024 * 1024  # docs/rules/native.md §11.2, as for a card in an image
 
-_CARD = b"card.json"
+_CARD = "card.json"
 _MODULE = b"module.risum"
 _END = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
@@ -48,8 +48,8 @@ _STORED, _DEFLATED, _BZIP2, _LZMA = 0, 8, 12, 14
 
 # A name that would leave the folder where an archive is unpacked.
 _UNSAFE_NAME = re.compile(rb"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|\Z)", re.DOTALL)
-_DAMAGED = "The compressed data of card.json is damaged."
-_TRUNCATED = "The compressed data of card.json is truncated."
+_DAMAGED = "The compressed data of {} is damaged."
+_TRUNCATED = "The compressed data of {} is truncated."
 
 
 class Directory(NamedTuple):
@@ -120,6 +120,36 @@ def _directory(data: bytes, at: int) -> Directory | None:
     return None
 
 
+class Archive(NamedTuple):
+    """An archive in a file.
+
+    Attributes:
+        data: the file.
+        members: as the central directory lists them.
+        shift: number of bytes before the archive, which its offsets do not count.
+    """
+
+    data: bytes
+    members: Sequence[_Member]
+    shift: int
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the members, in the order of the directory."""
+        return [member.shown for member in self.members]
+
+    def read(self, name: str, notes: ImportNotes) -> bytes | None:
+        """Return a member, the last of its name; None if there is none.
+
+        Raises:
+            ImportInvalidError: it is truncated, damaged, encrypted or larger than
+                `MAX_CARD_BYTES`.
+        """
+        wanted = name.encode()
+        found = next((each for each in reversed(self.members) if each.name == wanted), None)
+        return None if found is None else _content(self.data, _widened(found), self.shift, notes)
+
+
 def read_card(data: bytes, notes: ImportNotes) -> bytes:
     """Return `card.json` at the root of an archive.
 
@@ -130,6 +160,35 @@ def read_card(data: bytes, notes: ImportNotes) -> bytes:
     Raises:
         ImportInvalidError: the archive is truncated, damaged or encrypted, has more than
             `MAX_MEMBERS` members, no `card.json`, or one of more than `MAX_CARD_BYTES`.
+    """
+    return card_of(open_archive(data, notes), notes)
+
+
+def card_of(archive: Archive, notes: ImportNotes) -> bytes:
+    """Return `card.json` at the root of an archive.
+
+    Raises:
+        ImportInvalidError: there is none, or as `Archive.read`.
+    """
+    card = archive.read(_CARD, notes)
+    if card is None:
+        raise ImportInvalidError(
+            "This zip archive is neither a charx (card.json is missing at its root) nor a byaf of"
+            " Backyard (manifest.json is missing); export the character or its lorebook as JSON."
+        )
+    return card
+
+
+def open_archive(data: bytes, notes: ImportNotes) -> Archive:
+    """Return the last archive in a file.
+
+    Args:
+        data: a file that begins with one of `MAGICS`, or has an archive behind other data.
+        notes: collects oddities, and a warning for a RisuAI module, which is not read.
+
+    Raises:
+        ImportInvalidError: the archive is empty, truncated or damaged, or has more than
+            `MAX_MEMBERS` members.
     """
     if data.startswith(_END_MARK):
         raise ImportInvalidError("The zip archive is empty: card.json is missing.")
@@ -145,10 +204,7 @@ def read_card(data: bytes, notes: ImportNotes) -> bytes:
         )
     members = _members(data, directory, notes)
     _note_names(members, notes)
-    card = next((member for member in reversed(members) if member.name == _CARD), None)
-    if card is None:
-        raise ImportInvalidError("card.json is missing at the root of the zip archive.")
-    return _content(data, _widened(card), directory.shift, notes)
+    return Archive(data, members, directory.shift)
 
 
 def list_members(data: bytes) -> list[ContainerPart]:
@@ -240,20 +296,20 @@ def _content(data: bytes, card: _Member, shift: int, notes: ImportNotes) -> byte
     """Return the decompressed card; the limit holds whatever size the archive declares."""
     packed = _packed(data, card, card.offset + shift)
     if card.real_bytes > MAX_CARD_BYTES:
-        raise _too_large()
+        raise _too_large(card)
     content, is_whole = _inflated(packed, card, notes.steps)
     if len(content) > MAX_CARD_BYTES:
-        raise _too_large()
+        raise _too_large(card)
     if not is_whole:
-        raise ImportInvalidError(_TRUNCATED)
+        raise ImportInvalidError(_TRUNCATED.format(card.shown))
     if (len(content), zlib.crc32(content)) != (card.real_bytes, card.crc):
-        notes.add("charx_crc", "the size or the checksum of card.json is wrong")
+        notes.add("charx_crc", f"the size or the checksum of {card.shown} is wrong")
     return content
 
 
-def _too_large() -> ImportInvalidError:
+def _too_large(card: _Member) -> ImportInvalidError:
     return ImportInvalidError(
-        f"card.json is larger than the limit of {MAX_CARD_BYTES // 1024**2} MiB.",
+        f"{card.shown} is larger than the limit of {MAX_CARD_BYTES // 1024**2} MiB.",
         limit_bytes=MAX_CARD_BYTES,
     )
 
@@ -265,14 +321,16 @@ def _packed(data: bytes, card: _Member, at: int) -> bytes:
         data[at:name_at].ljust(_LOCAL.size, b"\0")
     )
     start = name_at + name_bytes
-    if mark != _LOCAL_MARK or data[name_at:start] != _CARD:
-        raise ImportInvalidError("The zip archive is damaged: card.json is not at its offset.")
+    if mark != _LOCAL_MARK or data[name_at:start] != card.name:
+        raise ImportInvalidError(f"The zip archive is damaged: {card.shown} is not at its offset.")
     if (card.flags | flags) & _ENCRYPTED:
-        raise ImportInvalidError("card.json is encrypted; encrypted archives are not supported.")
+        raise ImportInvalidError(
+            f"{card.shown} is encrypted; encrypted archives are not supported."
+        )
     start += extra_bytes
     packed = data[start : start + card.packed_bytes]
     if len(packed) < card.packed_bytes:
-        raise ImportInvalidError(_TRUNCATED)
+        raise ImportInvalidError(_TRUNCATED.format(card.shown))
     return packed
 
 
@@ -281,32 +339,32 @@ def _inflated(packed: bytes, card: _Member, steps: Steps) -> tuple[bytes, bool]:
     if card.method == _STORED:
         return packed, True
     try:
-        inflater, rest = _inflater(packed, card.method)
+        inflater, rest = _inflater(packed, card)
         content = inflate(inflater, rest, limit_bytes=MAX_CARD_BYTES, steps=steps)
     except (zlib.error, lzma.LZMAError, OSError) as error:  # bz2 raises OSError
-        raise ImportInvalidError(_DAMAGED) from error
+        raise ImportInvalidError(_DAMAGED.format(card.shown)) from error
     # LZMA without an end mark is complete when it has the declared size.
     has_size = card.method == _LZMA and len(content) == card.real_bytes
     return content, inflater.eof or has_size
 
 
-def _inflater(packed: bytes, method: int) -> tuple[Inflater, bytes]:
+def _inflater(packed: bytes, card: _Member) -> tuple[Inflater, bytes]:
     """Return the decompressor, and the bytes without their properties."""
-    if method == _DEFLATED:
+    if card.method == _DEFLATED:
         return zlib.decompressobj(-zlib.MAX_WBITS), packed
-    if method == _BZIP2:
+    if card.method == _BZIP2:
         return bz2.BZ2Decompressor(), packed
-    if method == _LZMA:
-        return _lzma_inflater(packed)
-    raise ImportInvalidError(f"card.json has the unsupported compression method {method}.")
+    if card.method == _LZMA:
+        return _lzma_inflater(packed, card)
+    raise ImportInvalidError(f"{card.shown} has the unsupported compression method {card.method}.")
 
 
-def _lzma_inflater(packed: bytes) -> tuple[Inflater, bytes]:
+def _lzma_inflater(packed: bytes, card: _Member) -> tuple[Inflater, bytes]:
     """Return a decompressor of LZMA, and the data without the properties before them."""
     version_and_size, properties, rest = packed[:4], packed[4:9], packed[9:]
     bits, dictionary_bytes = properties[:1], int.from_bytes(properties[1:], "little")
     if version_and_size[2:] != b"\x05\0" or len(properties) < 5 or bits[0] >= 9 * 5 * 5:  # noqa: PLR2004
-        raise ImportInvalidError(_DAMAGED)
+        raise ImportInvalidError(_DAMAGED.format(card.shown))
     filters = {
         "id": lzma.FILTER_LZMA1,
         "lc": bits[0] % 9,

@@ -1,6 +1,6 @@
 """Exports books to native JSON and the formats of other programs."""
 
 from lorewell.formats.export.book import EXPORTS, Exported, export_book
-from lorewell.formats.export.card import put_into_card
+from lorewell.formats.export.card import put_into_card, upgrades
 
-__all__ = ["EXPORTS", "Exported", "export_book", "put_into_card"]
+__all__ = ["EXPORTS", "Exported", "export_book", "put_into_card", "upgrades"]

@@ -8,7 +8,13 @@ from typing import Any, Final, Literal, assert_never, get_args
 
 from lorewell.engine.sillytavern.entry import Form
 from lorewell.formats.build import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS
-from lorewell.formats.export.entries import card_entry, container_of, map_key, world_entry
+from lorewell.formats.export.entries import (
+    card_entry,
+    container_of,
+    map_key,
+    number_entries,
+    world_entry,
+)
 from lorewell.formats.export.replica import came_from_replica, exported_entry
 from lorewell.formats.losses import Losses
 from lorewell.model import BookCreate
@@ -87,10 +93,11 @@ def origin_of(book: BookCreate) -> Form | None:
 
 
 def _world(book: BookCreate, losses: Losses) -> dict[str, Any]:
+    shown = [world_entry(entry, at, losses) for at, entry in enumerate(book.entries)]
+    number_entries(shown, book.entries, "world_info")
     entries: dict[str, Any] = {}
-    for at, entry in enumerate(book.entries):
-        shown = world_entry(entry, at, losses)
-        entries[_free(map_key(entry, shown, at, losses), entries)] = shown
+    for at, (entry, each) in enumerate(zip(book.entries, shown, strict=True)):
+        entries[_free(map_key(entry, each, at, losses), entries)] = each
     return {"entries": entries, **_members(book, "world_info", losses)}
 
 
@@ -110,6 +117,7 @@ def _card_book(book: BookCreate, losses: Losses, *, use_regex: bool) -> dict[str
     entries = [
         card_entry(entry, at, losses, use_regex=use_regex) for at, entry in enumerate(book.entries)
     ]
+    number_entries(entries, book.entries, "card")
     return {**_members(book, "card", losses), "entries": entries}
 
 

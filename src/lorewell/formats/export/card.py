@@ -19,6 +19,16 @@ from lorewell.model import BookCreate
 _BOOK: Final = "character_book"
 _KEYWORDS = frozenset([CHARA, CCV3])
 Card = dict[str, Any]
+# The members of a card V2 and their usual values.
+_V2_MEMBERS: Final[Mapping[str, object]] = {
+    **dict.fromkeys(("name", "description", "personality", "scenario"), ""),
+    **dict.fromkeys(("first_mes", "mes_example", "creator_notes", "system_prompt"), ""),
+    "post_history_instructions": "",
+    "alternate_greetings": [],
+    "tags": [],
+    **dict.fromkeys(("creator", "character_version"), ""),
+}
+_V1_EXTENSIONS: Final = ("talkativeness", "fav")  # where SillyTavern keeps them in a card V2
 
 
 def put_into_card(book: BookCreate, card: bytes) -> bytes:
@@ -26,8 +36,9 @@ def put_into_card(book: BookCreate, card: bytes) -> bytes:
 
     All other values of the card stay equal. In a PNG all other bytes stay too: only the chunks
     `chara` and `ccv3` are replaced. If the PNG has both, both get the book; a card V3 is written
-    into both, so that every reader finds it. A book without entries is not put into a card that
-    has no lorebook.
+    into both, so that every reader finds it. A card V1 becomes a card V2, because SillyTavern does
+    not read a lorebook of V1; its members stay beside `data`, as SillyTavern writes them. A book
+    without entries is not put into a card that has no lorebook.
 
     Args:
         book: the book; a card V3 gets it with `use_regex`.
@@ -43,6 +54,37 @@ def put_into_card(book: BookCreate, card: bytes) -> bytes:
     if card.startswith(png.SIGNATURE):
         return _into_picture(book, card)
     return _dumped(_with_book(_card_in(card, ImportNotes()), book), indent=2)
+
+
+def upgrades(book: BookCreate, card: bytes) -> bool:
+    """Return whether `put_into_card` makes a card V2 of a card V1.
+
+    Raises:
+        FileTooLargeError, ImportInvalidError: as `put_into_card`.
+    """
+    check_size(card, "the card")
+    found = (
+        _cards_in(card).values()
+        if card.startswith(png.SIGNATURE)
+        else [_card_in(card, ImportNotes())]
+    )
+    return any(_is_upgraded(each, book) for each in found)
+
+
+def _is_upgraded(card: Card, book: BookCreate) -> bool:
+    has_book = read_lorebook(card, ImportNotes()).book is not None
+    return find_kind(card) == FileKind.CARD_V1 and (has_book or bool(book.entries))
+
+
+def _as_v2(card: Card) -> Card:
+    """Return a card V1 as a card V2 without its lorebook. Source: docs/rules/formats.md §2, §5."""
+    flat = {name: value for name, value in card.items() if name != _BOOK}
+    data: Card = {name: card.get(name, usual) for name, usual in _V2_MEMBERS.items()}
+    data["creator_notes"] = card.get("creator_notes", card.get("creatorcomment", ""))
+    extensions = card.get("extensions")
+    own = dict(extensions) if isinstance(extensions, Mapping) else {}
+    data["extensions"] = {name: card[name] for name in _V1_EXTENSIONS if name in card} | own
+    return {**flat, "spec": "chara_card_v2", "spec_version": "2.0", "data": data}
 
 
 def _into_picture(book: BookCreate, picture: bytes) -> bytes:
@@ -101,12 +143,14 @@ def _card_in(data: bytes, notes: ImportNotes) -> Card:
 
 def _with_book(card: Card, book: BookCreate) -> Card:
     """Return the card with the book where readers look for it."""
+    if _is_upgraded(card, book):
+        card = _as_v2(card)
     lorebook = read_lorebook(card, ImportNotes())
     steps = lorebook.at
     if lorebook.book is None:
         if not book.entries:
             return card
-        if find_kind(card) != FileKind.CARD_V1 and isinstance(card.get("data"), Mapping):
+        if isinstance(card.get("data"), Mapping):
             steps = ("data", _BOOK)
     is_v3 = find_kind(card) == FileKind.CARD_V3
     exported = export_book(book, "lorebook_v3" if is_v3 else "character_book").document

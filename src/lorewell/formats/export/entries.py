@@ -8,26 +8,41 @@ Source: docs/rules/formats.md §0.2, §2.2, §2.4, §14.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.sillytavern.entry import Form, overlaid, sillytavern_view
 from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
-from lorewell.engine.sillytavern.entry.fields import DEFAULT_BLOCK, join
+from lorewell.engine.sillytavern.entry.dynamic import kind_of
+from lorewell.engine.sillytavern.entry.fields import (
+    DEFAULT_BLOCK,
+    LACKING,
+    member,
+    read_values,
+    values_of,
+)
+from lorewell.engine.sillytavern.entry.own import OWN, OWN_ID, OWN_INHERIT, read_own
+from lorewell.engine.sillytavern.entry.reading import requirements_of
 from lorewell.engine.sillytavern.entry.table import TABLE, EntryField
-from lorewell.formats.build import is_imported_id, own_id
+from lorewell.engine.sillytavern.entry.values import RepairNotes
+from lorewell.engine.sillytavern.entry.view import put
+from lorewell.formats.build import imported_id, is_imported_id, own_id
 from lorewell.formats.detect import CARD_SPEC, FileKind
 from lorewell.formats.losses import Losses
 from lorewell.model import Entry
+from lorewell.model.entry import THREE_VALUED
 
 _CARD_KINDS = frozenset([FileKind.CHARACTER_BOOK.value, FileKind.LOREBOOK_V3.value])
-_OURS = "extensions/lorewell/"
+_OURS = f"{OWN}/"
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
 _WORLD_ROWS = tuple(field for field in TABLE if "/" not in field.world)
 _CARD_ROWS = tuple(field for field in TABLE if field.card)
 # Fields that a card's entry must have, and the names that a conversion writes.
 _REQUIRED = frozenset(["keys", "content", "enabled", "order"])
-_CONVERTED = {name.path for field in TABLE for name in field.names["world_info"]}
+_CONVERTED = {name.path for field in TABLE for name in field.dialect_names}
 _WRITTEN_ANEW = _CONVERTED | {"uid", "id", "extensions", "use_regex"}
 # Properties of every JavaScript object, which programs would find in place of an entry.
 _JAVASCRIPT = frozenset(
@@ -83,7 +98,13 @@ def world_entry(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
         result = _as_it_came(entry)
     else:
         result = sillytavern_view(entry)
+        result["addMemo"] = result.get("addMemo", False) or bool(entry.title)
+    _put_own(result, entry, container, "world_info")
     _note_ours(result, entry, at, losses)
+    written = member(result, f"{OWN}/priority")
+    before = member(entry.source["raw"], f"{OWN}/priority") if container else LACKING
+    if entry.priority and written == entry.priority and written != before:
+        losses.add(entry.priority, "moved_to_extensions", "entries", at, "priority")
     _note_raw(entry, at, losses)
     return result
 
@@ -108,6 +129,7 @@ def card_entry(entry: Entry, at: int, losses: Losses, *, use_regex: bool) -> dic
         result = _converted(entry, container, at, losses)
     if use_regex and "use_regex" not in result:
         result["use_regex"] = any(split_regex(key) for key in entry.keys)
+    _put_own(result, entry, container, "card")
     _note_ours(result, entry, at, losses)
     _note_raw(entry, at, losses)
     return result
@@ -132,7 +154,7 @@ def _as_in_v2(entry: Entry, at: int, losses: Losses) -> dict[str, Any]:
 def _as_it_came(entry: Entry) -> dict[str, Any]:
     raw = entry.source["raw"]
     result = overlaid(entry)
-    if is_imported_id(entry.id, own_id(raw)):
+    if is_imported_id(entry.id, imported_id(raw)):
         for name in ("uid", "id"):
             result.pop(name, None)
         ids = {name: raw[name] for name in ("uid", "id") if name in raw}
@@ -151,16 +173,11 @@ def _spelled_out(entry: Entry) -> dict[str, Any]:
     return {"uid": shown["uid"], **fields, **shown}
 
 
-def _values(entry: Entry) -> dict[str, Any]:
-    block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
-    return join(dict(iter(entry)), block)
-
-
 def _converted(entry: Entry, container: Form | None, at: int, losses: Losses) -> dict[str, Any]:
     """Return an entry under a card's names; values without a name are in `extensions`."""
     foreign = entry if container else entry.model_copy(update={"source": {}})
     shown = sillytavern_view(foreign)
-    values = _values(entry)
+    values = values_of(entry)
     result: dict[str, Any] = {"id": shown["uid"]}
     extensions = _extensions(shown, at, losses)
     for field, value in _card_fields(shown, values):
@@ -173,6 +190,27 @@ def _converted(entry: Entry, container: Form | None, at: int, losses: Losses) ->
     if "addMemo" in shown and values["add_memo"] != bool(values["title"]):
         losses.add(values["add_memo"], "unsupported", *_block(at), "add_memo")
     return {**result, "extensions": extensions}
+
+
+def _put_own(result: dict[str, Any], entry: Entry, container: Form | None, target: Form) -> None:
+    """Write what an import of the written entry would not give again.
+
+    These are the flags of a native entry that follow SillyTavern's settings, and for a converted
+    entry the requirements and the kind, which depend on all of its texts.
+    """
+    listed = DEFAULT_BLOCK["inherit"] if entry.sillytavern is None else entry.sillytavern.inherit
+    inherit = [name for name in listed if getattr(entry, name) is not None]
+    is_native = container is None and THREE_VALUED not in entry.source
+    if is_native or member(result, OWN_INHERIT) not in (LACKING, inherit):
+        put(result, OWN_INHERIT, inherit)
+    if container == target:
+        return
+    words = requirements_of(result, read_values(result, target, RepairNotes()).found)
+    usual: dict[str, Any] = {"runtime_requirements": words, "kind": kind_of(words)}
+    now = usual | dict(read_own(result, RepairNotes()).fields)
+    for name in usual:
+        if now[name] != getattr(entry, name):
+            put(result, f"{OWN}/{name}", entry.model_dump(mode="json", include={name})[name])
 
 
 def _block(at: int) -> tuple[str | int, ...]:
@@ -227,7 +265,7 @@ def _note_ours(result: Mapping[str, Any], entry: Entry, at: int, losses: Losses)
     ours = extensions.get("lorewell") if isinstance(extensions, Mapping) else None
     if not isinstance(ours, Mapping):
         return
-    names = [name for name in Entry.model_fields if name in ours and name != "priority"]
+    names = [name for name in Entry.model_fields if name in ours and name not in {"id", "priority"}]
     plain = entry.model_dump(mode="json", include=set(names))
     for name in names:
         if plain[name] == ours[name]:
@@ -238,3 +276,51 @@ def _note_raw(entry: Entry, at: int, losses: Losses) -> None:
     raw = entry.source.get("raw")
     if raw is not None and container_of(entry) is None:
         losses.add(raw, "unsupported", "entries", at, "source", "raw")
+
+
+def number_entries(shown: Sequence[dict[str, Any]], entries: Sequence[Entry], target: Form) -> None:
+    """Give the entries of a document numbers as ids, as SillyTavern writes them.
+
+    An entry of the same kind of file whose id was not changed keeps what it had. The others get
+    their id if it is a number, else one that is free; then their own id is under
+    `extensions.lorewell`.
+    """
+    name, other = ("uid", "id") if target == "world_info" else ("id", "uid")
+    anew = [at for at, entry in enumerate(entries) if not _keeps_id(entry, target)]
+    renamed = set(anew)
+    kept = [each.get(name) for at, each in enumerate(shown) if at not in renamed]
+    taken = {number for number in kept if isinstance(number, int)}
+    numbers: dict[int, int] = {}
+    for at in anew:
+        wanted = int(entries[at].id) if _NUMBER.fullmatch(entries[at].id) else None
+        if wanted is not None and wanted not in taken:
+            numbers[at] = wanted
+            taken.add(wanted)
+    free = 0
+    for at in anew:
+        result, entry_id = shown[at], entries[at].id
+        if at not in numbers:
+            before = _number_before(entries[at], name, target)
+            if before is None or before in taken:
+                before = at if at not in taken else next(n for n in count(free) if n not in taken)
+                free = free if before == at else before
+            numbers[at] = before
+            taken.add(before)
+        result[name] = numbers[at]
+        if other in result:
+            result[other] = numbers[at]
+        if str(numbers[at]) != entry_id or member(result, OWN_ID) is not LACKING:
+            put(result, OWN_ID, entry_id)
+
+
+def _number_before(entry: Entry, name: str, target: Form) -> int | None:
+    """Return the number that a renamed entry had in its file."""
+    raw = entry.source.get("raw") if container_of(entry) == target else None
+    found = raw.get(name) if isinstance(raw, Mapping) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _keeps_id(entry: Entry, target: Form) -> bool:
+    if container_of(entry) != target:
+        return False
+    return is_imported_id(entry.id, imported_id(entry.source["raw"]))

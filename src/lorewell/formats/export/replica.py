@@ -24,7 +24,7 @@ from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.replica.positions import AT_DEPTH, NOTE, SYSTEM_MESSAGE
 from lorewell.engine.replica.triggers import KINDS, MAX_CONDITIONS, derive_config, read_triggers
 from lorewell.engine.replica.values import as_flag, as_labels, as_uid
-from lorewell.engine.sillytavern.entry.fields import LACKING, group_of, member
+from lorewell.engine.sillytavern.entry.fields import INHERITED, LACKING, group_of, member
 from lorewell.engine.sillytavern.entry.table import ROLES
 from lorewell.formats.build import is_imported_id, own_id
 from lorewell.formats.detect import FileKind
@@ -136,6 +136,8 @@ def came_from_replica(entry: Entry) -> bool:
 def rebuild(entry: Entry) -> Rebuilt:
     """Return the entry in the internal form, with the fields that the form can't hold."""
     known = came_from_replica(entry)
+    flags = {name: bool(getattr(entry, name)) for name in INHERITED}  # never null in this format
+    entry = entry.model_copy(update=flags)
     own = dict(entry.source["raw"]) if known else _blank(entry)
     key = entry.source.get("key")
     name = key if known and isinstance(key, str) else None  # the entry's key in its map

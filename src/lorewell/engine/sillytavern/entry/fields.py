@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, get_args
 
-from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
+from lorewell.engine.sillytavern.entry.card_decorators import DecoratedContent, read_decorators
 from lorewell.engine.sillytavern.entry.dynamic import DynamicSign
 from lorewell.engine.sillytavern.entry.table import TABLE, ByName, EntryField, FieldName, Form
 from lorewell.engine.sillytavern.entry.values import MisfitError, Repair, RepairNotes, shown
 from lorewell.engine.steps import Steps
+from lorewell.model import Entry
+from lorewell.model.entry import THREE_VALUED
 from lorewell.model.text import pointer
 
 INHERITED = ("case_sensitive", "match_whole_words")
@@ -22,6 +24,7 @@ DEFAULT_BLOCK: ByName = {
 }
 _REQUIREMENTS = {field.name: field.requirement for field in TABLE if field.requirement}
 ALWAYS = 100  # percent
+GENERATION_KINDS = frozenset(["normal", "continue", "impersonate", "swipe", "regenerate", "quiet"])
 MAX_UNREAD = 5_000  # unread members of an entry that are listed
 _AT_ONCE = 1_000
 MAX_GROUP_NAME = 194  # a conflict_key of 200 characters without "group:"
@@ -185,6 +188,9 @@ def read_values(raw: Mapping[str, Any], form: Form, notes: RepairNotes) -> Entry
                 continue
             name, value = written
         names[field.name] = name
+        if name in field.aliases:
+            notes.at = f"/{name.path}"
+            notes.add("alias_read", f"{name.path} is read as {first.path}.")
         if name is first and type(value) is type(usual) and value == usual:
             continue
         notes.at = f"/{name.path}"
@@ -193,22 +199,42 @@ def read_values(raw: Mapping[str, Any], form: Form, notes: RepairNotes) -> Entry
         except MisfitError:
             message = f"Invalid value {shown(value)}; the default is used."
             notes.add("wrong_type", message)
+    _read_triggers(found, names, notes)
     _read_decorators(found, notes)
     return EntryValues(found, names)
+
+
+def _read_triggers(found: dict[str, Any], names: dict[str, FieldName], notes: RepairNotes) -> None:
+    """Read `triggers` as keys if none of them is a kind of generation: authors use it for both."""
+    words = found["triggers"]
+    if not words or not GENERATION_KINDS.isdisjoint(words):
+        return
+    notes.at = f"/{names.pop('triggers').path}"
+    found["triggers"] = ()
+    if found["keys"]:
+        notes.add("ignored_field", "No trigger is a kind of generation; they are ignored.")
+        return
+    found["keys"] = words
+    notes.add("alias_read", "triggers is read as keys: none of them is a kind of generation.")
 
 
 def _read_decorators(found: dict[str, Any], notes: RepairNotes) -> None:
     """Read the decorators of the content; they override the fields of the same name."""
     decorated = read_decorators(found["content"])
-    notes.at = "/content"
+    note_decorators(decorated, notes, at="/content")
+    found.update(decorated.values)
+    found["content"] = decorated.content
+
+
+def note_decorators(decorated: DecoratedContent, notes: RepairNotes, *, at: str) -> None:
+    """Note the decorators of a content that are read, and those that stay in it."""
+    notes.at = at
     if decorated.lines:
         names = ", ".join(decorated.values)
         message = f"The decorators {shown(decorated.lines.strip())} are read as {names}."
         notes.add("decorators_read", message)
     for line in decorated.kept:
         notes.add("decorator_kept", f"{shown(line)} has no effect and stays in the content.")
-    found.update(decorated.values)
-    found["content"] = decorated.content
 
 
 def group_names(group: str) -> tuple[str, ...]:
@@ -232,8 +258,7 @@ def split(found: ByName) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the values of all fields into the core and the whole block of an entry."""
     core = {field.name: found[field.name] for field in TABLE if field.place == "core"}
     block = {field.name: found[field.name] for field in TABLE if field.place == "block"}
-    block["inherit"] = tuple(name for name in INHERITED if found[name] is None)
-    core.update({name: bool(found[name]) for name in INHERITED})
+    block["inherit"] = INHERITED  # the core has null for the flags that follow the settings
     if not found["use_probability"]:
         core["probability"] = ALWAYS
     if found["position"] == "outlet" and not found["outlet_name"]:
@@ -246,12 +271,19 @@ def split(found: ByName) -> tuple[dict[str, Any], dict[str, Any]]:
     return core, block
 
 
+def values_of(entry: Entry) -> dict[str, Any]:
+    """Return the values of all fields of an entry; its core overrides its block."""
+    block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
+    found = join(dict(iter(entry)), block)  # dict(entry) would use its attribute `keys`
+    if THREE_VALUED not in entry.source:
+        found |= {name: found[name] or None for name in block["inherit"]}
+    return found
+
+
 def join(core: ByName, block: ByName) -> dict[str, Any]:
-    """Join core and block into the values of all fields; the core overrides the block."""
+    """Join core and block into the values of all fields."""
     places = {"core": core, "block": block}
     found = {field.name: places[field.place][field.name] for field in TABLE}
-    for name in INHERITED:
-        found[name] = core[name] or (None if name in block["inherit"] else False)
     found["use_probability"] = block["use_probability"] or core["probability"] != ALWAYS
     found["outlet_name"] = core["outlet_name"] or ""
     found["group"] = group_of(core["conflict_key"]) or block["group"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +22,27 @@ from lorewell.engine.sillytavern.entry.fields import (
     read_entry,
     with_parents,
 )
+from lorewell.engine.sillytavern.entry.own import (
+    OWN,
+    OWN_ID,
+    OWN_INHERIT,
+    UNMAPPED,
+    OwnFields,
+    read_own,
+)
 from lorewell.engine.sillytavern.entry.table import TABLE, ByName, Form
-from lorewell.engine.sillytavern.entry.values import Repair
+from lorewell.engine.sillytavern.entry.values import Repair, RepairNotes
 from lorewell.engine.steps import Steps
+from lorewell.model.entry import THREE_VALUED
 
 __all__ = ["Form", "ImportedEntry", "Repair", "import_entry", "requirements_of"]
 
 _KNOWN = with_parents(
-    ["uid", "id", "use_regex", *(name.path for field in TABLE for name in field.names["card"])]
+    [
+        *("uid", "id", "use_regex", OWN_ID, OWN_INHERIT),
+        *(f"{OWN}/{name}" for name in UNMAPPED),
+        *(name.path for field in TABLE for name in field.dialect_names),
+    ]
 )
 
 
@@ -79,22 +92,49 @@ def import_entry(
     texts = tuple(texts_of(raw, steps))
     signs = (*read.needs, *find_signs(read.core["content"], read.core["title"], texts, steps))
     requirements = in_table_order(sign.requirement for sign in signs)
+    notes = RepairNotes()
+    own = read_own(raw, notes)
+    _warn_of_waived(requirements, own, notes)
     entry: dict[str, Any] = {
         "id": entry_id,
         **read.core,
         "kind": kind_of(requirements),
         "runtime_requirements": requirements,
+        **own.fields,
         "source": {"format": source_format, "raw": raw},
     }
-    if read.block:
-        entry["sillytavern"] = dict(read.block)
+    block = dict(read.block)
+    if own.inherit is None:
+        entry["source"][THREE_VALUED] = True
+    else:
+        unset = [name for name in own.inherit if entry[name] is None]
+        entry |= dict.fromkeys(unset, False)
+        block["inherit"] = tuple(name for name in own.inherit if name in unset or entry[name])
+    if block:
+        entry["sillytavern"] = block
     return ImportedEntry(
         entry=entry,
         texts=texts,
         signs=signs,
-        repairs=read.repairs,
-        unread=find_unread(raw, _KNOWN, steps),
+        repairs=(*read.repairs, *notes.repairs),
+        unread=find_unread(raw, _known(read.repairs), steps),
     )
+
+
+def _known(repairs: tuple[Repair, ...]) -> Container[str]:
+    """Return the paths that are read, with the aliases that were."""
+    aliases = [repair.pointer[1:] for repair in repairs if repair.code == "alias_read"]
+    return _KNOWN.union(aliases) if aliases else _KNOWN
+
+
+def _warn_of_waived(found: tuple[str, ...], own: OwnFields, notes: RepairNotes) -> None:
+    """Note the requirements that the texts of an entry have and its own list leaves out."""
+    listed = own.fields.get("runtime_requirements", found)
+    waived = [word for word in found if word not in listed]
+    if waived:
+        notes.at = f"/{OWN}/runtime_requirements"
+        message = f"The entry's own list lacks {', '.join(waived)}, so that these do not block it."
+        notes.add("requirements_waived", message)
 
 
 def requirements_of(raw: Mapping[str, Any], found: ByName) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field as attribute
+from dataclasses import dataclass, field as attribute, replace
 from typing import Any, Literal, NamedTuple
 
 from lorewell.engine.sillytavern.entry import values as v
@@ -89,6 +89,7 @@ class EntryField:
         optional: whether the view of a card omits the field if the card lacks it.
         ignored: code of the repair note for a field that the native policy ignores.
         requirement: the requirement of an entry that has a value here.
+        aliases: other names that authors use; they count last, with a repair note.
         names: by form, all names of the field, the form's own dialect first.
     """
 
@@ -103,7 +104,7 @@ class EntryField:
     optional: bool = False
     ignored: str = ""
     requirement: str = ""
-
+    aliases: tuple[FieldName, ...] = ()
     names: Mapping[Form, tuple[FieldName, ...]] = attribute(init=False)
 
     def __post_init__(self) -> None:
@@ -113,8 +114,14 @@ class EntryField:
         names = {}
         for form, (own, other) in both.items():
             known = {name.path for name in own}
-            names[form] = (*own, *(name for name in other if name.path not in known))
+            others = (name for name in other if name.path not in known)
+            names[form] = (*own, *others, *self.aliases)
         object.__setattr__(self, "names", names)
+
+    @property
+    def dialect_names(self) -> tuple[FieldName, ...]:
+        """The names in both dialects, without aliases."""
+        return (FieldName(self.world), *self.card)
 
     def default_in(self, form: Form) -> Any:  # noqa: ANN401  each field has its own type
         """Return the value of an entry of that form that lacks the field."""
@@ -183,6 +190,10 @@ TABLE: tuple[EntryField, ...] = (
         default=(),
         world="key",
         card=_names("keys"),
+        aliases=_names(
+            *("keywords", "keyword", "trigger", "trigger_words", "triggerWords"),
+            *("primary_keys", "primaryKeys", "activation_keys", "关键词", "触发词"),
+        ),
     ),
     EntryField(
         name="secondary_keys",
@@ -191,15 +202,17 @@ TABLE: tuple[EntryField, ...] = (
         default=(),
         world="keysecondary",
         card=_names("secondary_keys"),
+        aliases=_names("secondaryKeys", "secondary_keywords"),
     ),
     # SillyTavern only reads a card's `comment`, so a new title is written there, too.
     EntryField(
         name="title",
         place="core",
-        codec=Codec(v.text(MAX_TITLE_CHARS)),
+        codec=Codec(v.title(MAX_TITLE_CHARS)),
         default="",
         world="comment",
         card=(FieldName("name"), FieldName("comment", along=True)),
+        aliases=_names("title", "displayName", "display_name", "标题"),
     ),
     EntryField(
         name="content",
@@ -208,8 +221,12 @@ TABLE: tuple[EntryField, ...] = (
         default="",
         world="content",
         card=_names("content"),
+        aliases=_names("entry", "text", "value", "内容"),
     ),
-    _flag("core", "constant", "constant", "constant"),
+    replace(
+        _flag("core", "constant", "constant", "constant"),
+        aliases=_names("alwaysActive", "always_active", "forceActivation"),
+    ),
     _flag("core", "selective", "selective", "selective"),
     EntryField(
         name="order",
@@ -218,6 +235,7 @@ TABLE: tuple[EntryField, ...] = (
         default=100,
         world="order",
         card=_names("insertion_order"),
+        aliases=_names("insertorder", "insertionOrder"),
     ),
     # Other readers of cards only know the text, so both are written.
     EntryField(

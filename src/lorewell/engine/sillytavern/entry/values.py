@@ -17,8 +17,13 @@ _FLAGS = {
     **dict.fromkeys(("false", "0", "no", "off"), False),
 }
 # A whole regex key at the front of a comma list; commas inside it do not end it.
-_REGEX_ITEM = re.compile(rf"(/(?:[^/\\]++|\\.)++/[A-Za-z]*+)[{BLANK}]*+(?:,|$)", re.DOTALL)
-_NO_ITEM = re.compile(f"[{BLANK},]*+")
+_SEPARATORS = ",，、；\n"  # between the keys of a text; authors write all of them for the comma
+_REGEX_ITEM = re.compile(
+    rf"(/(?:[^/\\]++|\\.)++/[A-Za-z]*+)[{BLANK}]*+(?:[{_SEPARATORS}]|$)", re.DOTALL
+)
+_NO_ITEM = re.compile(f"[{BLANK}{_SEPARATORS}]*+")
+_SEPARATOR = re.compile(f"[{_SEPARATORS}]")
+_ODD_SEPARATOR = re.compile(f"[{_SEPARATORS[1:]}]")
 MAX_ITEMS = 10_000  # items read of a list or of a comma list
 _SHOWN_CHARS = 40
 _WHOLE = 2**53  # floats below this hold whole numbers exactly
@@ -168,7 +173,9 @@ def text(limit: int | None = None) -> Reader:
 
 
 def split_keys(listed: str) -> tuple[str, ...]:
-    """Split a comma list into trimmed keys; commas inside regex keys do not split.
+    """Split a text at commas, `，`, `、`, `；` and line breaks into trimmed keys.
+
+    Those inside regex keys do not split.
 
     At most 10,000 keys are read, which is more than an entry may have.
 
@@ -184,8 +191,8 @@ def split_keys(listed: str) -> tuple[str, ...]:
             keys.append(found[1])
             end = found.end()
         else:
-            comma = listed.find(",", start)
-            end = len(listed) if comma < 0 else comma
+            found = _SEPARATOR.search(listed, start)
+            end = len(listed) if found is None else found.start()
             keys.append(listed[start:end].strip(BLANK))
         start = _item_start(listed, end)
     return tuple(keys)
@@ -203,7 +210,12 @@ def keys(value: object, notes: RepairNotes) -> tuple[str, ...]:
         found = split_keys(value)
         notes.add("keys_split", f"The text {shown(value)} is read as {len(found)} keys.")
         return found
-    return _items(value, notes)
+    found = _items(value, notes)
+    for at, key in enumerate(found):
+        if _ODD_SEPARATOR.search(key) and not key.startswith("/"):
+            message = f"The key {shown(key)} holds a separator, but is one key of a list."
+            notes.add("separator_in_key", message, f"/{at}")
+    return found
 
 
 def _items(value: object, notes: RepairNotes) -> tuple[str, ...]:
@@ -217,6 +229,20 @@ def _items(value: object, notes: RepairNotes) -> tuple[str, ...]:
         except MisfitError:
             notes.add("wrong_type", f"{shown(item)} is not a text and is left out.", at)
     return tuple(found)
+
+
+def title(limit: int) -> Reader:
+    """Return a reader of titles; a list of texts is joined."""
+    read_text = text(limit)
+
+    def read(value: object, notes: RepairNotes) -> object:
+        if not isinstance(value, list) or not value:
+            return read_text(value, notes)
+        joined = ", ".join(_items(value, notes))
+        notes.add("text_from_list", f"The list is read as the text {shown(joined)}.")
+        return read_text(joined, notes)
+
+    return read
 
 
 def _bounded(value: object, notes: RepairNotes, most: int, chars: int) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from lorewell.engine.sillytavern.entry.card_decorators import read_decorators
 from lorewell.engine.sillytavern.entry.dynamic import kind_of
 from lorewell.engine.sillytavern.entry.fields import (
-    DEFAULT_BLOCK,
     LACKING,
     find_value,
     group_of,
@@ -22,7 +21,9 @@ from lorewell.engine.sillytavern.entry.fields import (
     member,
     read_values,
     split,
+    values_of,
 )
+from lorewell.engine.sillytavern.entry.own import OWN, UNMAPPED, given_id, read_own
 from lorewell.engine.sillytavern.entry.reading import requirements_of
 from lorewell.engine.sillytavern.entry.table import TABLE, EntryField, Form, form_of
 from lorewell.engine.sillytavern.entry.values import MisfitError, RepairNotes
@@ -34,13 +35,6 @@ _CONTENT = next(field for field in TABLE if field.name == "content")
 _MADE_ID = re.compile(r"entry-[0-9]+(-[0-9]+)?")
 _SUFFIX = re.compile(r"(-[0-9]+)?")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
-# Entry fields without a row in the table, with their defaults.
-_MAPPED = {field.name for field in TABLE if field.place == "core"} | {"id", "source", "sillytavern"}
-_UNMAPPED = {
-    name: info.get_default(call_default_factory=True)
-    for name, info in Entry.model_fields.items()
-    if name not in _MAPPED
-}
 
 
 def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
@@ -57,7 +51,7 @@ def _origin(entry: Entry) -> tuple[Mapping[str, Any], Form]:
     return {}, "world_info"
 
 
-def _put(result: dict[str, Any], path: str, value: object) -> None:
+def put(result: dict[str, Any], path: str, value: object) -> None:
     """Set a member; objects on its path are copied, because raw may own them."""
     *steps, last = path.split("/")
     for step in steps:
@@ -68,21 +62,24 @@ def _put(result: dict[str, Any], path: str, value: object) -> None:
 
 
 def _write(result: dict[str, Any], field: EntryField, form: Form, value: object) -> None:
-    """Write a field under each of its names that the entry has, else under the form's own name."""
+    """Write a field under each of its names that the entry has, else under the form's own name.
+
+    An alias stays as it is, because the own name wins over it; but an empty text does not.
+    """
     names = field.names[form]
     chosen = [
         name
         for name in names
-        if member(result, name.path) is not LACKING or (name.along and form == "card")
+        if (member(result, name.path) is not LACKING and (name not in field.aliases or value == ""))
+        or (name.along and form == "card")
     ]
     for name in chosen or names[:1]:
-        _put(result, name.path, (name.codec or field.codec).write(value))
+        put(result, name.path, (name.codec or field.codec).write(value))
 
 
 def _overlay_fields(result: dict[str, Any], entry: Entry, form: Form, raw: _RawValues) -> set[str]:
     """Write the fields that changed; return their names."""
-    block = entry.sillytavern.model_dump() if entry.sillytavern else DEFAULT_BLOCK
-    now = join(dict(iter(entry)), block)  # dict(entry) would use its attribute `keys`
+    now = values_of(entry)
     changed = set()
     content = _content_of(result, form)
     decorated = _with_decorators(content, raw.entry, now)
@@ -147,17 +144,17 @@ def _overlay_unmapped(result: dict[str, Any], entry: Entry, requirements: tuple[
         requirements: the requirements that an import gives the raw entry.
     """
     usual = {
-        **_UNMAPPED,
+        **UNMAPPED,
         "kind": kind_of(requirements),
         "runtime_requirements": requirements,
+        "conflict_key": entry.conflict_key if group_of(entry.conflict_key) else None,
+        **read_own(result, RepairNotes()).fields,
     }
-    if group_of(entry.conflict_key):
-        del usual["conflict_key"]
     differing = [name for name, value in usual.items() if getattr(entry, name) != value]
     if differing:
         plain = entry.model_dump(mode="json", include=set(differing))
         for name in differing:
-            _put(result, f"extensions/lorewell/{name}", plain[name])
+            put(result, f"{OWN}/{name}", plain[name])
 
 
 def _given_id(raw: Mapping[str, Any], form: Form) -> Any:  # noqa: ANN401  a foreign value
@@ -181,7 +178,7 @@ def _is_given(entry_id: str, given: object) -> bool:
 
 def _overlay_id(result: dict[str, Any], entry: Entry, form: Form) -> None:
     given = _given_id(result, form)
-    if _is_given(entry.id, given):
+    if given_id(result) == entry.id or _is_given(entry.id, given):
         return
     names = [name for name in _IDS[form] if name in result] or _IDS[form][:1]
     for name in names:
@@ -230,11 +227,12 @@ def _in_world_names(own: Mapping[str, Any], field: EntryField, form: Form) -> An
         read = default
         if default != field.default:  # in world info the odd value would mean another default
             return field.codec.write(default)
-    return value if name.codec is None else field.codec.write(read)
+    is_alike = name.codec is None and name not in field.aliases
+    return value if is_alike else field.codec.write(read)
 
 
 _ROWS = [field for field in TABLE if "/" not in field.world]
-_CONVERTED = {name.path for field in _ROWS for name in field.names["card"]} | {"id", "uid"}
+_CONVERTED = {name.path for field in _ROWS for name in field.dialect_names} | {"id", "uid"}
 # Members of a world-info entry that may hold a field under a card's name.
 _CARD_STEPS = {
     name.path.partition("/")[0]
