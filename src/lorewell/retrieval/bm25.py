@@ -104,6 +104,7 @@ class Ranking:
         self._scores: NDArray[float64] | None = None
         self._firsts = list(accumulate((len(index.lengths) for index in indexes), initial=0))
         entries = sum(len(index.lengths) for index in indexes)
+        self._unit = (K1 + 1) * math.log(1 + (entries + 0.5) / 0.5)
         words = sum(int(index.lengths.sum()) for index in indexes)
         self._mean = words / entries if entries else 0.0
         self._weights: dict[str, float] = {}
@@ -134,15 +135,11 @@ class Ranking:
 
         So it does not depend on the number of entries. Exact to all but the last digits.
         """
-        return float(self._all()[self._firsts[number] + place]) / self._rarest
+        return float(self._all()[self._firsts[number] + place]) / self._unit
 
     def best_strength(self) -> float:
         """Return the highest strength of all entries, 0 if none shares a word with the query."""
-        return float(self._all().max(initial=0.0)) / self._rarest
-
-    @property
-    def _rarest(self) -> float:
-        return (K1 + 1) * math.log(1 + (self._firsts[-1] + 0.5) / 0.5)
+        return float(self._all().max(initial=0.0)) / self._unit
 
     def _all(self) -> NDArray[float64]:
         """Return the score of every entry, book by book, exact to all but the last digits."""

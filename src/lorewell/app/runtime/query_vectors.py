@@ -92,13 +92,19 @@ class QueryVectors:
             self._held.popitem(last=False)
         return vector
 
-    async def get_kept(self, texts: Sequence[str]) -> Sequence[NDArray[float32]]:
+    async def get_kept(
+        self, texts: Sequence[str], *, again: bool = False
+    ) -> Sequence[NDArray[float32]]:
         """Return the vectors of texts that each index needs; they stay until `forget`.
+
+        Args:
+            texts: in any order.
+            again: whether to embed them anew.
 
         Raises:
             EmbeddingUnavailableError: the embedder failed.
         """
-        missing = iter([text for text in texts if text not in self._kept])
+        missing = iter([text for text in texts if again or text not in self._kept])
         while batch := list(islice(missing, self._embedder.batch_size)):
             vectors = await self._embedder.embed_texts(batch, as_queries=True)
             self._kept.update(zip(batch, vectors, strict=True))

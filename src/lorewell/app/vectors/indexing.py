@@ -297,19 +297,19 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
         known = await services.store.read(
             lambda tx: tx.known_texts(row.tenant_id, row.embedding_version, list(texts))
         )
-    if build.force and services.queries is not None:
-        services.queries.forget()  # a forced build suggests that the model has changed
     progress = _Progress(build, row, Counter(chunk.text_hash for chunk in chunks), on_progress)
     progress.done = sum(progress.chunks_by_text[name] for name in known)
     missing = [name for name in texts if name not in known]
     await progress.begin([chunk for chunk in chunks if chunk.text_hash in known])
     while True:
         await progress.embed([(name, texts[name]) for name in missing])
-        quiet = await embed_quiet(services.queries)
+        quiet = await embed_quiet(services.queries, again=build.force)
         finish = partial(_finish, progress=progress, chunks=chunks, texts=set(texts), quiet=quiet)
         finished, missing = await services.store.write(finish)
         if not missing:
             break
+    if build.force and services.queries is not None:
+        services.queries.forget()  # a forced build suggests that the model has changed
     return finished
 
 

@@ -23,15 +23,16 @@ QuietVectors = Mapping[str, Sequence["NDArray[float32]"]]
 """The vectors of the quiet texts, embedded as queries, by language."""
 
 
-async def embed_quiet(queries: QueryVectors | None) -> QuietVectors | None:
-    """Return the vectors of the quiet texts; None if the embedder fails."""
+async def embed_quiet(queries: QueryVectors | None, *, again: bool) -> QuietVectors | None:
+    """Return the vectors of the quiet texts, embedded `again` or once; None if this fails."""
     if queries is None:
         return None
     try:
-        vectors = iter(await queries.get_kept(list(chain.from_iterable(QUIET_TEXTS.values()))))
+        texts = list(chain.from_iterable(QUIET_TEXTS.values()))
+        vectors = iter(await queries.get_kept(texts, again=again))
     except EmbeddingUnavailableError:
         return None
-    return {language: list(islice(vectors, len(texts))) for language, texts in QUIET_TEXTS.items()}
+    return {language: list(islice(vectors, len(own))) for language, own in QUIET_TEXTS.items()}
 
 
 def measure(tx: Transaction, index: IndexRow, quiet: QuietVectors) -> str:

@@ -265,12 +265,17 @@ def _by_evidence(
 ) -> Recall:
     """Return the entries of both lists ranked by evidence, those below the floor apart."""
     script = main_script(query)
+    scales = [
+        (
+            QuietScale(each.words.mean, each.words.deviation),
+            each.vectors and QuietScale(each.vectors.mean, each.vectors.deviation),
+        )
+        for each in bounds.books
+    ]
     considered = {}
     for full_id, candidate in ranked.considered.items():
         number, entry = candidate.book, candidate.entry
-        scales = bounds.books[number]
-        words = QuietScale(scales.words.mean, scales.words.deviation)
-        near = scales.vectors and QuietScale(scales.vectors.mean, scales.vectors.deviation)
+        words, near = scales[number]
         similarity = candidate.similarity
         evidence = weigh(
             words.place(ranking.strength(number, entry.index)),
