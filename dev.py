@@ -99,6 +99,10 @@ CAMPAIGNS = {
         ["-n", "auto", "tests/deep/test_trimmed_chats.py"],
     ),
     "siege": ("a well-behaved client next to hostile ones", ["tests/deep/test_siege.py"]),
+    "sillytavern": (
+        "SillyTavern itself, installed from npm, in front of the gateway",
+        ["tests/deep/test_sillytavern_app.py"],
+    ),
     "throughput": (
         "selections per second, compared with an empty route",
         ["tests/deep/test_throughput.py"],

@@ -15,6 +15,8 @@ from lorewell.engine.sillytavern.sources import Attached, Library
 from lorewell.engine.sillytavern.turns import activate
 from lorewell.engine.steps import Steps
 from lorewell.formats import ImportedBook, import_file, load_book, load_world
+from lorewell.insight.explain import explain
+from lorewell.insight.lint import lint
 from lorewell.model import (
     Block,
     BookCreate,
@@ -54,6 +56,8 @@ from lorewell.model.activated import (
     SillyTavernResponse,
     Verdict,
 )
+from lorewell.model.explained import EntryName, Explanation
+from lorewell.model.lint import Finding, LintFix
 from lorewell.model.macro_values import MacroValues
 
 __all__ = [
@@ -72,15 +76,19 @@ __all__ = [
     "DepthGroup",
     "Diagnostic",
     "Entry",
+    "EntryName",
     "Event",
     "ExampleEntry",
+    "Explanation",
     "Facts",
+    "Finding",
     "ForcedEntry",
     "Hit",
     "ImportReport",
     "ImportedBook",
     "InjectedPrompt",
     "Library",
+    "LintFix",
     "Loop",
     "MacroValues",
     "Mending",
@@ -101,7 +109,9 @@ __all__ = [
     "Verdict",
     "activate",
     "compile_book",
+    "explain",
     "import_file",
+    "lint",
     "load_book",
     "load_world",
     "select",

@@ -28,6 +28,10 @@ ENGLISH = {
     "persona": "Persona",
     "warnings": "Warnings: 1",
     "object": "Failed: must be a JSON object: State, as JSON",
+    "variables": "Variables, as JSON",
+    "messages": "Whole chat, as JSON",
+    "zone": "Time zone",
+    "list": "Failed: must be a JSON list: Whole chat, as JSON",
 }
 CHINESE = {
     "lang": "zh-CN",
@@ -46,6 +50,10 @@ CHINESE = {
     "persona": "用户人设",
     "warnings": "警告: 1",
     "object": "操作失败：必须是 JSON 对象：状态（JSON）",
+    "variables": "变量（JSON）",
+    "messages": "完整对话（JSON）",
+    "zone": "时区",
+    "list": "操作失败：必须是 JSON 数组：完整对话（JSON）",
 }
 
 
@@ -104,6 +112,33 @@ def test_the_form_says_what_is_known_about_the_turn(
     page.get_by_label(texts["state"], exact=True).fill("[1]")
     say(page, texts, "你好。")
     expect(page.get_by_text(texts["object"])).to_be_visible()
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_the_form_has_what_macros_read(server: Server, visit: Visit, texts: dict[str, str]) -> None:
+    tenant = Tenant(server, "demo")
+    entry = {"id": "macro", "constant": True, "content": "{{getvar::潮}}{{lastMessage}}"}
+    book_id = tenant.create({"name": f"宏 {texts['lang']}", "entries": [entry]})
+    prompt = f"macros-{texts['lang']}"
+    body = {"bindings": [{"book_id": book_id}], "policy": "sillytavern"}
+    tenant("PUT", "/v1/prompt-bindings", params={"prompt_id": prompt}, json=body)
+    page = visit(f"{server.url}/demo", texts["lang"])
+    page.get_by_label(texts["prompt"], exact=True).fill(prompt)
+    page.get_by_text(texts["scene"], exact=True).click()
+    page.get_by_label(texts["variables"], exact=True).fill('{"local": {"潮": "涨"}}')
+    page.get_by_label(texts["zone"], exact=True).fill("Asia/Shanghai")
+    page.get_by_label(texts["messages"], exact=True).fill("{}")
+    say(page, texts, "你好。")
+    expect(page.get_by_text(texts["list"])).to_be_visible()
+    page.get_by_label(texts["messages"], exact=True).fill('[{"role": "user", "content": "灯"}]')
+    with page.expect_request("**/demo/api/chat") as asked:
+        say(page, texts, "你好。")
+    assert asked.value.post_data_json["scene"] == {
+        "timezone": "Asia/Shanghai",
+        "variables": {"local": {"潮": "涨"}},
+        "messages": [{"role": "user", "content": "灯"}],
+    }
+    expect(page.get_by_text(texts["injected"])).to_be_visible()
 
 
 def test_the_other_language_keeps_the_chat(server: Server, visit: Visit) -> None:

@@ -32,7 +32,7 @@ from trimming import bind_world, play, play_at_gateway
 CHATS = 5_000  # on each database, a third of them at each door
 TURNS = 12
 CONVERSATIONS = 100_000
-BATCH = 100
+BATCH = 20  # a transaction, which must end in time on a busy machine
 MOST_MS = 2  # for the place of 500 messages
 TIMES = 50
 SCOPE = UnnamedScope(prompt_id="p", key_id=None, user=None, old_id="gateway-old")

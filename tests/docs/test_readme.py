@@ -30,6 +30,8 @@ PROMPT = "$ python3 dev.py run "
 @pytest.mark.parametrize("name", MANUALS)
 def test_python_programs_print_what_the_manual_says(name: str, tmp_path: Path) -> None:
     blocks = code_blocks(name)
+    for file, text in named_files(name).items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
     for number, (block, after) in enumerate(itertools.pairwise(blocks)):
         if block.language == "python":
             assert after.language == "text", "the output follows its program"

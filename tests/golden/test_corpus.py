@@ -22,7 +22,7 @@ from lorewell.formats import open_book
 from lorewell.formats.detect import FileKind
 from lorewell.formats.export import EXPORTS, export_book
 from lorewell.formats.registry import READERS
-from lorewell.insight import lint
+from lorewell.insight import diagnostics
 from lorewell.model.parse import parse_json, parse_model
 from program import Lorewell
 from support import ask, chosen, reasons
@@ -177,7 +177,7 @@ def test_command_tells_of_a_broken_file_in_words(
 
 def test_broken_keys_are_named_and_never_match() -> None:
     book = compile_book(broken("invalid-regex.json"))
-    texts = [note.message.partition(" is not a valid regex")[0] for note in lint(book)]
+    texts = [note.message.partition(" is not a valid regex")[0] for note in diagnostics(book)]
     assert texts == ["/([a-z/i", "/(?<name/", r"/\p{Han}+/u", "/x/gg"], "as JavaScript has it"
     assert reasons(ask([book], "/([a-z/i (?<name 灯")) == {"0": "regex_invalid"}
     assert reasons(ask([book], "It is OK.")) == {"0": "keyword"}

@@ -48,6 +48,7 @@ from lorewell.model import (
     Entry,
     InlineBook,
     KeyRequest,
+    LintRequest,
     PreviewRequest,
     ReplayRequest,
     ReplicaPreview,
@@ -61,7 +62,9 @@ from lorewell.model.activate import AttachedBook, ChatLine
 from lorewell.model.activated import Hit
 from lorewell.model.binding import BoundBook
 from lorewell.model.conversation import AttachedNative
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
 from lorewell.model.prompt_settings import NativeDefaults, PromptSettings
+from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 from process import free_port, running
 from service import UNKNOWN_BOOK, WORLD_INFO, Api, bearer, serving
 
@@ -179,7 +182,11 @@ def select(client: Client, book_id: str) -> None:
     preview = PreviewRequest(books=(changed, InlineBook(book=LAMP)), query="a mole, a lamp")
     told = client.preview_for_turn(preview)
     assert [decision.entry_id for decision in told.decisions] == ["mole", "lamp"]
+    explained = client.explain_context(ContextExplain(request=preview, entry="mole"))
+    assert (explained.selected, explained.reason) == (True, "keyword")
     tried = client.try_condition(ConditionTrial(text="tb.力量 > 10", table={"力量": 15}))
+    linted = client.lint(LintRequest(book=ChangedBook(book_id=book_id, changes=MOLE.entries)))
+    assert linted.policy == "native"
     assert (tried.holds, tried.written) == (True, "tb.力量 > 10")
     assert client.count_tokens(["a lamp", ""], tokenizer="cl100k_base").counts == (2, 0)
     assert client.search_books(SearchRequest(books=refs, query="lamp")).results[0].score > 0
@@ -187,6 +194,20 @@ def select(client: Client, book_id: str) -> None:
     assert book_id in {each.book_id for each in client.list_indexes(limit=200).indexes}
     with pytest.raises(VectorDisabledError):
         client.build_index(book_id, 1)
+
+
+def whole_chats(client: Client, book_id: str) -> None:
+    said = [{"role": "user", "content": "the lamp"}]
+    side = {"books": [{"book_id": book_id}], "settings": {"native": {"strategy": "rules"}}}
+    body = {**side, "chat": said}
+    (step,) = client.replay_context(ChatReplayRequest.model_validate(body)).steps
+    assert [(use.reason, use.found) for use in step.used] == [("keyword", True)]
+    (step,) = client.replay_replica(ChatReplayRequest.model_validate(body)).steps
+    assert [use.reason for use in step.used] == ["keyword"]
+    (spent,) = client.plan_replay(ReplayPlanRequest.model_validate(body)).entries
+    assert spent.turns == 1
+    sides = {"chat": said, "first": side, "second": side}
+    assert not client.compare_replays(ReplayDiffRequest.model_validate(sides)).changed
 
 
 def by_replica(client: Client, book_id: str) -> None:
@@ -200,6 +221,8 @@ def by_replica(client: Client, book_id: str) -> None:
     changed = [{"book_id": book_id, "removed": ["lamp"]}]
     preview = ReplicaPreview.model_validate({**turn, "changed": changed})
     assert client.preview_replica(preview).entries == ()
+    asked = ReplicaExplain(request=ReplicaPreview.model_validate(turn), entry="lamp")
+    assert client.explain_replica(asked).selected
 
 
 def assemble(client: Client, answer: SillyTavernResponse) -> None:
@@ -234,9 +257,12 @@ def activate(client: Client, book_id: str) -> None:
     assert [verdict.reason for verdict in client.preview_activation(preview).verdicts] == [
         "not_triggered"
     ]
+    asked = SillyTavernExplain(request=preview, entry="mole")
+    assert client.explain_activation(asked).reason == "not_triggered"
     chosen = AttachedBook(book_id=book_id, revision=1)
     replay = ReplayRequest(books=(chosen,), chat=chat, context_tokens=8000)
     turns = client.replay_chat(replay).turns
+    whole_chats(client, book_id)
     by_replica(client, book_id)
     assert [[each.key for each in turn.activated] for turn in turns] == [[], ["lamp"]]
     assert "对话 1?" in {each.conversation_id for each in client.list_conversations().conversations}

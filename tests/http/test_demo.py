@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from pydantic import BaseModel
 
+from lorewell.model.scene import Scene, SceneCharacter, SceneNames, SceneNote
 from service import Api, bearer, code, places, serving
 
 BELL = {"id": "bell", "title": "钟", "keys": ["钟"], "content": "LORE 钟归沈七管。"}
@@ -159,3 +161,22 @@ def test_a_message_may_come_with_a_scene(demo: Api) -> None:
     assert trace(enabled=False)["skipped"] == "disabled"
     refused = demo("POST", CHAT, tenant=None, json={**said, "scene": {"mood": 1}})
     assert places(refused) == ["/scene/mood"]
+
+
+def test_the_form_has_a_field_for_each_member_of_a_scene(demo: Api) -> None:
+    page = demo("GET", "/demo", tenant=None).text
+    nested: dict[str, type[BaseModel]] = {
+        "names": SceneNames,
+        "character": SceneCharacter,
+        "note": SceneNote,
+    }
+    members = {
+        f"{name}.{each}" if each else name
+        for name in Scene.model_fields
+        for each in (nested[name].model_fields if name in nested else [""])
+    }
+    forms = re.findall(r"fields: \{(.*?)\}", page, re.DOTALL)
+    assert len(forms) == 2
+    for form in forms:
+        names = re.findall(r'(?:^|[,\s])"?([a-z_.]+)"?: "', form)
+        assert set(names) == members - {"character.name"}  # names.char says it

@@ -32,6 +32,7 @@ FIVE = tuple(
     )
 )
 TENANT = {"tenant_id": "demo"}
+MOST_LINES = 200  # of /why in a chat
 TEXT = (
     "船家，今晚能去对岸的灯塔吗？ The pilot of Axel and the wood of Eldoria, "
     "세계, the castle Hogwarts, Nazoza."
@@ -95,11 +96,11 @@ class Doors:
         done = self.program("select", *self._named(prompt_id), "--query", TEXT, "--json")
         return dict(done.json)
 
-    def chat(self, prompt_id: str) -> int:
-        self.program.monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TEXT}\n/quit\n"))
+    def chat(self, prompt_id: str) -> list[str]:
+        self.program.monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TEXT}\n/why\n/quit\n"))
         done = self.program("chat", *self._named(prompt_id))
         assert done.code == 0, done.err
-        return sum(line.startswith("  + ") for line in done.out.splitlines())
+        return done.out.splitlines()
 
     def _named(self, prompt_id: str) -> tuple[str, ...]:
         return "--url", self.server.url, "--tenant", "demo", "--prompt", prompt_id
@@ -131,6 +132,14 @@ def chosen(answer: Json) -> list[str]:
     return sorted(f"{each['book_id']}:{each['uid']}" for each in answer["entries"])
 
 
+def decided(answer: Json) -> list[str]:
+    """Return how the lines of the chat about each decision of an answer begin."""
+    if "activated" in answer:
+        return [f"{each['id']}: {each['reason']}" for each in answer["verdicts"]]
+    name = "entry_id" if "blocks" in answer else "uid"
+    return [f"{each[name]}: {each['reason']}" for each in answer["decisions"]]
+
+
 @pytest.fixture(name="server", scope="module")
 def server_of_doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("doors")
@@ -144,6 +153,7 @@ def server_of_doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
             gateway_tenant="demo",
             demo_tenant="demo",
             turn_seconds=30,  # the machine may be busy
+            queue_seconds=60,
         ) as server,
     ):
         yield server
@@ -173,8 +183,13 @@ def test_one_text_gives_the_same_entries_on_every_door(
     answer = doors.select(prompt_id)
     assert chosen(answer) == wanted
     assert doors.preview(prompt_id, policy, own) == wanted
-    placed = doors.chat(prompt_id)
-    assert 0 < placed <= len(wanted)
+    said = doors.chat(prompt_id)
+    placed = sum(line.startswith("  + ") for line in said)
+    assert 0 < placed <= len(wanted)  # some have no place in a prompt
+    reasons = decided(answer)[:MOST_LINES]
+    begin = next(at for at, line in enumerate(said) if line.startswith(reasons[0]))
+    pairs = zip(said[begin : begin + len(reasons)], reasons, strict=True)
+    assert all(line.startswith(reason) for line, reason in pairs)
     if policy == "native":
         assert placed == len(wanted)
         if own:

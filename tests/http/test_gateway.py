@@ -459,10 +459,13 @@ def test_a_prompt_that_is_too_large_is_not_sent(start: Start) -> None:
 
 def test_a_required_rule_that_fits_nowhere_fails_the_turn(start: Start) -> None:
     asked = start(gateway_token_budget=30)
-    asked.bind("p", {**HOUSE, "required": True, "content": "law " * 100})
-    answer = asked(headers={"X-Lorewell-Prompt": "p"})
-    assert error(answer) == (400, "budget_exceeded", "invalid_request_error")
+    book_id = asked.bind("p", {**HOUSE, "required": True, "content": "law " * 100})
+    header = {"X-Lorewell-Prompt": "p"}
+    assert error(asked(headers=header)) == (400, "budget_exceeded", "invalid_request_error")
     assert asked.upstream.calls == 0
+    # The setting wins over the default, and the budget of the prompt over the setting.
+    asked.put("p", book_id, settings={"native": {"token_budget": 1_000}})
+    assert asked(headers=header).status_code == 200
 
 
 def test_a_binding_that_is_gone_fails_the_turn(start: Start) -> None:

@@ -79,7 +79,7 @@ class Gateway:
             base_url=f"{server.url}/gateway/v1", api_key="none", max_retries=0
         )
         book = {"name": "N", "entries": NATIVE}
-        self._bind("native", self._ask("POST", "/v1/books", json=book))
+        self._bind("native", self.ask("POST", "/v1/books", json=book))
         entries = {
             str(number): {
                 "uid": number,
@@ -93,7 +93,7 @@ class Gateway:
         self._bind("sillytavern", self._import({"entries": entries}))
         self._bind("replica", self._import({"name": "R", "entries": REPLICA}))
 
-    def _ask(self, method: str, path: str, **given: Any) -> Json:
+    def ask(self, method: str, path: str, **given: Any) -> Json:
         params = {"tenant_id": "default", **given.pop("params", {})}
         answer = self.server.client.request(method, path, params=params, **given)
         assert answer.is_success, answer.text
@@ -101,12 +101,12 @@ class Gateway:
 
     def _import(self, document: Json) -> Json:
         file = ("book.json", json.dumps(document).encode())
-        return self._ask("POST", "/v1/imports/files", files=[("files", file)])
+        return self.ask("POST", "/v1/imports/files", files=[("files", file)])
 
     def _bind(self, prompt_id: str, made: Json) -> None:
         self.book_ids = {**getattr(self, "book_ids", {}), prompt_id: made["books"][0]["book_id"]}
         body = {"bindings": [{"book_id": self.book_ids[prompt_id]}], "policy": prompt_id}
-        self._ask("PUT", "/v1/prompt-bindings", params={"prompt_id": prompt_id}, json=body)
+        self.ask("PUT", "/v1/prompt-bindings", params={"prompt_id": prompt_id}, json=body)
 
     def __call__(
         self, prompt: str, messages: list[Any] = CHAT, *, stream: bool = False, **given: Any
@@ -122,7 +122,7 @@ class Gateway:
 
     def direct(self, policy: str, request: Json) -> Json:
         path = {"native": "/v1/context/select"}.get(policy, f"/v1/{policy}/activate")
-        return self._ask("POST", path, json=request)
+        return self.ask("POST", path, json=request)
 
 
 @pytest.fixture(name="gateway", scope="module")
@@ -252,6 +252,11 @@ def test_the_member_wins_over_the_line_and_the_line_over_the_headers(gateway: Ga
     named = [*CHAT[:1], {**CHAT[1], "name": "N2"}]
     answered = gateway("replica", named, extra_headers={"X-Lorewell-Char": "H1"})
     assert "H1、N2" in forwarded(answered)  # the name of a message, below all of them
+    settings = {"scene": {"names": {"char": "B1", "user": "B2"}}}
+    bound = {"bindings": [{"book_id": gateway.book_ids["replica"]}], "settings": settings}
+    gateway.ask("PUT", "/v1/prompt-bindings", params={"prompt_id": "bound"}, json=bound)
+    answered = gateway("bound", named, extra_headers={"X-Lorewell-Char": "H1"})
+    assert "H1、B2" in forwarded(answered)  # the settings of the prompt, above those names
 
 
 def test_only_names_of_the_member_and_the_line_name_the_lines(gateway: Gateway) -> None:
@@ -275,20 +280,34 @@ DIRECT: dict[str, Json] = {
 }
 
 
+LINE_SCENE: Json = {name: SCENE[name] for name in ("names", "trigger", "chat_length")}
+
+
 @pytest.mark.parametrize("policy", DIRECT)
-def test_the_gateway_gives_what_the_direct_route_gives(gateway: Gateway, policy: str) -> None:
-    answered = gateway(policy, extra_body={"lorewell": {**SCENE, "seed": "7"}})
+@pytest.mark.parametrize("by_line", [False, True], ids=["member", "line"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_gateway_gives_what_the_direct_route_gives(
+    gateway: Gateway, policy: str, *, by_line: bool, stream: bool
+) -> None:
+    scene = LINE_SCENE if by_line else {**SCENE, "seed": "7"}
+    if by_line:
+        messages = [{"role": "system", "content": LINE}, *CHAT]
+        answered = gateway(policy, messages, stream=stream)
+    else:
+        answered = gateway(policy, stream=stream, extra_body={"lorewell": scene})
     ref = {"book_id": gateway.book_ids[policy]}
-    request = {**DIRECT[policy], "scene": {**SCENE, "seed": "7"}}
+    request = {**DIRECT[policy], "scene": scene}
     if policy == "replica":
         request["worldBookData"] = {"globalBooks": [{"id": ref["book_id"]}]}
     else:
         request["books"] = [ref]
     if policy == "native":
-        positions = [each["position"] for each in answered.ledger["blocks"]]
-        assert "author_note_top" in positions
-        supported = ["before_character", "after_character", "author_note_top", "at_depth"]
-        request["placement_capabilities"] = {"positions": [*supported, "author_note_bottom"]}
+        supported = ["before_character", "after_character", "at_depth"]
+        if not by_line:
+            positions = [each["position"] for each in answered.ledger["blocks"]]
+            assert "author_note_top" in positions
+            supported += ["author_note_top", "author_note_bottom"]
+        request["placement_capabilities"] = {"positions": supported}
     direct = gateway.direct(policy, request)
     member = {"native": "blocks", "sillytavern": "activated", "replica": "entries"}[policy]
     assert direct[member] == answered.ledger[member]
@@ -333,6 +352,25 @@ def test_a_note_given_twice_is_refused(gateway: Gateway) -> None:
     with pytest.raises(openai.BadRequestError) as error:
         gateway("native", messages, extra_body={"lorewell": {"note": {"text": "Yours."}}})
     assert error.value.param == "/lorewell/note"
+
+
+def test_a_prompt_has_a_tokenizer_and_the_member_wins_over_it(gateway: Gateway) -> None:
+    entry = {"id": "han", "content": "灯塔的守夜人在雾中摇铃。" * 20, "constant": True}
+    made = gateway.ask("POST", "/v1/books", json={"name": "Han", "entries": [entry]})
+    body: Json = {"bindings": [{"book_id": made["books"][0]["book_id"]}]}
+    body["settings"] = {"scene": {"tokenizer": "gpt-4o"}}
+    gateway.ask("PUT", "/v1/prompt-bindings", params={"prompt_id": "counted"}, json=body)
+    texts = [entry["content"]]
+
+    def tokens(**scene: str) -> int:
+        answered = gateway("counted", extra_body={"lorewell": scene})
+        assert answered.ledger["warnings"] == []
+        return int(answered.headers["X-Lorewell-Tokens"])
+
+    few, many = tokens(), tokens(tokenizer="cl100k_base")
+    assert few == tokens(tokenizer="o200k_base") < many
+    asked = {"texts": texts, "tokenizer": "o200k_base"}
+    assert few > gateway.ask("POST", "/v1/tokens/count", json=asked)["counts"][0]
 
 
 def test_without_books_nothing_of_ours_is_forwarded_and_the_note_is(gateway: Gateway) -> None:

@@ -26,6 +26,7 @@ ROUTES = [
     ("15a", "POST /v1/context/preview", "200"),
     ("15b", "POST /v1/tokens/count", "200"),
     ("conditions", "POST /v1/conditions/try", "200"),
+    ("lint", "POST /v1/lint", "200"),
     ("host", "POST /v1/host/assemble", "200"),
     ("16", "POST /v1/search", "200"),
     ("17", "PUT /v1/prompt-bindings", "200"),

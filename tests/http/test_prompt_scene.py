@@ -65,3 +65,42 @@ def test_values_of_one_turn_are_refused(tenant: Tenant, member: str) -> None:
     answer = bind(tenant, NATIVE, "native", {member: value})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == f"/settings/scene/{member}"
+
+
+def test_a_replay_uses_it(tenant: Tenant) -> None:
+    book = {"name": "R", "entries": [{"id": "a", "content": "{{char}}.", "keys": ["灯"]}]}
+    scene = {"names": {"char": "Mara", "user": "Ann"}}
+    assert bind(tenant, book, "sillytavern", scene).status_code == 200
+    chat = [{"name": "Ann", "content": "灯"}, {"name": "Mara", "content": "…"}]
+    body: Json = {"chat": chat, "context_tokens": 4_000, "prompt_id": "p"}
+
+    def turns(**members: Any) -> list[int]:
+        asked = {**body, "turns_after": "user_messages", **members}
+        answer = tenant("POST", "/v1/sillytavern/replay", json=asked)
+        assert answer.status_code == 200, answer.text
+        return [each["messages"] for each in answer.json()["turns"]]
+
+    assert turns() == [1]
+    assert turns(macros={"user": "Mara"}) == [2]
+
+
+def test_a_prompt_names_the_tokenizer_of_its_lore(tenant: Tenant) -> None:
+    name = "gpt-3.5-turbo-0301"  # whose vocabulary is that of the service's own
+    settings = {"sillytavern": {"tokenizer": name}, "scene": {"tokenizer": name}}
+    body = {"bindings": [{"book_id": tenant.create(NATIVE)}], "policy": "sillytavern"}
+    params = {"prompt_id": "p"}
+
+    def put(settings: Json) -> Any:
+        bound = {**body, "settings": settings}
+        return tenant("PUT", "/v1/prompt-bindings", params=params, json=bound)
+
+    assert put(settings).json()["settings"] == settings
+    found = activate(tenant)
+    assert found["budget"]["tokenizer"] == name
+    assert {each["code"] for each in found["warnings"]} == {"value_missing"}  # of {{char}}
+    own = activate(tenant, tokenizer="cl100k_base")
+    assert own["budget"]["tokenizer"] == "cl100k_base"
+    for member in ("sillytavern", "scene"):
+        refused = put({member: {"tokenizer": "/etc/passwd"}})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["pointer"] == f"/settings/{member}/tokenizer"

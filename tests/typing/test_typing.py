@@ -31,6 +31,7 @@ assert_type(book.entries, tuple[Entry, ...])
 """
 
 
+@pytest.mark.long
 def test_programs_of_the_manuals_pass_a_strict_type_checker(tmp_path: Path) -> None:
     (tmp_path / "sequences.py").write_text(PROGRAM, encoding="utf-8")
     for manual in MANUALS:

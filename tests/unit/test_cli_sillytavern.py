@@ -346,3 +346,24 @@ def test_what_can_not_be_done_is_one_line(
     done = run(lorewell, "灯", options=options)
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
     assert told in done.err
+
+
+def test_a_query_and_plain_messages_are_scanned(lorewell: Lorewell) -> None:
+    files = ("--book", book(lorewell, {"uid": 0, "key": ["灯塔"], "content": "x"}))
+    alone = lorewell("sillytavern", "run", *files, "--query", "去灯塔", "--json")
+    assert json.loads(alone.out)["activated"][0]["key"] == "灯塔"
+    messages = [
+        {"role": "system", "content": "灯塔"},
+        {"role": "user", "content": [{"type": "text", "text": "灯塔"}]},
+        {"role": "assistant", "content": None},
+        {"name": "阿黛", "mes": "好"},
+    ]
+    for document in (messages, {"messages": messages}):
+        chat_file = lorewell.file("plain.json", document)
+        done = lorewell("sillytavern", "run", *files, "--chat", chat_file, "--json")
+        assert json.loads(done.out)["activated"][0]["hit"]["number"] == 0
+        assert done.err == "plain.json: message 3 has no text and was skipped\n"
+    none = lorewell("sillytavern", "run", *files)
+    assert (none.code, "pass --chat, --query or both" in none.err) == (2, True)
+    wrong = lorewell("sillytavern", "run", *files, "--chat", lorewell.file("no.json", {"a": 1}))
+    assert (wrong.code, "is not a chat" in wrong.err) == (2, True)

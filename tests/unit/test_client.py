@@ -50,6 +50,7 @@ from lorewell.model import (
     Entry,
     InlineBook,
     KeyRequest,
+    LintRequest,
     PreviewRequest,
     ReplayRequest,
     ReplicaPreview,
@@ -58,6 +59,8 @@ from lorewell.model import (
     SelectRequest,
 )
 from lorewell.model.activate import ChatLine, ForcedEntry
+from lorewell.model.explained import ContextExplain, ReplicaExplain, SillyTavernExplain
+from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 from replica_books import keyed
 from support import BOOK_ID, ask, compiled, entry
 
@@ -81,6 +84,18 @@ BOOK_BODY = {
 SELECT = SelectRequest(books=(BookRef(book_id=BOOK_ID),), query="the kiln")
 SELECT_BODY = {"books": [{"book_id": BOOK_ID}], "query": "the kiln"}
 PROMPT_INFO = {"prompt_id": "雾 1", "policy": "auto", "book_count": 2}
+FINDING = {
+    "code": "LW601",
+    "name": "content-empty",
+    "severity": "warning",
+    "entry_id": "lamp",
+    "entries": ["lamp"],
+    "pointer": "/entries/0/content",
+    "span": None,
+    "text": "The content is empty.",
+    "figures": {},
+    "fixes": [],
+}
 INDEX = {
     "book_id": BOOK_ID,
     "revision": 1,
@@ -127,12 +142,65 @@ ACTIVATION = json.loads(
         TURN.model_copy(update={"context_tokens": 8000, "forced": (ForcedEntry(ref="W.9"),)}),
     ).to_json()
 )
+EXPLAINED = {
+    "policy": "native",
+    "id": "b:1:kiln",
+    "book_id": "b",
+    "entry_id": "kiln",
+    "title": "窑",
+    "selected": False,
+    "reason": "not_triggered",
+    "gate": "keys",
+    "gates": [{"gate": "keys", "status": "failed", "facts": {"keys": 1}}],
+}
 REPLAY = {
     "turns": [],
     "rest_from": 2,
     "snapshot": [],
     "policy_version": ACTIVATION["policy_version"],
 }
+REPLAY_BODY: Any = {"chat": [{"role": "user", "content": "the kiln 🔥"}]}
+WHOLE_CHAT = {
+    "policy": "native",
+    "steps": [
+        {
+            "messages": 1,
+            "seed": "0:1",
+            "used": [
+                {"book": 0, "entry_id": "灯", "reason": "keyword", "tokens": 7, "found": True}
+            ],
+            "entered": [{"book": 0, "entry_id": "灯"}],
+            "left": [],
+            "refused": [],
+            "tokens": 7,
+            "limit": 9,
+            "room": 2,
+            "failed": None,
+            "warnings": [],
+        }
+    ],
+    "entries": [],
+    "warnings": {},
+    "rest_from": None,
+    "snapshot": [],
+}
+CHAT_DIFF = {
+    "turns": 1,
+    "changed": [],
+    "entries": [],
+    "tokens": 0,
+    "summary": "0 of 1 turns change",
+}
+CHAT_PLAN = {
+    "policy": "native",
+    "turns": 1,
+    "budget": 9,
+    "entries": [],
+    "idle": [],
+    "curve": [],
+    "cut": 0,
+}
+WHOLE_CHATS = (WHOLE_CHAT, CHAT_DIFF, CHAT_PLAN)
 REPLICA_BODY = {
     "worldBookData": {"globalBooks": [{"id": "b"}], "characterBookId": "none"},
     "mes": "去灯塔",
@@ -347,6 +415,19 @@ CASES = [
         {"books": [{"book": BOOK_BODY}], "query": "kiln"},
         SELECTION,
     ),
+    Case(
+        "explain_context",
+        (
+            ContextExplain(
+                request=PreviewRequest(books=(InlineBook(book=BOOK),), query="kiln"), entry="kiln"
+            ),
+        ),
+        {},
+        "POST /v1/context/explain",
+        DEMO,
+        {"request": {"books": [{"book": BOOK_BODY}], "query": "kiln"}, "entry": "kiln"},
+        EXPLAINED,
+    ),
     Case("get_selection", ("ab12",), {}, "GET /v1/selections/ab12", DEMO, None, SELECTION),
     Case(
         "count_tokens",
@@ -365,6 +446,15 @@ CASES = [
         DEMO,
         {"text": "tb.力量 > 10"},
         {"holds": False, "written": None, "tree": None, "flaw": None},
+    ),
+    Case(
+        "lint",
+        (LintRequest(book=InlineBook(book=BOOK), request={"token_budget": 900}),),
+        {},
+        "POST /v1/lint",
+        DEMO,
+        {"book": {"book": BOOK_BODY}, "with": {"token_budget": 900}},
+        {"policy": "native", "findings": [FINDING]},
     ),
     Case(
         "activate_for_turn",
@@ -394,6 +484,19 @@ CASES = [
         ACTIVATION,
     ),
     Case(
+        "explain_activation",
+        (
+            SillyTavernExplain(
+                request=ActivatePreview(context_tokens=8, chat=CHAT), entry="Harbour.0", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/sillytavern/explain",
+        DEMO,
+        {"request": SCENE_BODY, "entry": "Harbour.0", "budget": 9},
+        EXPLAINED,
+    ),
+    Case(
         "replay_chat",
         (ReplayRequest(context_tokens=8, chat=CHAT),),
         {},
@@ -401,6 +504,42 @@ CASES = [
         DEMO,
         SCENE_BODY,
         REPLAY,
+    ),
+    Case(
+        "replay_context",
+        (ChatReplayRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/context/replay",
+        DEMO,
+        REPLAY_BODY,
+        WHOLE_CHAT,
+    ),
+    Case(
+        "replay_replica",
+        (ChatReplayRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/replica/replay",
+        DEMO,
+        REPLAY_BODY,
+        WHOLE_CHAT,
+    ),
+    Case(
+        "compare_replays",
+        (ReplayDiffRequest.model_validate({**REPLAY_BODY, "first": {}, "second": {}}),),
+        {},
+        "POST /v1/replay/diff",
+        DEMO,
+        {**REPLAY_BODY, "first": {}, "second": {}},
+        CHAT_DIFF,
+    ),
+    Case(
+        "plan_replay",
+        (ReplayPlanRequest.model_validate(REPLAY_BODY),),
+        {},
+        "POST /v1/replay/plan",
+        DEMO,
+        REPLAY_BODY,
+        CHAT_PLAN,
     ),
     Case(
         "activate_replica",
@@ -428,6 +567,19 @@ CASES = [
         DEMO,
         {**REPLICA_BODY, "changed": [{"book_id": "b"}]},
         REPLICA,
+    ),
+    Case(
+        "explain_replica",
+        (
+            ReplicaExplain(
+                request=ReplicaPreview.model_validate(REPLICA_BODY), entry="tower", budget=9
+            ),
+        ),
+        {},
+        "POST /v1/replica/explain",
+        DEMO,
+        {"request": REPLICA_BODY, "entry": "tower", "budget": 9},
+        EXPLAINED,
     ),
     Case(
         "assemble_prompt",
@@ -594,7 +746,7 @@ def test_request_is_what_the_route_takes(call: Call, case: Case) -> None:
         assert sent.headers["Content-Type"] == "application/json"
     if case.answer is None or case.name.startswith("check_"):
         assert found is None
-    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT):
+    elif case.answer in (SELECTION, ACTIVATION, REPLICA, REPLAY, PROMPT, *WHOLE_CHATS):
         assert json.loads(found.to_json()) == case.answer
     elif isinstance(found, dict):  # a document of any format
         assert found == case.answer
@@ -850,7 +1002,10 @@ def test_error_of_the_library_has_no_request() -> None:
 UNAVAILABLE = httpx.Response(503, json={"code": "storage_unavailable", "detail": "Busy."})
 BROKEN = (httpx.ReadError("cut"), httpx.RemoteProtocolError("gone"), httpx.WriteError("cut"))
 UNSENT = (httpx.ConnectError("refused"), httpx.ConnectTimeout("late"), httpx.PoolTimeout("full"))
-LOOKING = ("select", "preview", "count", "sea", "activate", "replay", "assemble", "try")
+LOOKING = (
+    *("select", "preview", "count", "sea", "activate", "replay", "assemble", "try", "explain"),
+    *("compare_replays", "plan", "lint"),
+)
 PURE = [
     case for case in CASES if case.target.startswith("GET /v1") or case.name.startswith(LOOKING)
 ]

@@ -8,7 +8,7 @@ import pytest
 
 from lorewell import Decision
 from lorewell.errors import ValidationFailedError
-from lorewell.insight.lint import lint
+from lorewell.insight import diagnostics
 from support import ask, compiled, decision_of, entry
 
 STATE = {"英雄": {"力量": 15, "心情": "很友好"}, "met": True}
@@ -47,7 +47,7 @@ def test_a_text_that_cannot_be_read_never_holds_and_is_reported() -> None:
         "text 0: tb.met = true and: at character 17, expected tb. and the name of a field"
     )
     book = compiled([entry("a", "灯塔", conditions_text=["力量 > 10"])])
-    (found,) = lint(book)
+    (found,) = diagnostics(book)
     assert (found.entry_id, found.code) == ("a", "condition_unreadable")
     assert "at character 0" in found.message
 

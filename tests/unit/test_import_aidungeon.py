@@ -19,7 +19,7 @@ def test_world_info_is_read_into_native_fields() -> None:
         "content": "An oil lamp.",
         "keys": ("lamp", "灯", "( |the )tower"),
     }
-    assert entry.source == {"format": "aidungeon_wi", "raw": RAW}
+    assert entry.source == {"format": "aidungeon_wi", "raw": RAW, "three_valued": True}
     assert (found.report.format, found.book.name) == ("aidungeon_wi", "harbour")
     assert warnings_of(found) == [("1.1", "pattern_as_text")]
 

@@ -95,3 +95,20 @@ def test_a_request_that_takes_long_gives_its_slot_back() -> None:
         assert len(turns.begun) == MAX_BEGUN + 1
 
     asyncio.run(run())
+
+
+def test_only_a_valid_key_makes_a_caller_of_its_own() -> None:
+    async def run() -> None:
+        intake = Intake(asyncio.get_running_loop())
+        unknown = intake.key_of(b"Bearer lw_1_made_up")
+        assert unknown == intake.key_of(b"Bearer lw_2_made_up") != intake.key_of(b"")
+        intake.note_key(b"Bearer lw_1_x", "1")
+        intake.note_key(b"Bearer  lw_1_x", "1")
+        assert intake.key_of(b"Bearer lw_1_x") == intake.key_of(b"Bearer  lw_1_x") == "1"
+        intake.note_key(b"Bearer lw_1_x" + b" " * 10_000, "1")
+        for number in range(2_000):
+            intake.note_key(f"{number}".encode(), f"{number}")
+        assert intake.key_of(b"Bearer lw_1_x") == unknown  # only so many are remembered
+        assert intake.key_of(b"1999") == "1999"
+
+    asyncio.run(run())

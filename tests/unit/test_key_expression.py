@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from lorewell import BookCreate, Decision, Entry
-from lorewell.insight.lint import lint
+from lorewell.insight import diagnostics
 from lorewell.model import content_hash
 from support import ask, compiled, decision_of, entry, said
 
@@ -93,7 +93,7 @@ def test_a_text_of_another_entry_can_complete_it() -> None:
 )
 def test_what_cannot_hold_is_reported_and_never_does(expression: str, why: str) -> None:
     book = compiled([entry("a", key_expression=expression), entry("b", "灯塔")])
-    (found,) = lint(book)
+    (found,) = diagnostics(book)
     assert (found.entry_id, found.code) == ("a", "key_expression_unreadable")
     assert why in found.message
     response = ask(book, "去灯塔")

@@ -18,7 +18,7 @@ from lorewell import (
 )
 from lorewell.engine.matching.keys import split_regex
 from lorewell.engine.sillytavern.keys import classify
-from lorewell.insight import lint
+from lorewell.insight import diagnostics
 from lorewell.jsregex import RegexGuard
 
 
@@ -183,7 +183,7 @@ def test_lint_names_what_can_not_be_compiled() -> None:
         Entry(id="a", content="A", keys=["", "/lamp/gg"]),
         Entry(id="c", content="C", keys=["plain"]),
     )
-    found = lint(compile_book(BookCreate(name="Harbour", entries=entries)))
+    found = diagnostics(compile_book(BookCreate(name="Harbour", entries=entries)))
     assert [(each.entry_id, each.code) for each in found] == [
         ("b", "regex_invalid"),
         ("b", "regex_invalid"),
@@ -219,4 +219,4 @@ def test_book_without_regexes_starts_no_engine(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(RegexGuard, "search", refuse)
     entries = [Entry(content="C", keys=["lamp"])]
     assert play(entries, "lamp").decisions[0].selected
-    assert lint(compile_book(BookCreate(name="Harbour", entries=tuple(entries)))) == ()
+    assert diagnostics(compile_book(BookCreate(name="Harbour", entries=tuple(entries)))) == ()

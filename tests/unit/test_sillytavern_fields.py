@@ -348,7 +348,7 @@ MENDED: list[tuple[dict[str, Any], str, object, list[tuple[str, str]]]] = [
     ({"group": "a"}, "conflict_key", "group:a", [("/group", "group_weight_ignored")]),
     ({"group": "a,b"}, "conflict_key", None, [("/group", "several_groups")]),
     ({"group": "é" * 195}, "conflict_key", None, [("/group", "group_too_long")]),
-    ({"groupWeight": 1}, "order", 100, [("/groupWeight", "group_weight_ignored")]),
+    ({"groupWeight": 1}, "order", 100, []),
     ({"useGroupScoring": True}, "order", 100, [("/useGroupScoring", "ignored_field")]),
     ({"useGroupScoring": False}, "order", 100, []),
     ({"automationId": "ai"}, "order", 100, [("/automationId", "ignored_field")]),

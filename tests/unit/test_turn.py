@@ -14,10 +14,11 @@ from lorewell.cli.turn_lines import injected_lines
 from lorewell.engine.tokens import counter
 from lorewell.errors import BookNotFoundError, LorewellError, PolicyMismatchError
 from lorewell.host import DraftMessage
-from lorewell.model import SillyTavernResponse
+from lorewell.model import ResolvedBindings, SillyTavernResponse
 from lorewell.model.activate import AttachedBook
 from lorewell.model.conversation import ActivateRequest
 from lorewell.model.parse import parse_model
+from lorewell.model.prompt_settings import PromptSettings
 from lorewell.model.scene import Scene
 from lorewell.model.worldbook import WorldbookConfig
 from lorewell.turn import (
@@ -350,3 +351,29 @@ def test_a_scene_counts_by_its_tokenizer(files: Lorewell) -> None:
     prepared = prepare(lore, "x", scene=scene(tokenizer="o200k_base"))
     assert prepared.prompt is not None
     assert prepared.prompt.figures.tokenizer == "o200k_base"
+
+
+class BoundLore(FileLore):
+    """Local books whose prompt names a tokenizer in its settings."""
+
+    tokenizer = "gpt-4o"
+
+    async def resolve_bindings(self, prompt_id: str, /) -> ResolvedBindings:
+        bindings = await super().resolve_bindings(prompt_id)
+        settings = PromptSettings(scene=Scene(tokenizer=self.tokenizer))
+        return bindings.model_copy(update={"settings": settings})
+
+
+def test_a_prompt_counts_by_the_tokenizer_of_its_settings(files: Lorewell) -> None:
+    lore = BoundLore([files.book({"id": "n", "content": "x"})])
+
+    def counted(**members: Any) -> str:
+        prepared = prepare(lore, "x", **members)
+        assert prepared.prompt is not None
+        return prepared.prompt.figures.tokenizer
+
+    assert counted() == "o200k_base"
+    assert counted(scene=scene(tokenizer="cl100k_base")) == "cl100k_base"
+    assert counted(scene=scene(tokenizer="o200k_base"), counter=counter()) == "cl100k_base"
+    lore.tokenizer = "claude"  # whose file only the service has
+    assert counted() == "cl100k_base"

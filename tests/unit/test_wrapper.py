@@ -19,10 +19,10 @@ FERRY, PIER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-2
 
 
 def book_of(book_id: str, *names: str) -> CompiledBook:
-    entries = [
+    entries = tuple(
         Entry(id=name, title=f"«{name}»", content=f"{name} & </worldbook-entry>", constant=True)
         for name in names
-    ]
+    )
     return compile_book(BookCreate(name="雾隐渡", entries=entries), book_id=book_id)
 
 
@@ -79,7 +79,7 @@ def test_costs_budget_and_ledger_follow(wrapper: str) -> None:
 
 def test_names_are_counted_where_they_are_known() -> None:
     spec = Entry(id="e", content="{{char}} waits.", constant=True)
-    book = compile_book(BookCreate(name="B", entries=[spec]), book_id=FERRY)
+    book = compile_book(BookCreate(name="B", entries=(spec,)), book_id=FERRY)
     answer = ask(book, wrapper="plain", template_vars={"char": "Odalys"})
     assert answer.context == "Odalys waits."
     assert answer.decisions[0].cost == counter().count("Odalys waits.\n\n")

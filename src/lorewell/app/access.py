@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, get_args
 
@@ -64,6 +65,9 @@ class Rights:
         """Return whether they allow giving these scopes to another key."""
         return self.is_admin or set(scopes) <= self.scopes - SERVICE_SCOPES
 
+
+on_key: ContextVar[Callable[[str], object] | None] = ContextVar("on_key", default=None)
+"""Called with the id of the current request's API key if the key is valid."""
 
 ALL_RIGHTS: Final = Rights(frozenset({ALL_TENANTS}), frozenset(get_args(Scope)))
 
@@ -158,6 +162,9 @@ async def _find(services: Services, authorization: str | None) -> KeyRow:
     matches = hmac.compare_digest(known, row.secret_hash if row else bytes(len(known)))
     if row is None or row.revoked_at is not None or not matches:
         raise UnauthenticatedError("This API key is unknown or revoked.")
+    note = on_key.get()
+    if note is not None:
+        note(row.key_id)
     return row
 
 

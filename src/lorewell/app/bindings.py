@@ -10,10 +10,12 @@ from lorewell.app.pages import PageRequest, cut_page
 from lorewell.app.ports import Transaction
 from lorewell.app.rows import HeadRow, PromptRow, RevisionRow, StoredBindings
 from lorewell.app.services import Services
+from lorewell.app.tokens import choose_counter
 from lorewell.errors import BindingInvalidError, PolicyMismatchError
 from lorewell.model import Binding, BindingSet, BindingsPut, Policy, ResolvedBindings
 from lorewell.model.activate import BookSource
 from lorewell.model.binding import BoundBook, PromptInfo, PromptPage
+from lorewell.model.faults import faults_below
 from lorewell.model.prompt_settings import NO_SETTINGS, PromptSettings
 
 _UNBOUND = StoredBindings(policy="auto", bindings=())
@@ -27,7 +29,9 @@ async def put_bindings(
     Raises:
         BookNotFoundError, RevisionNotFoundError: a binding, even a disabled one, names a missing
             book or revision.
+        ValidationFailedError: the service has no such tokenizer as the settings name.
     """
+    await _check_tokenizers(services, tenant_id, request.settings)
 
     def work(tx: Transaction) -> None:
         heads = find_heads(tx, tenant_id, [binding.book_id for binding in request.bindings])
@@ -46,6 +50,17 @@ async def put_bindings(
         bindings=request.bindings,
         settings=request.settings,
     )
+
+
+async def _check_tokenizers(services: Services, tenant_id: str, settings: PromptSettings) -> None:
+    scene = settings.scene
+    named = {
+        "/settings/sillytavern": settings.sillytavern.tokenizer,
+        "/settings/scene": None if scene is None else scene.tokenizer,
+    }
+    for at, name in named.items():
+        with faults_below(at):
+            await choose_counter(services, tenant_id, name)
 
 
 def _check_binding(

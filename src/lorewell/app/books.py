@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from lorewell.app.documents import PreparedBook, load_document, prepare
 from lorewell.app.once import Claim, check_key, once, request_hash
@@ -24,12 +23,12 @@ from lorewell.errors import (
     RevisionNotFoundError,
 )
 from lorewell.formats.export import export_book
+from lorewell.insight.books import compare_books
 from lorewell.model import (
     BookCreate,
     BookDiff,
     BookHead,
     BookPage,
-    ChangedEntry,
     CreatedBook,
     CreateResult,
     Published,
@@ -43,7 +42,6 @@ from lorewell.model.parse import parse_model
 from lorewell.model.select import is_uuid
 from lorewell.model.text import pointer
 
-_BOOK_FIELDS = ("name", "description", "metadata")
 _MAX_NAMED = 20  # prompts in an error
 
 
@@ -405,9 +403,15 @@ async def list_revisions(
 
 
 async def diff(
-    services: Services, tenant_id: str, book_id: str, *, first: int, second: int
+    services: Services,
+    tenant_id: str,
+    book_id: str,
+    *,
+    first: int,
+    second: int,
+    values: bool = False,
 ) -> BookDiff:
-    """Return the difference from the first revision to the second.
+    """Return the difference from the first revision to the second, with `values` those of fields.
 
     Raises:
         BookNotFoundError, RevisionNotFoundError: there is no such book or revision.
@@ -422,34 +426,8 @@ async def diff(
         )
 
     return await services.read_and_compute(
-        tenant_id, load, lambda pair: compare(*map(load_document, pair))
+        tenant_id, load, lambda pair: compare_books(*map(load_document, pair), values=values)
     )
-
-
-def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> BookDiff:
-    """Return the difference of two documents; `book_fields` has `entries` if the order differs."""
-    before = {entry["id"]: entry for entry in old["entries"]}
-    after = {entry["id"]: entry for entry in new["entries"]}
-    common = [name for name in after if name in before]
-    changed = tuple(
-        ChangedEntry(id=name, fields=fields)
-        for name in common
-        if (fields := _changed_fields(before[name], after[name]))
-    )
-    moved = common != [name for name in before if name in after]
-    return BookDiff(
-        added=tuple(name for name in after if name not in before),
-        removed=tuple(name for name in before if name not in after),
-        changed=changed,
-        book_fields=tuple(name for name in _BOOK_FIELDS if old[name] != new[name])
-        + (("entries",) if moved else ()),
-    )
-
-
-def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    # Compared as JSON: in Python, 1 equals True.
-    names = dict.fromkeys([*new, *old])
-    return tuple(n for n in names if request_hash(old.get(n)) != request_hash(new.get(n)))
 
 
 async def delete_book(

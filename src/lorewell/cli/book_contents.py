@@ -20,7 +20,7 @@ from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import InvalidDependencyError
 from lorewell.formats import ImportedBook, open_book
 from lorewell.formats.faults import naming
-from lorewell.insight import lint
+from lorewell.insight import diagnostics
 from lorewell.model import Entry
 from lorewell.model.imports import ImportNotice
 from lorewell.model.plain import plain
@@ -65,7 +65,7 @@ class BookContents:
                     {**_entry_members(entry), "tokens": tokens, "text_tokens": text}
                     for entry, tokens, text in self.rows()
                 ],
-                "diagnostics": [note._asdict() for note in lint(self.compiled)],
+                "diagnostics": [note._asdict() for note in diagnostics(self.compiled)],
                 "import_report": report,
             }
         )
@@ -135,7 +135,7 @@ def contents_tables(contents: BookContents) -> list[RenderableType]:
         parts.append(_entry_table(contents))
     notes = [
         ImportNotice(entry_id=note.entry_id, code=note.code, message=note.message)
-        for note in lint(contents.compiled)
+        for note in diagnostics(contents.compiled)
     ]
     parts.extend(notice_tables("Import warnings", contents.found.report.warnings))
     parts.extend(notice_tables("Book warnings", notes))

@@ -146,7 +146,7 @@ def diff_command(
 ) -> None:
     """Show the changes from one revision of a book to another."""
     with context.open() as library:
-        diff = library.compare_revisions(book, first, second)
+        diff = library.compare_revisions(book, first, second, values=True)
     if context.as_json:
         print_json(diff)
     elif diff.added or diff.removed or diff.changed or diff.book_fields:

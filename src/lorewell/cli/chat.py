@@ -57,6 +57,7 @@ class ChatOptions:
     char: str | None
     user: str | None
     scene: Scene | None
+    counter: TokenCounter | None
     config: dict[str, Any]
 
 
@@ -124,9 +125,13 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         ),
     ] = None,
     tokenizer: Annotated[
-        str,
-        typer.Option(metavar="NAME|FILE", help="Encoding or model, or path of a tokenizer.json."),
-    ] = DEFAULT_TOKENIZER,
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Encoding or model, or path of a tokenizer.json; by default as the prompt is set, "
+            f"else {DEFAULT_TOKENIZER}.",
+        ),
+    ] = None,
     char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
     user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
     scene: Annotated[
@@ -166,10 +171,11 @@ def chat_command(  # noqa: PLR0913  an option is a parameter
         char=char,
         user=user,
         scene=load_scene(SceneOptions(scene=scene, state=state, table=table, char=char, user=user)),
+        counter=None if tokenizer is None else counter(tokenizer),
         config={name: value for name, value in config.items() if value is not None},
     )
     _check(options)
-    talk(options, counter(tokenizer))
+    talk(options)
 
 
 def _check(options: ChatOptions) -> None:
@@ -181,14 +187,14 @@ def _check(options: ChatOptions) -> None:
         raise ValidationFailedError("--upstream and --model go together: give both or neither.")
 
 
-def talk(options: ChatOptions, tokens: TokenCounter) -> None:
+def talk(options: ChatOptions) -> None:
     """Read input lines and answer them until there are no more.
 
     Raises:
         LorewellError: a turn failed and the input is not a terminal.
     """
     with asyncio.Runner() as runner:
-        opened = _open(options, tokens)
+        opened = _open(options)
         chat = runner.run(opened.__aenter__())
         try:
             _answer_all(chat, runner)
@@ -238,7 +244,7 @@ def _lines(*, is_terminal: bool) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[TerminalChat]:
+async def _open(options: ChatOptions) -> AsyncIterator[TerminalChat]:
     document = {
         "tenantId": options.tenant,
         "serviceUrl": options.url,
@@ -246,7 +252,7 @@ async def _open(options: ChatOptions, tokens: TokenCounter) -> AsyncIterator[Ter
         **options.config,
     }
     config = read_config({BLOCK: document})
-    model = _model(options)
+    model, tokens = _model(options), options.counter or counter()
     try:
         if config is None or options.url is None:
             lore: LoreSource = FileLore(options.books, policy=options.policy, counter=tokens)
@@ -328,6 +334,7 @@ class TerminalChat:
             scene=options.scene,
             strategy=options.config.get("strategy"),  # an option wins over the prompt's settings
             token_budget=options.config.get("tokenBudget"),
+            counter=options.counter,
         )
 
 

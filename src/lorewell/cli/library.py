@@ -63,7 +63,9 @@ class BookLibrary(Protocol):
     def list_revisions(self, book_id: str, *, cursor: str | None = None) -> RevisionPage:
         """Return a page of a book's revisions, newest first."""
 
-    def compare_revisions(self, book_id: str, first: int, second: int) -> BookDiff:
+    def compare_revisions(
+        self, book_id: str, first: int, second: int, *, values: bool = False
+    ) -> BookDiff:
         """Return the changes that turn the first revision into the second."""
 
     def delete_book(self, book_id: str, *, force: bool = False) -> None:

@@ -27,9 +27,11 @@ from lorewell.model.binding import PromptInfo
 from lorewell.model.index import IndexState
 from lorewell.model.plain import plain
 from lorewell.model.prompt_settings import PromptSettings
+from lorewell.model.records import FieldChange
 
 _MAX_KEYS = 12  # of one entry; the JSON lists them all
 _MAX_EXCERPT_CHARS = 100
+_MAX_VALUE_CHARS = 300
 # Not wrapped in a narrow terminal: ids, which are copied from here, and short words.
 _UNWRAPPED = frozenset({"Book", "Key", "Variable", "Revision", "Status", "Chunks"})
 _SECONDS = len("2026-01-01T00:00:00")
@@ -113,18 +115,27 @@ def revisions_table(revisions: Iterable[RevisionInfo]) -> Table:
 
 
 def diff_table(diff: BookDiff) -> Table:
-    """Return a table of the differences, a row for each entry."""
-    table = _table("Differences", "Change", "Entry", "Fields")
-    if diff.book_fields:
-        table.add_row("book", "", _cell(", ".join(diff.book_fields)))
+    """Return a table of the differences, a row for each field; it needs their values."""
+    table = _table("Differences", "Change", "Entry", "Field", "Before", "After")
+    for field in diff.book_values or ():
+        table.add_row("book", "", *_field_cells(field))
     for name in diff.added:
-        table.add_row(Text("added", style="green"), _cell(name), "")
+        table.add_row(Text("added", style="green"), _cell(name), "", "", "")
     for name in diff.removed:
-        table.add_row(Text("removed", style="red"), _cell(name), "")
+        table.add_row(Text("removed", style="red"), _cell(name), "", "", "")
     for entry in diff.changed:
-        change = Text("changed", style="yellow")
-        table.add_row(change, _cell(entry.id), _cell(", ".join(entry.fields)))
+        for number, field in enumerate(entry.values or ()):
+            about = ("", "") if number else (Text("changed", style="yellow"), _cell(entry.id))
+            table.add_row(*about, *_field_cells(field))
     return table
+
+
+def _field_cells(field: FieldChange) -> Iterator[Text]:
+    """Yield the name of a field and both its values: texts as they are, others as JSON."""
+    yield _cell(field.name)
+    for value in (field.before, field.after):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield _cell(text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…")
 
 
 def bindings_parts(bound: BindingSet) -> list[RenderableType]:

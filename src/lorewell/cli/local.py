@@ -126,10 +126,19 @@ class LocalLibrary:
         page = PageRequest(limit=_PAGE, cursor=cursor)
         return self._run(app_books.list_revisions(self._services, self._tenant_id, book_id, page))
 
-    def compare_revisions(self, book_id: str, first: int, second: int) -> BookDiff:
+    def compare_revisions(
+        self, book_id: str, first: int, second: int, *, values: bool = False
+    ) -> BookDiff:
         """Return the changes that turn the first revision into the second."""
         return self._run(
-            app_books.diff(self._services, self._tenant_id, book_id, first=first, second=second)
+            app_books.diff(
+                self._services,
+                self._tenant_id,
+                book_id,
+                first=first,
+                second=second,
+                values=values,
+            )
         )
 
     def delete_book(self, book_id: str, *, force: bool = False) -> None:

@@ -22,11 +22,14 @@ from lorewell.cli import (
     chat,
     conditions,
     convert,
+    explain,
     gateway,
     import_inspect,
     indexes,
     keys,
+    lint,
     live,
+    replays,
     replica,
     searches,
     service,
@@ -37,7 +40,7 @@ from lorewell.cli.failures import describe, exit_code
 from lorewell.cli.library import API_KEY, DEFAULT_TENANT, TENANT, URL
 from lorewell.cli.printing import print_json, print_parts, say
 from lorewell.cli.prompt_turn import PromptAtService, show_turn
-from lorewell.cli.selection_tables import selection_tables
+from lorewell.cli.selection_tables import ShownEntries, selection_tables
 from lorewell.cli.turn_options import TurnOptions, load_request
 from lorewell.engine.native import select
 from lorewell.engine.tokens import DEFAULT_TOKENIZER, counter
@@ -89,6 +92,8 @@ app.command("chat")(chat.chat_command)
 app.command("import")(import_inspect.import_command)
 app.command("inspect")(import_inspect.inspect_command)
 app.command("convert")(convert.convert_command)
+app.command("explain")(explain.explain_command)
+app.command("lint")(lint.lint_command)
 app.command("try")(conditions.try_command)
 app.command("bind")(books.bind_command)
 app.command("bindings")(books.bindings_command)
@@ -96,6 +101,9 @@ app.command("prompts")(books.prompts_command)
 app.command("index")(indexes.index_command)
 app.command("search")(searches.search_command)
 app.command("live")(live.live_command)
+app.command("replay")(replays.replay_command)
+app.command("diff")(replays.diff_command)
+app.command("plan")(replays.plan_command)
 app.add_typer(books.app, name="book")
 app.add_typer(keys.app, name="keys")
 app.add_typer(sillytavern.app, name="sillytavern")
@@ -199,6 +207,13 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     tokenizer: _Tokenizer = DEFAULT_TOKENIZER,
     char: Annotated[str | None, typer.Option(help="Value of {{char}}.")] = None,
     user: Annotated[str | None, typer.Option(help="Value of {{user}}.")] = None,
+    entry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Show the decision on this entry alone (repeatable)."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List every entry that is left out.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the whole answer as JSON.")
     ] = False,
@@ -238,7 +253,8 @@ def select_command(  # noqa: PLR0913  an option is a parameter
     if as_json:
         print_json(answer.to_json())
     else:
-        print_parts(*selection_tables(books, select_request, answer))
+        shown = ShownEntries(ids=tuple(entry or ()), every=every)
+        print_parts(*selection_tables(books, select_request, answer, shown))
 
 
 @app.command("show")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -12,6 +12,7 @@ from rich.text import Text
 from lorewell.cli.hints import name_hint
 from lorewell.cli.tables import MAX_ENTRIES_A_REASON, new_table, placed, reasons_table
 from lorewell.engine.native.compiled import CompiledBook
+from lorewell.errors import ValidationFailedError
 from lorewell.model import Block, Decision, Facts, Reason, SelectRequest, SelectResponse
 from lorewell.model.decision import Recalled
 from lorewell.model.plain import plain
@@ -47,8 +48,21 @@ _NOT_RECALLED: Mapping[Recalled | None, str] = {
 }
 
 
+class ShownEntries(NamedTuple):
+    """The entries to show: those with an id, or all; by default the first 20 of each reason."""
+
+    ids: tuple[str, ...] = ()
+    every: bool = False
+
+
+_USUAL = ShownEntries()
+
+
 def selection_tables(
-    books: Sequence[CompiledBook], request: SelectRequest, answer: SelectResponse
+    books: Sequence[CompiledBook],
+    request: SelectRequest,
+    answer: SelectResponse,
+    shown: ShownEntries = _USUAL,
 ) -> list[RenderableType]:
     """Return the printed selection: a summary, the selected entries, the others, and warnings.
 
@@ -56,10 +70,23 @@ def selection_tables(
         books: all loaded books.
         request: the request.
         answer: its answer.
+        shown: the entries to show.
+
+    Raises:
+        ValidationFailedError: no requested book has an entry to show.
     """
     requested = {ref.book_id for ref in request.books}
     names = {book.book_id: plain(book.name) for book in books if book.book_id in requested}
-    view = _SelectionView(names, request, answer)
+    titles = {
+        entry.full_id: plain(entry.spec.title)
+        for book in books
+        if book.book_id in requested
+        for entry in book.entries
+        if entry.spec.title
+    }
+    view = _SelectionView(names, titles, request, answer, shown)
+    if shown.ids:
+        return [view.summary(), *view.named_entries()]
     parts: list[RenderableType] = [view.summary()]
     nameless = _count_nameless(answer)
     if nameless:
@@ -95,9 +122,16 @@ class _SelectionView:
     """Formats one selection."""
 
     def __init__(
-        self, names: Mapping[str, str], request: SelectRequest, answer: SelectResponse
+        self,
+        names: Mapping[str, str],
+        titles: Mapping[str, str],
+        request: SelectRequest,
+        answer: SelectResponse,
+        shown: ShownEntries,
     ) -> None:
         self._names = names
+        self._titles = titles
+        self._shown = shown
         self._messages = len(request.history)
         self._strategy = request.strategy
         self._answer = answer
@@ -129,6 +163,30 @@ class _SelectionView:
                 why.append(f": {why_text}", style="default")
             table.add_row(self._entry(block), Text(placed(block)), cost, why)
         return table
+
+    def named_entries(self) -> list[Table]:
+        """Return the decisions on the entries that were asked for."""
+        found = [each for each in self._answer.decisions if each.entry_id in self._shown.ids]
+        missing = [name for name in self._shown.ids if name not in {e.entry_id for e in found}]
+        if missing:
+            raise ValidationFailedError(f"No decision on {plain(missing[0])!r} was requested.")
+        table = new_table("Decisions")
+        table.add_column("Entry", overflow="fold", ratio=1)
+        table.add_column("Reason", overflow="fold", min_width=23)
+        table.add_column("Why", overflow="fold", ratio=2)
+        for each in found:
+            why = self._why(each) if each.selected else self._why_not(each)
+            verdict = Text(each.reason, style="green" if each.selected else "yellow")
+            table.add_row(
+                Text(self._titled(each)), verdict, Text(why or _MEANING.get(each.reason, ""))
+            )
+        return [table]
+
+    def _titled(self, decision: Decision) -> str:
+        """Return the entry's id and title."""
+        name = self._named(decision.entry_id, decision.book_id)
+        title = self._titles.get(decision.id)
+        return f"{name} {title}" if title else name
 
     def left_out(self) -> Table:
         out = (decision for decision in self._answer.decisions if not decision.selected)
@@ -167,15 +225,16 @@ class _SelectionView:
         """Return the entries: one per line with details, the others in a row."""
         lines = []
         bare = []
-        for decision in group[:MAX_ENTRIES_A_REASON]:
-            name = self._named(decision.entry_id, decision.book_id)
+        most = len(group) if self._shown.every else MAX_ENTRIES_A_REASON
+        for decision in group[:most]:
+            name = self._titled(decision)
             why = self._why_not(decision)
             if why:
                 lines.append(f"{name}: {why}")
             else:
                 bare.append(name)
-        if len(group) > MAX_ENTRIES_A_REASON:
-            bare.append(f"and {len(group) - MAX_ENTRIES_A_REASON} more")
+        if len(group) > most:
+            bare.append(f"and {len(group) - most} more (--all lists them)")
         return Text("\n".join([*lines, *([", ".join(bare)] if bare else [])]))
 
     def _why(self, decision: Decision) -> str:

@@ -28,7 +28,13 @@ def sillytavern() -> None:
 @app.command("run")
 def run_command(  # noqa: PLR0913  an option is a parameter
     *,
-    chat: Annotated[Path, typer.Option(metavar="FILE", help="SillyTavern chat file (.jsonl).")],
+    chat: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Chat: SillyTavern's .jsonl, or messages as JSON."),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Message of the user, after those of the chat.")
+    ] = None,
     book: _Books = None,
     chat_book: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Book bound to the chat (repeatable).")
@@ -122,6 +128,7 @@ def run_command(  # noqa: PLR0913  an option is a parameter
         },
         card=card,
         chat=chat,
+        query=query,
         settings=settings,
         overrides={
             "world_info_depth": depth,
@@ -144,7 +151,7 @@ def run_command(  # noqa: PLR0913  an option is a parameter
     show = _watch if watch_turns else _scan
     show(loaded, counter(tokenizer), as_json=as_json)
     for warning in _warnings(loaded):
-        say(f"{chat.name}: {warning}", err=True)
+        say(f"{'query' if chat is None else chat.name}: {warning}", err=True)
 
 
 def _warnings(loaded: LoadedScan) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,15 +11,17 @@ from lorewell.engine.sillytavern.sources import Library
 from lorewell.errors import ValidationFailedError
 from lorewell.formats import load_world, open_book
 from lorewell.formats.card_texts import CardTexts, load_card_texts
-from lorewell.formats.chat_file import ChatFile, load_chat
+from lorewell.formats.chat_file import ChatFile, ChatMessage
 from lorewell.formats.faults import naming
 from lorewell.formats.files import load_json
 from lorewell.formats.json_text import storable
+from lorewell.formats.plain_chat import load_any_chat
 from lorewell.model.activate import BookSource, SillyTavernRequest, SillyTavernSettings
 from lorewell.model.parse import parse_model
 
 # The member of SillyTavern's settings.json that holds the World Info settings.
 _WORLD_INFO = "world_info_settings"
+_NO_CHAT = ChatFile(user="", char="", messages=(), hidden=0, timed_state={}, book=None, warnings=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,8 @@ class ScanOptions:
     Attributes:
         books: files, by what they are bound to.
         card: a character card; its book, its texts and its file name are used.
-        chat: a SillyTavern chat file.
+        chat: a chat: SillyTavern's `.jsonl`, or messages as JSON.
+        query: a message of the user after those of the chat.
         settings: a JSON file with settings; `overrides` replace them.
         overrides: settings by their names in the contract.
         user, char: names that replace those of the chat.
@@ -42,7 +45,8 @@ class ScanOptions:
 
     books: Mapping[BookSource, Sequence[Path]]
     card: Path | None
-    chat: Path
+    chat: Path | None
+    query: str | None = None
     settings: Path | None
     overrides: Mapping[str, object | None] = field(default_factory=dict)
     user: str | None
@@ -66,10 +70,11 @@ def load_scan(options: ScanOptions) -> LoadedScan:
     """Load the library and the request of the options.
 
     Raises:
-        ValidationFailedError: no book was given, or settings or texts break their schema.
+        ValidationFailedError: no book or no message was given, or settings or texts break their
+            schema.
         ImportInvalidError, FileTooLargeError, OSError: a file can't be used.
     """
-    chat = load_chat(options.chat)
+    chat = _load_chat(options)
     texts = None if options.card is None else load_card_texts(options.card)
     files = [(source, path) for source, paths in options.books.items() for path in paths]
     books = [load_world(path, source=source) for source, path in files]
@@ -80,6 +85,18 @@ def load_scan(options: ScanOptions) -> LoadedScan:
             "No book given: pass --book, or --card with a card that holds a lorebook."
         )
     return LoadedScan(Library(books), _request(options, chat, texts), chat)
+
+
+def _load_chat(options: ScanOptions) -> ChatFile:
+    """Return the chat with the query as its last message."""
+    if options.chat is None and options.query is None:
+        raise ValidationFailedError("No message given: pass --chat, --query or both.")
+    chat = _NO_CHAT if options.chat is None else load_any_chat(options.chat)
+    if options.query is None:
+        return chat
+    name = options.user or chat.user
+    said = ChatMessage(name=name, content=options.query, is_user=True, line=0)
+    return replace(chat, messages=(*chat.messages, said))
 
 
 def _request(options: ScanOptions, chat: ChatFile, card: CardTexts | None) -> SillyTavernRequest:
@@ -103,7 +120,8 @@ def _request(options: ScanOptions, chat: ChatFile, card: CardTexts | None) -> Si
     try:
         return parse_model(SillyTavernRequest, document)
     except ValidationFailedError as error:
-        raise naming(error, f"{options.chat.name} can't be scanned with these options") from error
+        name = "The query" if options.chat is None else options.chat.name
+        raise naming(error, f"{name} can't be scanned with these options") from error
 
 
 def _macro_texts(card: CardTexts | None) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from lorewell.model import (
     SelectResponse,
     SillyTavernResponse,
 )
+from lorewell.model.chat_replay import BudgetPlan, ChatReplay, ReplayDiff
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -22,6 +23,9 @@ _SELECTION = TypeAdapter(SelectResponse)
 _ACTIVATION = TypeAdapter(SillyTavernResponse)
 _REPLAY = TypeAdapter(ReplayResponse)
 _REPLICA = TypeAdapter(ReplicaResponse)
+_CHAT_REPLAY = TypeAdapter(ChatReplay)
+_REPLAY_DIFF = TypeAdapter(ReplayDiff)
+_PLAN = TypeAdapter(BudgetPlan)
 _PROMPT = TypeAdapter(AssembleResponse)
 
 
@@ -64,6 +68,33 @@ def replayed(body: bytes) -> ReplayResponse:
         ValueError: the body is not a replay.
     """
     return _REPLAY.validate_json(body)
+
+
+def chat_replay(body: bytes) -> ChatReplay:
+    """Return the chat in a body, turn by turn.
+
+    Raises:
+        ValueError: the body is not such an answer.
+    """
+    return _CHAT_REPLAY.validate_json(body)
+
+
+def replay_diff(body: bytes) -> ReplayDiff:
+    """Return the difference of two replays in a body.
+
+    Raises:
+        ValueError: the body is not such an answer.
+    """
+    return _REPLAY_DIFF.validate_json(body)
+
+
+def budget_plan(body: bytes) -> BudgetPlan:
+    """Return the plan in a body.
+
+    Raises:
+        ValueError: the body is not a plan.
+    """
+    return _PLAN.validate_json(body)
 
 
 def prompt(body: bytes) -> AssembleResponse:

@@ -31,7 +31,7 @@ class Steps:
         spent: steps spent so far.
         chars: characters made so far.
         by: steps spent so far, by kind of work: `compile`, `conditions`, `groups`, `keys`,
-            `ledger`, `macros`, `matching`, `output`, `packing`, `recall`, `regex`, `scan`,
+            `ledger`, `lint`, `macros`, `matching`, `output`, `packing`, `recall`, `regex`, `scan`,
             `tokens` or `turns`; for reading a foreign file `bytes`, `chunks`, `entries`,
             `inflating`, `members`, `objects`, `quarantine`, `regex`, `repairs`, `texts` or
             `values`.

@@ -50,8 +50,10 @@ from lorewell.http.routes import (
     host,
     imports,
     index,
+    lint,
     live,
     live_page,
+    replays,
     replica,
     replica_chat,
     revisions,
@@ -66,8 +68,8 @@ from lorewell.settings import Settings
 
 # Routes are matched in this order: the most used come first.
 _MODULES = (
-    *(context, sillytavern, replica, host, bindings, search, tokens, books, revisions, imports),
-    *(gateway, conversations, conditions, index, live, admin, health),
+    *(context, sillytavern, replica, replays, host, bindings, search, tokens, books, revisions),
+    *(imports, gateway, conversations, conditions, lint, index, live, admin, health),
 )
 _SENTENCES = {"missing": "must be given"}
 _METHOD_NOT_ALLOWED = 405
@@ -117,6 +119,7 @@ def create_app(services: Services, settings: Settings) -> FastAPI:
             Direct,
             route=context.SELECT_ROUTE,
             endpoint=context.select_for_turn,
+            probes=health.PROBES,
             failed=_answer_error,
         )
     _add_cors(app, settings)

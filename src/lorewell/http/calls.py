@@ -30,13 +30,21 @@ from lorewell.model import (
     SelectResponse,
     SillyTavernResponse,
 )
+from lorewell.model.chat_replay import BudgetPlan, ChatReplay, ReplayDiff
 from lorewell.settings import Settings
 
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
 
 LargeAnswer = (
-    SelectResponse | SillyTavernResponse | ReplicaResponse | ReplayResponse | AssembleResponse
+    SelectResponse
+    | SillyTavernResponse
+    | ReplicaResponse
+    | ReplayResponse
+    | AssembleResponse
+    | ChatReplay
+    | ReplayDiff
+    | BudgetPlan
 )
 
 JSON = "application/json"

@@ -25,6 +25,12 @@ SELECT: Mapping[str, Any] = {
     "token_budget": 1500,
 }
 PREVIEW: Mapping[str, Any] = {**SELECT, "books": [{"book": BOOK}]}
+EXPLAIN: Mapping[str, Any] = {"request": PREVIEW, "entry": "lamp", "budget": 100_000}
+LINT: Mapping[str, Any] = {
+    "book": {"book": BOOK},
+    "policy": "native",
+    "with": {"token_budget": 900},
+}
 SEARCH: Mapping[str, Any] = {"books": [{"book_id": BOOK_ID}], "query": "green lamp"}
 CONVERSATION_ID = "mira-1"
 _LAMP: Mapping[str, Any] = {
@@ -45,7 +51,20 @@ SCENE: Mapping[str, Any] = {
 }
 ACTIVATE: Mapping[str, Any] = {**SCENE, "conversation_id": CONVERSATION_ID}
 ACTIVATE_PREVIEW: Mapping[str, Any] = {**SCENE, "books": [_WORLD, {"book": BOOK}]}
+ACTIVATE_EXPLAIN: Mapping[str, Any] = {"request": SCENE, "entry": "Harbour.0", "budget": 100_000}
 REPLAY: Mapping[str, Any] = {**SCENE, "turns_after": "user_messages"}
+_CHAT = [
+    {"role": "user", "content": "I wait at the lamp."},
+    {"role": "assistant", "name": "Mira", "content": "Night falls."},
+    {"role": "user", "content": "Who lit the lamp?"},
+]
+CHAT_REPLAY: Mapping[str, Any] = {"books": [{"book": BOOK}], "chat": _CHAT}
+REPLAY_PLAN: Mapping[str, Any] = {**CHAT_REPLAY, "policy": "native"}
+REPLAY_DIFF: Mapping[str, Any] = {
+    "chat": _CHAT,
+    "first": {"books": [{"book": BOOK}]},
+    "second": {"books": [{"book": BOOK}], "settings": {"native": {"token_budget": 10}}},
+}
 _TOWER: Mapping[str, Any] = {
     "uid": "tower",
     "content": "灯塔由哑女看守。",
@@ -64,6 +83,7 @@ REPLICA: Mapping[str, Any] = {
     "books": {"雾隐渡": {"name": "雾隐渡", "entries": [_TOWER]}},
 }
 REPLICA_PREVIEW: Mapping[str, Any] = {**REPLICA, "changed": []}
+REPLICA_EXPLAIN: Mapping[str, Any] = {"request": REPLICA, "entry": "tower", "budget": 100_000}
 ASSEMBLE: Mapping[str, Any] = {
     "draft": [
         {"kind": "character", "message": {"role": "system", "content": "Mira keeps the lamp."}},

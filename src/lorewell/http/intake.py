@@ -7,7 +7,7 @@ connections at once. Working on all of them at once would delay every other clie
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from itertools import count
@@ -20,6 +20,8 @@ MAX_BEGUN = 4
 BEGUN_S = 1.0
 IDLE_S = 1.0
 OVER, NEW, IDLE = range(3)
+_UNKNOWN = "unknown"
+_MAX_KEYS, _MAX_HEADER_BYTES = 1_000, 200
 
 _Free = dict[object, tuple[float, Callable[[], None]]]
 
@@ -38,6 +40,8 @@ class Intake:
         self._numbers = count()
         self._begun: Counter[Hashable] = Counter()
         self._is_due = False
+        # The ids of API keys by the headers that held them, those noted last at the end.
+        self._keys: OrderedDict[bytes, str] = OrderedDict()
         # In the order in which they are closed, and the oldest first within each kind.
         self._free: tuple[_Free, ...] = ({}, {}, {})
 
@@ -58,6 +62,21 @@ class Intake:
         else:
             waiting = self._requests.setdefault(slot.caller, [])
             heappush(waiting, (slot.answered, next(self._numbers), slot))
+
+    def note_key(self, header: bytes, key_id: str) -> None:
+        """Remember that an `Authorization` header holds a valid API key."""
+        if len(header) <= _MAX_HEADER_BYTES:
+            self._keys[header] = key_id
+            self._keys.move_to_end(header)
+            if len(self._keys) > _MAX_KEYS:
+                self._keys.popitem(last=False)
+
+    def key_of(self, header: bytes) -> str:
+        """Return the id of the key in an `Authorization` header; empty if there is no header.
+
+        All keys that were not valid before count as one: a client could make up many.
+        """
+        return self._keys.get(header, _UNKNOWN if header else "")
 
     def _has_room(self, caller: Hashable) -> bool:
         return self._begun[caller] < MAX_BEGUN

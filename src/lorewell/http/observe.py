@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
+from lorewell.app.access import on_key
 from lorewell.app.computing.places import stopping
 from lorewell.app.computing.pool import Computing, caller_leaves
 from lorewell.app.live.hub import LiveCounts
@@ -24,7 +25,7 @@ from lorewell.http.bodies import declared_bytes
 from lorewell.http.held import BODY, HeldOfProcess, Hold
 from lorewell.http.metrics import Metrics
 from lorewell.http.problems import answer_error
-from lorewell.http.protocol import ON_WAIT
+from lorewell.http.protocol import ON_KEY, ON_WAIT
 from lorewell.waiting import begin_to_wait, on_wait
 
 REQUEST_ID = "X-Request-ID"
@@ -80,6 +81,7 @@ class Observe:
         exchange = _Exchange(scope, receive, send, answer)
         token = caller_leaves.set(exchange.wait_until_gone)
         on_wait.set(scope["state"].get(ON_WAIT))
+        on_key.set(scope["state"].get(ON_KEY))
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, BrokenOff):

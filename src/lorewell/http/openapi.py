@@ -35,6 +35,7 @@ from lorewell.http.limits import BOOKS, BodyLimit, RequestBody
 from lorewell.http.problems import completion_status_of, status_of
 from lorewell.model import Facts
 from lorewell.model.activated import Event, ExampleEntry, Hit, ReplayedEntry
+from lorewell.model.chat_replay import EntryKey, EntryUse, RefusedEntry
 from lorewell.model.descriptions import describe
 from lorewell.model.replica import LoadedBook, ReplicaFacts, ReplicaWarning, Suppressed
 from lorewell.model.warning import TurnWarning
@@ -46,7 +47,10 @@ Link = tuple[str, Mapping[str, str]]
 
 _PREFIX = "#/components/schemas/"
 # Named tuples are encoded as objects; these include their null members.
-_WITH_NULLS = (ExampleEntry, ReplayedEntry, Suppressed, LoadedBook)
+_WITH_NULLS = (
+    *(ExampleEntry, ReplayedEntry, Suppressed, LoadedBook),
+    *(EntryKey, EntryUse, RefusedEntry),
+)
 _TUPLES = (Facts, Event, Hit, ReplicaFacts, ReplicaWarning, TurnWarning, *_WITH_NULLS)
 _BODY = (BodyTooLargeError, RequestTimeoutError, UnsupportedMediaTypeError)
 _REQUEST_ID = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
@@ -235,6 +239,14 @@ def documented(
         "response_model": None,
         "responses": {**responses, **failures},
         "openapi_extra": extra,
+    }
+
+
+def or_lines(model: type) -> Document:
+    """Return the content of an answer that is a model, or lines of JSON if the client asks."""
+    return {
+        "application/json": {"schema": SchemaRef(model, "serialization")},
+        "application/x-ndjson": {"schema": {"type": "string"}},
     }
 
 

@@ -97,6 +97,9 @@ Revision = Annotated[
 Target = Annotated[ExportFormat, Query(alias="format", description="The format of the document.")]
 From = Annotated[_Number, Query(alias="from", description="The older revision.")]
 To = Annotated[_Number, Query(alias="to", description="The newer revision.")]
+WithValues = Annotated[
+    bool, Query(alias="values", description="Whether to return both values of each field.")
+]
 ExpectedRevision = Annotated[
     _Number | None,
     Query(description="The required head of the book; not checked if not given."),

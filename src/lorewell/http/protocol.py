@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 from uuid import uuid4
@@ -35,6 +35,7 @@ MAX_IGNORED_BYTES = 8 * 1024 * 1024
 HEAD_TIMEOUT_S = 10.0
 STOPPING = "stopping"
 ON_WAIT = "on_wait"
+ON_KEY = "on_key"
 _MAX_LINGERING = 100
 _HEAD_END = b"\n\r\n"
 _PROBES = frozenset({b"/healthz", b"/readyz"})
@@ -179,20 +180,20 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer a request in its caller's turn."""
         self._enter(partial(super()._start_asgi_task, *args))
 
-    @property
-    def _caller(self) -> Hashable:
-        """Return what tells callers apart before their keys are checked.
+    def _enter(self, begin: Callable[[], object]) -> None:
+        """Begin a request in the turn of its caller: an address with a key.
 
         Probes of the service's health are a caller of their own.
         """
-        keys = (value for name, value in self.headers if name == b"authorization")
-        return self.client and self.client[0], next(keys, b""), self.url in _PROBES
-
-    def _enter(self, begin: Callable[[], object]) -> None:
-        self._slot = slot = RequestSlot(self._intake, self._caller, begin, answered=self._answered)
+        intake = self._intake
+        header = next((value for name, value in self.headers if name == b"authorization"), b"")
+        address = self.client and self.client[0]
+        caller = (address, intake.key_of(header), self.url in _PROBES)
+        self._slot = slot = RequestSlot(intake, caller, begin, answered=self._answered)
         self._bounds.on_write = slot.leave
-        self.scope["state"][ON_WAIT] = slot.leave
-        self._intake.enter(slot)
+        state = self.scope["state"]
+        state[ON_WAIT], state[ON_KEY] = slot.leave, partial(intake.note_key, header)
+        intake.enter(slot)
 
     def _leave_slot(self) -> None:
         if self._slot is not None:

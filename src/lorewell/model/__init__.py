@@ -20,6 +20,7 @@ from lorewell.model.conversation import (
 from lorewell.model.decision import Block, Decision, Facts, Reason, SelectResponse, SnapshotItem
 from lorewell.model.entry import POSITIONS, Entry, Position
 from lorewell.model.imports import ImportReport
+from lorewell.model.lint import LintAnswer, LintRequest
 from lorewell.model.preview import ChangedBook, InlineBook, PreviewRequest
 from lorewell.model.records import (
     BookDiff,
@@ -88,6 +89,8 @@ __all__ = [
     "KeptState",
     "KeyList",
     "KeyRequest",
+    "LintAnswer",
+    "LintRequest",
     "Message",
     "NativeReport",
     "PlacementCapabilities",

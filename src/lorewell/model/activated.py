@@ -434,6 +434,10 @@ class ReplayedTurn:
     variables: Mapping[VariableScope, Mapping[str, str | float]] = field(default_factory=dict)
     chat_hash: int | None = None
 
+    def to_json(self) -> bytes:
+        """Return the turn as compact JSON in UTF-8."""
+        return orjson.dumps(self, default=_encode)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResponse:

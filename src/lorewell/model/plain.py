@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Final
 
 _CONTROLS: Final = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
@@ -74,6 +75,19 @@ def plain(text: str) -> str:
     if _ANY_HIDDEN.search(text) is None:
         return text
     return _PIECE.sub(_escaped, text)
+
+
+def hidden_spans(text: str) -> Iterator[tuple[int, int]]:
+    r"""Yield the span of every hidden character, half-open, in code points.
+
+    >>> list(hidden_spans("a\u200bb"))
+    [(1, 2)]
+    """
+    if _ANY_HIDDEN.search(text) is None:
+        return
+    for found in _PIECE.finditer(text):
+        if found["hidden"] is not None:
+            yield found.span("hidden")
 
 
 def plain_lines(text: str) -> str:

@@ -22,7 +22,7 @@ from lorewell.model.conversation import VectorSearch
 from lorewell.model.descriptions import describe_model
 from lorewell.model.scene import Scene, members_of
 from lorewell.model.select import RecallFloor, SelectOptions, Strategy
-from lorewell.model.text import Count, Flag, fault, pointer
+from lorewell.model.text import Count, Flag, Name, fault, pointer
 
 # The defaults of every turn that has a prompt, and of `lorewell select`.
 PROMPT_STRATEGY: Final[Strategy] = "hybrid"
@@ -31,7 +31,10 @@ PROMPT_RECALL_FLOOR: Final[RecallFloor] = "auto"
 
 _BUDGET = frozenset({"world_info_budget", "world_info_budget_cap"})
 _MAX_QUOTED = 100
-_LASTING: Final = ("names", "character", "persona", "state", "tables", "audience")
+_LASTING: Final = (
+    *("names", "character", "persona", "state", "tables", "audience"),
+    "tokenizer",
+)
 
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -94,12 +97,15 @@ class SillyTavernDefaults(Given, SillyTavernSettings):
     Attributes:
         context_tokens: size of the model's context; null takes the one that the turn knows.
         message_tokens: tokens that each counted text costs on top of its own.
+        tokenizer: the tokenizer of the budget, or a model for its tokenizer; null means the
+            service's own.
         vectors: activate entries that are similar to the newest messages; null turns it off.
         mending: switches that fix behaviour that looks unintended.
     """
 
     context_tokens: Count | None = None
     message_tokens: Count = 0
+    tokenizer: Name | None = None
     vectors: VectorSearch | None = None
     mending: Mending = Mending()
 
@@ -124,7 +130,8 @@ class PromptSettings(Given):
             ActivateRequest.
         replica: under the policy `replica`.
         scene: values that a turn's scene has unless the turn gives them: of `names`, `character`,
-            `persona`, `state`, `tables` and `audience`, under every policy that can use them.
+            `persona`, `state`, `tables` and `audience`, under every policy that can use them, and
+            `tokenizer`, where a prompt is put together.
         auto_index: index each new revision of the books at once; null follows the service.
     """
 

@@ -228,16 +228,37 @@ class ImportPreview(Contract):
     import_report: ImportReport
 
 
+class FieldChange(Contract):
+    """A field that differs between two revisions.
+
+    Attributes:
+        name: the field.
+        before: its value in the older revision; null if it has none.
+        after: its value in the newer revision; null if it has none.
+    """
+
+    name: str
+    before: Any = None
+    after: Any = None
+
+
+FieldChanges = Annotated[
+    tuple[FieldChange, ...] | None, Field(exclude_if=lambda values: values is None)
+]
+
+
 class ChangedEntry(Contract):
     """An entry that differs between two revisions.
 
     Attributes:
         id: the entry's id.
         fields: names of the fields that differ.
+        values: these fields with both values; only if the request asks for them.
     """
 
     id: str
     fields: tuple[str, ...]
+    values: FieldChanges = None
 
 
 class BookDiff(Contract):
@@ -248,9 +269,12 @@ class BookDiff(Contract):
         removed: ids of entries that only the older revision has.
         changed: entries that both have, with different fields.
         book_fields: names of the book's own fields that differ.
+        book_values: these fields with both values, for `entries` the order of the ids; only if the
+            request asks for them.
     """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[ChangedEntry, ...]
     book_fields: tuple[str, ...]
+    book_values: FieldChanges = None

@@ -129,7 +129,10 @@ def for_request(
 
 
 def with_default(request: Request, default: Scene | None, policy: Policy) -> Request:
-    """Return a request with the members of a default scene that it does not give itself."""
+    """Return a request with the members of a default scene that it does not give itself.
+
+    A request that has no scene gets their values in its own fields.
+    """
     default = usable(default, policy)
     if default is None:
         return request
@@ -139,13 +142,25 @@ def with_default(request: Request, default: Scene | None, policy: Policy) -> Req
         for name, own in fields.items()
         if any(_is_given(request, field.split(".")) for field in own)
     }
+    rest = without_members(default, given)
+    if "scene" not in type(request).model_fields:
+        return _with_values(request, _values_of(rest, policy))
     said: Scene | None = getattr(request, "scene", None)
-    return request.model_copy(update={"scene": merge_scenes(said, without_members(default, given))})
+    return request.model_copy(update={"scene": merge_scenes(said, rest)})
 
 
-def usable(scene: Scene | None, policy: Policy) -> Scene | None:
-    """Return a scene without the members that a policy cannot use."""
-    return None if scene is None else without_members(scene, unused_members(scene, policy))
+def usable(scene: Scene | None, policy: Policy, *, in_prompt: bool = False) -> Scene | None:
+    """Return a scene without the members that a policy cannot use.
+
+    Args:
+        scene: the scene.
+        policy: the policy.
+        in_prompt: whether the interface puts a prompt together, and so uses members of its own.
+    """
+    if scene is None:
+        return None
+    kept = PROMPT_MEMBERS if in_prompt else frozenset()
+    return without_members(scene, set(unused_members(scene, policy)) - kept)
 
 
 def without_given(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from lorewell.engine.tokens import TokenCounter
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.host.draft import role_of, spoken_text
 from lorewell.host.place import insert_note
@@ -40,6 +41,8 @@ class TurnInput:
         char, user: the names of the character and the user, if known.
         strategy, token_budget: of this turn; None takes the prompt's, else the configured ones.
         tools: tool definitions, which count as part of the prompt.
+        counter: counts the tokens of this turn's prompt; None takes the tokenizer of the scene,
+            else the prompt's, else the counter of the host.
         scene: what is known about the turn in the form that all policies share. No value may be
             given here and in another attribute.
     """
@@ -56,6 +59,7 @@ class TurnInput:
     strategy: Strategy | None = None
     token_budget: int | None = None
     tools: Sequence[Mapping[str, Any]] = ()
+    counter: TokenCounter | None = None
     scene: Scene | None = None
 
     def key(self, tenant_id: str) -> ConversationKey:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from lorewell.engine.tokens import BUNDLED, TokenCounter, counter as default_counter
+from lorewell.engine.tokens import (
+    BUNDLED,
+    TokenCounter,
+    counter as default_counter,
+    shipped_counter,
+)
 from lorewell.errors import (
     ContextOverflowError,
     Fault,
@@ -264,9 +269,7 @@ class Turn:
             raise AssertionError
         stage: Stage = "place"
         try:
-            options, scene = _options(config, self.given.tools), self.given.scene
-            named = None if scene is None else scene.tokenizer
-            tokens = self._host.counter if named is None else _counter(named)
+            options, tokens = _options(config, self.given.tools), self._counter(lore)
             return await asyncio.to_thread(
                 assemble, self._draft, lore.blocks, options, counter=tokens
             )
@@ -274,6 +277,21 @@ class Turn:
             if isinstance(error, ContextOverflowError):
                 stage = "budget"
             raise TurnError(stage, error, turn_id=self.given.request_id) from error
+
+    def _counter(self, lore: TurnLore) -> TokenCounter:
+        """Return the counter of the prompt: the turn's, that of its settings, or the host's."""
+        given, bound = self.given, lore.bindings
+        if given.counter is not None:
+            return given.counter
+        if given.scene is not None and given.scene.tokenizer is not None:
+            return _counter(given.scene.tokenizer)
+        default = None if bound is None else bound.settings.scene
+        if default is None or default.tokenizer is None:
+            return self._host.counter
+        try:
+            return shipped_counter(default.tokenizer)
+        except ValidationFailedError:  # its file is at the service
+            return self._host.counter
 
 
 def _options(config: WorldbookConfig, tools: Sequence[Mapping[str, Any]]) -> AssembleOptions:

@@ -151,8 +151,8 @@ async def enrich(
             unknown tokenizer.
         LorewellError: as `select_context`, `activate_turn` and `activate_replica`.
     """
-    tenant_id, scene = caller.tenant_id, turn.said.merged()
-    if scene is not None and scene.enabled is False:
+    tenant_id, said = caller.tenant_id, turn.said.merged()
+    if said is not None and said.enabled is False:
         return None
     bound = await gateway.bound.find(
         services.store,
@@ -164,7 +164,7 @@ async def enrich(
     if bound.policy == "sillytavern" and "write" not in caller.scopes:
         message = "The books of this prompt store timed state, which requires the scope 'write'."
         raise ForbiddenError(message, scope="write")
-    scene = turn.said.merged(usable(bound.settings.scene, bound.policy))
+    scene = turn.said.merged(usable(bound.settings.scene, bound.policy, in_prompt=True))
     prepare = partial(_prepare, caller, bound.prompt_id, turn, scene)
     is_small = turn.chars <= _SMALL_CHARS
     prepared = prepare() if is_small else await services.computing.run(tenant_id, prepare)
@@ -177,7 +177,7 @@ async def enrich(
         turn=turn,
         draft=draft,
         known=known,
-        counter=await _choose_counter(services, gateway, tenant_id, scene),
+        counter=await _choose_counter(services, gateway, tenant_id, scene, said),
     )
     result = await run.apply_policy()
     return run.report(result, await run.assemble(result))
@@ -228,11 +228,13 @@ def _prepare(
 
 
 async def _choose_counter(
-    services: Services, gateway: Gateway, tenant_id: str, scene: Scene | None
+    services: Services, gateway: Gateway, tenant_id: str, scene: Scene | None, said: Scene | None
 ) -> TokenCounter:
+    """Return the counter of the tokenizer that the client says, or else the prompt's settings."""
     if scene is None or scene.tokenizer in (None, gateway.counter.name):
         return gateway.counter
-    with faults_below(pointer(MEMBER)):
+    is_said = said is not None and said.tokenizer is not None
+    with faults_below(pointer(MEMBER) if is_said else "/settings/scene"):
         return await choose_counter(services, tenant_id, scene.tokenizer)
 
 

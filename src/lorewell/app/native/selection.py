@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from lorewell.app.bindings import settings_of
 from lorewell.app.books import get_head, get_revision
@@ -42,6 +42,7 @@ from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import NO_LIMIT, Steps
 from lorewell.errors import NotFoundError
 from lorewell.host.usage import with_native
+from lorewell.insight.explain import explain_context as explain
 from lorewell.model import (
     BookRef,
     ChangedBook,
@@ -51,10 +52,13 @@ from lorewell.model import (
     SelectResponse,
     SnapshotItem,
 )
+from lorewell.model.explained import ContextExplain, Explanation
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.prompt_settings import PROMPT_DEFAULTS
 from lorewell.model.scene_fields import with_default
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +227,36 @@ async def preview_context(
         InvalidDependencyError: a `requires` of an inline book can't be met.
         SelectionError: a required entry does not fit.
     """
+    return await _preview(services, tenant_id, request, _select_timed)
+
+
+async def explain_context(services: Services, tenant_id: str, asked: ContextExplain) -> Explanation:
+    """Explain one entry in the turn that `preview_context` would select for.
+
+    Raises:
+        LorewellError: as `preview_context`, but a required entry that does not fit is explained.
+        ValidationFailedError: the request has no such entry, or several.
+    """
+
+    def run(
+        services: Services,
+        books: Sequence[CompiledBook],
+        request: SelectRequest,
+        steps: Steps,
+        vectors: VectorScores,
+    ) -> Explanation:
+        return explain(books, request, asked, vectors=vectors, limits=services.limits, steps=steps)
+
+    return await _preview(services, tenant_id, asked.request, run)
+
+
+async def _preview(
+    services: Services,
+    tenant_id: str,
+    request: PreviewRequest,
+    run: Callable[[Services, Sequence[CompiledBook], SelectRequest, Steps, VectorScores], Result],
+) -> Result:
+    """Compile the books of a preview, and run its turn."""
     if request.prompt_id is not None:
         settings = await settings_of(services, tenant_id, request.prompt_id)
         request = with_native(with_native(request, settings.native), PROMPT_DEFAULTS)
@@ -251,7 +285,7 @@ async def preview_context(
         loaded: Sequence[LoadedRevision | None],
         stored: Mapping[int, CompiledBook],
         vectors: VectorScores,
-    ) -> SelectResponse:
+    ) -> Result:
         books = [
             stored.get(index) or _preview_book(services, turn, item, each, index)
             for index, (item, each) in enumerate(zip(request.books, loaded, strict=True))
@@ -267,7 +301,7 @@ async def preview_context(
             }
             vectors = degrade(vectors, unstored)
         select_request = parse_model(SelectRequest, fields)
-        return _select_timed(services, books, select_request, turn.steps, vectors)
+        return run(services, books, select_request, turn.steps, vectors)
 
     async with services.computing.long_turn(tenant_id) as turn:
         loaded, vectors = await services.store.read(load)

@@ -32,7 +32,9 @@ from lorewell.engine.replica import RagScores, activate, log_lines
 from lorewell.engine.replica.statistics import CHECK
 from lorewell.engine.steps import Steps
 from lorewell.errors import NotFoundError
+from lorewell.insight.explain import explain_replica as explain
 from lorewell.model import BookRef, ChangedBook
+from lorewell.model.explained import Explanation, ReplicaExplain
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.replica import ReplicaPreview, ReplicaRequest, ReplicaResponse, Source
@@ -158,6 +160,24 @@ async def preview_replica(
     return (await _find_and_activate(services, tenant_id, request, request.changed))[1]
 
 
+async def explain_replica(services: Services, tenant_id: str, asked: ReplicaExplain) -> Explanation:
+    """Explain one entry in the turn that `preview_replica` would run.
+
+    Raises:
+        LorewellError: as `preview_replica`.
+        ValidationFailedError: the turn has no such entry, or several.
+    """
+    request = await _with_settings(services, tenant_id, asked.request)
+    turn, _, vectors = await _find_and_activate(services, tenant_id, request, request.changed)
+    async with services.computing.turn(tenant_id) as computing:
+        scores = RagScores()
+        if turn.queries:
+            scores = await services.store.read(
+                lambda tx: read_scores(tx, tenant_id, turn.books, turn.queries, vectors)
+            )
+        return await computing.run(lambda: turn.explain(asked, scores, computing.steps))
+
+
 async def open_replica(services: Services, tenant_id: str, activation_id: str) -> ReplicaResponse:
     """Return an earlier turn with its full ledger, computed now.
 
@@ -246,6 +266,12 @@ class _Turn:
             snapshot=snapshot_of(book.row for book in self.books),
             activation_id=self._id(made),
         )
+
+    def explain(self, asked: ReplicaExplain, scores: RagScores, steps: Steps) -> Explanation:
+        """Explain one entry."""
+        worlds = {book.key: book.world for book in self.books if book.world is not None}
+        request = with_books(self.request, self.named)
+        return explain(worlds, request, asked, scores=scores, steps=steps)
 
     def _id(self, response: ReplicaResponse) -> str | None:
         """Return the id of the turn, a hash of its inputs and result; None if it is not kept."""

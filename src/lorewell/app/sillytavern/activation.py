@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+import orjson
+
 from lorewell.app.bindings import settings_of
+from lorewell.app.computing.pieces import next_turns
 from lorewell.app.computing.pool import ComputeTurn
 from lorewell.app.ledgers import LedgerRef
 from lorewell.app.live.events import NamedBook, of_activation
@@ -38,6 +49,7 @@ from lorewell.errors import TooExpensiveError
 from lorewell.host.alignment import SentLine
 from lorewell.host.carried import CarriedState
 from lorewell.host.usage import with_sillytavern
+from lorewell.insight.explain import explain_activation as explain
 from lorewell.insight.replay import replay, turns_of
 from lorewell.model import (
     ActivatePreview,
@@ -48,13 +60,14 @@ from lorewell.model import (
 )
 from lorewell.model.activate import AttachedBook
 from lorewell.model.activated import Continued, ReplayedTurn, VectorsUsed
+from lorewell.model.explained import Explanation, SillyTavernExplain
 from lorewell.model.live import Occasion
 from lorewell.model.parse import parse_model
 from lorewell.model.scene_fields import with_default, without_given
 from lorewell.model.text import canonical_json
 
 Hear = Callable[[str], Coroutine[None, None, None]]
-Turn = TypeVar("Turn", bound=ActivateRequest)
+Asked = TypeVar("Asked", ActivateRequest, ActivatePreview, ReplayRequest)
 
 # Limits of one replay answer, which always contains the first turn.
 MAX_TURNS = 1_000
@@ -222,6 +235,7 @@ class _FinishedTurn(NamedTuple):
     pinned: ActivateRequest | None
     begun: StartingState | None
     hear: Hear | None = None
+    explanation: Explanation | None = None
 
 
 async def _activate_and_keep(
@@ -249,7 +263,7 @@ async def _activate_and_keep(
     return finished
 
 
-async def _with_settings(services: Services, tenant_id: str, request: Turn) -> Turn:
+async def _with_settings(services: Services, tenant_id: str, request: Asked) -> Asked:
     """Return a turn with the settings of its prompt where it gives no value of its own."""
     settings = await settings_of(services, tenant_id, request.prompt_id)
     filled = with_sillytavern(request, settings.sillytavern)
@@ -272,12 +286,30 @@ async def preview_turn(
     return (await _activate(services, tenant_id, request, chat)).response
 
 
+async def explain_activation(
+    services: Services, tenant_id: str, asked: SillyTavernExplain
+) -> Explanation:
+    """Explain one entry in the turn that `preview_turn` would run.
+
+    Raises:
+        LorewellError: as `preview_turn`.
+        ValidationFailedError: the turn has no such entry, or several.
+    """
+    request = await _with_settings(services, tenant_id, asked.request)
+    chat = await hash_chat(services, tenant_id, request, keeps=False)
+    finished = await _activate(services, tenant_id, request, chat, asked=asked)
+    assert finished.explanation is not None  # noqa: S101  it was asked for
+    return finished.explanation
+
+
 async def _activate(
     services: Services,
     tenant_id: str,
     request: ActivateRequest,
     chat: TurnChat | None,
     seed: Callable[[int], str] | None = None,
+    *,
+    asked: SillyTavernExplain | None = None,
 ) -> _FinishedTurn:
     counter = await choose_counter(services, tenant_id, request.tokenizer)
     query = await embed_chat(services, tenant_id, request)
@@ -315,7 +347,11 @@ async def _activate(
             NamedBook(each.world, None if book.row is None else book.row.book_id)
             for each, book in zip(attached, loaded, strict=True)
         ]
-        return _FinishedTurn(started, response, books, _pinned(scan_request, loaded), beginning)
+        finished = _FinishedTurn(started, response, books, _pinned(scan_request, loaded), beginning)
+        if asked is None:
+            return finished
+        explanation = explain(library, scan_request, asked, counter=counter, steps=turn.steps)
+        return finished._replace(explanation=explanation)
 
     computing = services.computing
     # A preview may contain whole books, which may take longer than a turn.
@@ -350,8 +386,7 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     Raises:
         LorewellError: as `activate_turn`.
     """
-    settings = await settings_of(services, tenant_id, request.prompt_id)
-    request = with_sillytavern(request, settings.sillytavern)
+    request = await _with_settings(services, tenant_id, request)
     counter = await choose_counter(services, tenant_id, request.tokenizer)
 
     def load(tx: Transaction) -> list[LoadedWorld]:
@@ -372,6 +407,41 @@ async def replay_chat(services: Services, tenant_id: str, request: ReplayRequest
     async with services.computing.turn(tenant_id) as turn:
         loaded = await compile_stored(services, turn, await services.store.read(load))
         return await turn.run(lambda: answer(turn, loaded))
+
+
+async def stream_chat(
+    services: Services, tenant_id: str, request: ReplayRequest
+) -> AsyncGenerator[bytes]:
+    """Yield a replay as lines of JSON: first the number of turns, then each turn, then the rest.
+
+    Raises:
+        LorewellError: as `activate_turn`.
+    """
+    request = await _with_settings(services, tenant_id, request)
+    counter = await choose_counter(services, tenant_id, request.tokenizer)
+
+    def load(tx: Transaction) -> list[LoadedWorld]:
+        return load_worlds(tx, services.cache, tenant_id, request.prompt_id, request.books)
+
+    async with services.computing.long_turn(tenant_id) as turn:
+        loaded = await compile_stored(services, turn, await services.store.read(load))
+        library = await turn.run(
+            lambda: make_library(services, loaded, attach_worlds(services, turn, loaded))
+        )
+        numbers = turns_of(request)
+        yield orjson.dumps({"policy": "sillytavern", "turns": len(numbers)}) + b"\n"
+        made = _bounded(turn, replay(library, request, counter=counter, steps=turn.steps))
+        count = 0
+        while piece := await turn.run(lambda: next_turns(made)):
+            count += len(piece)
+            yield b"".join(each.to_json() + b"\n" for each in piece)
+        rest = ReplayResponse(
+            turns=(),
+            rest_from=numbers[count] if count < len(numbers) else None,
+            snapshot=snapshot_of(each.row for each in loaded),
+            policy_version=profile_of(request.settings).policy_version,
+        )
+        yield rest.to_json() + b"\n"
 
 
 def _weigh_variables(variables: Mapping[str, str | float]) -> int:

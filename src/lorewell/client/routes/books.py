@@ -157,10 +157,16 @@ def publish_revision(
 
 
 def compare_revisions(
-    session: Session, book_id: str, first: int, second: int, **options: Unpack[TenantOptions]
+    session: Session,
+    book_id: str,
+    first: int,
+    second: int,
+    *,
+    values: bool = False,
+    **options: Unpack[TenantOptions],
 ) -> ClientCall[BookDiff]:
-    """Return the changes from the first revision to the second."""
-    query = {"from": first, "to": second}
+    """Return the changes from the first revision to the second, with `values` those of fields."""
+    query = {"from": first, "to": second, "values": values or None}
     ask = RouteArguments(
         method="GET", path=f"{_book(book_id)}/diff", kind=Repeatability.READ, query=query
     )

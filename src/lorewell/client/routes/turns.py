@@ -7,9 +7,12 @@ from typing import Unpack
 
 from lorewell.client.answers import (
     activation,
+    budget_plan,
+    chat_replay,
     model,
     nothing,
     prompt,
+    replay_diff,
     replayed,
     replica,
     selection,
@@ -34,6 +37,8 @@ from lorewell.model import (
     ConditionTried,
     Conversation,
     ConversationPage,
+    LintAnswer,
+    LintRequest,
     PreviewRequest,
     ReplayRequest,
     ReplayResponse,
@@ -50,7 +55,10 @@ from lorewell.model import (
     TokenCounts,
 )
 from lorewell.model.binding import PromptPage
+from lorewell.model.chat_replay import BudgetPlan, ChatReplay, ReplayDiff
+from lorewell.model.explained import ContextExplain, Explanation, ReplicaExplain, SillyTavernExplain
 from lorewell.model.parse import parse_model
+from lorewell.model.replay_request import ChatReplayRequest, ReplayDiffRequest, ReplayPlanRequest
 
 BINDINGS = "/v1/prompt-bindings"
 CONVERSATIONS = "/v1/conversations"
@@ -86,6 +94,16 @@ def preview_for_turn(
         method="POST", path=path, kind=Repeatability.READ, query=query, body=request
     )
     return session.call(ask, selection, options)
+
+
+def explain_context(
+    session: Session, asked: ContextExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry: its gates, near misses of its keys, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path="/v1/context/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def get_selection(
@@ -136,6 +154,16 @@ def preview_activation(
     return session.call(ask, activation, options)
 
 
+def explain_activation(
+    session: Session, asked: SillyTavernExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry under SillyTavern's rules, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path=f"{SILLYTAVERN}/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
+
+
 def replay_chat(
     session: Session, request: ReplayRequest, **options: Unpack[TenantOptions]
 ) -> ClientCall[ReplayResponse]:
@@ -144,6 +172,46 @@ def replay_chat(
         method="POST", path=f"{SILLYTAVERN}/replay", kind=Repeatability.READ, body=request
     )
     return session.call(ask, replayed, options)
+
+
+def replay_context(
+    session: Session, request: ChatReplayRequest, **options: Unpack[TenantOptions]
+) -> ClientCall[ChatReplay]:
+    """Return a whole chat turn by turn under the policy `native`."""
+    ask = RouteArguments(
+        method="POST", path="/v1/context/replay", kind=Repeatability.READ, body=request
+    )
+    return session.call(ask, chat_replay, options)
+
+
+def replay_replica(
+    session: Session, request: ChatReplayRequest, **options: Unpack[TenantOptions]
+) -> ClientCall[ChatReplay]:
+    """Return a whole chat turn by turn under SillyTavern_replica's rules."""
+    ask = RouteArguments(
+        method="POST", path="/v1/replica/replay", kind=Repeatability.READ, body=request
+    )
+    return session.call(ask, chat_replay, options)
+
+
+def compare_replays(
+    session: Session, request: ReplayDiffRequest, **options: Unpack[TenantOptions]
+) -> ClientCall[ReplayDiff]:
+    """Return which turns and entries of a chat differ between two sides."""
+    ask = RouteArguments(
+        method="POST", path="/v1/replay/diff", kind=Repeatability.READ, body=request
+    )
+    return session.call(ask, replay_diff, options)
+
+
+def plan_replay(
+    session: Session, request: ReplayPlanRequest, **options: Unpack[TenantOptions]
+) -> ClientCall[BudgetPlan]:
+    """Return what each entry costs over a chat, and what other token budgets would change."""
+    ask = RouteArguments(
+        method="POST", path="/v1/replay/plan", kind=Repeatability.READ, body=request
+    )
+    return session.call(ask, budget_plan, options)
 
 
 def activate_replica(
@@ -179,6 +247,16 @@ def preview_replica(
         method="POST", path=f"{REPLICA}/preview", kind=Repeatability.READ, body=request
     )
     return session.call(ask, replica, options)
+
+
+def explain_replica(
+    session: Session, asked: ReplicaExplain, **options: Unpack[TenantOptions]
+) -> ClientCall[Explanation]:
+    """Explain one entry under SillyTavern_replica's rules, and what would flip the verdict."""
+    ask = RouteArguments(
+        method="POST", path=f"{REPLICA}/explain", kind=Repeatability.READ, body=asked
+    )
+    return session.call(ask, model(Explanation), options)
 
 
 def assemble_prompt(
@@ -250,6 +328,14 @@ def try_condition(
         method="POST", path="/v1/conditions/try", kind=Repeatability.READ, body=trial
     )
     return session.call(ask, model(ConditionTried), options)
+
+
+def lint(
+    session: Session, request: LintRequest, **options: Unpack[TenantOptions]
+) -> ClientCall[LintAnswer]:
+    """Return the mistakes in a book that is stored, changed, or sent whole; nothing is stored."""
+    ask = RouteArguments(method="POST", path="/v1/lint", kind=Repeatability.READ, body=request)
+    return session.call(ask, model(LintAnswer), options)
 
 
 def search_books(

@@ -13,10 +13,11 @@ class KeyTable:
     One table holds the keys of one form: those for which case counts, or the others.
     """
 
-    __slots__ = ("_anywhere", "_as_word", "_patterns")
+    __slots__ = ("_anywhere", "_as_word", "_base", "_patterns")
 
-    def __init__(self) -> None:
-        """Start with no keys."""
+    def __init__(self, base: LiteralIndex | None = None) -> None:
+        """Start with no keys, or with those of an index that this table extends."""
+        self._base = base
         self._patterns: dict[str, int] = {}
         # By pattern, the entries that it wakes. Dicts keep the order and drop repeats.
         self._anywhere: list[dict[int, None]] = []
@@ -29,12 +30,12 @@ class KeyTable:
             folded: the key.
             wakes: the entry that it wakes wherever it occurs; None for none.
         """
-        pattern = self._patterns.setdefault(folded, len(self._patterns))
-        if pattern == len(self._anywhere):
+        number = self._patterns.setdefault(folded, len(self._patterns))
+        if number == len(self._anywhere):
             self._anywhere.append({})
         if wakes is not None:
-            self._anywhere[pattern][wakes] = None
-        return pattern
+            self._anywhere[number][wakes] = None
+        return number if self._base is None else number + len(self._base.patterns)
 
     def track_word(self, pattern: int, *, wakes: int | None = None) -> None:
         """Track where the pattern stands alone as a word.
@@ -49,7 +50,10 @@ class KeyTable:
 
     def index(self) -> LiteralIndex:
         """Build the automaton of all keys, with the entries that each wakes wherever it occurs."""
-        return LiteralIndex(tuple(self._patterns), [tuple(woken) for woken in self._anywhere])
+        woken = [tuple(each) for each in self._anywhere]
+        if self._base is not None:
+            return self._base.extended(tuple(self._patterns), woken)
+        return LiteralIndex(tuple(self._patterns), woken)
 
     def woken_as_word(self) -> Mapping[int, tuple[int, ...]]:
         """Return the entries that each tracked pattern wakes only where it stands alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Final
 
 from ahocorasick_rs import AhoCorasick
@@ -68,6 +69,25 @@ class LiteralIndex:
         self._automaton = AhoCorasick(together, store_patterns=False) if together else None
         self._stride = _SLICE_CHARS - self._longest + 1
         self._cache: dict[str, tuple[Sequence[Hit], int]] = {}
+
+    def extended(self, patterns: Sequence[str], entries: Sequence[tuple[int, ...]]) -> LiteralIndex:
+        """Return an index with a few more keys, which shares the automaton.
+
+        The new keys get the next numbers. They are searched one by one.
+        """
+        if not patterns:
+            return self
+        more = copy(self)
+        more.patterns = (*self.patterns, *patterns)
+        more.entries = (*self.entries, *entries)
+        more.longest_with_newline = max(
+            [self.longest_with_newline, *(len(each) for each in patterns if "\n" in each)]
+        )
+        added = range(len(self.patterns), len(more.patterns))
+        more._endings = {**self._endings, -1: [*self._endings.get(-1, ()), *added]}  # noqa: SLF001
+        more._is_whole = False  # noqa: SLF001
+        more._cache = {}  # noqa: SLF001
+        return more
 
     def find(self, text: str, steps: Steps, *, after: int = 0) -> Sequence[Hit]:
         """Return the first hits of every key, at most `MAX_PLACES` each, overlapping ones too.

@@ -60,12 +60,16 @@ class ActivationResult:
         active: in order of activation.
         checked: the last match of the keys of the entries that are not active.
         suppliers: full ids of the entries whose text was searched, in order.
+        scans: the keys of each book of the snapshot against all texts.
+        unheard: full ids of the entries whose text the number of rounds left unsearched.
     """
 
     recall: Recall
+    scans: Sequence[KeywordScan]
     active: dict[str, ActivatedCandidate] = field(default_factory=dict)
     checked: dict[str, KeyMatch] = field(default_factory=dict)
     suppliers: list[str] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
 
     def trace(self, full_id: str) -> HitSource:
         """Return where the entry's key hit, and the entry that woke it."""
@@ -101,11 +105,15 @@ def activate(
     depths = {request.scan_depth}.union(*(book.depths for book in books))
     texts = SearchTexts(messages, max(depths), books, cost.steps)
     scans = [KeywordScan(book, texts) for book in books]
-    rounds = _Rounds(scans, texts, request, eligible, cost, ActivationResult(recall))
+    rounds = _Rounds(scans, texts, request, eligible, cost, ActivationResult(recall, scans))
     rounds.begin()
     for number in range(1, request.max_recursion_rounds + 1):
         if not rounds.recurse(number):
             break
+    else:
+        rounds.result.unheard = [
+            active.entry.full_id for active in rounds.new if not active.entry.spec.prevent_recursion
+        ]
     return rounds.result
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from typing import TypedDict
 
 from lorewell.engine.conditions import (
     Flaw,
@@ -14,6 +16,7 @@ from lorewell.engine.conditions import (
 )
 from lorewell.engine.matching.key_table import KeyTable
 from lorewell.engine.matching.keys import Key, LiteralKey, RegexKey, fold_key, split_regex, trim
+from lorewell.engine.matching.literal import LiteralIndex
 from lorewell.engine.native.compiled import (
     Closure,
     CompiledBook,
@@ -33,8 +36,8 @@ from lorewell.jsregex import Pattern
 from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_hash
 from lorewell.model.select import Wrapper, is_uuid
 from lorewell.model.text import is_blank, pointer
-from lorewell.retrieval.bm25 import EntryTexts, build_index
-from lorewell.retrieval.evidence import quiet_words
+from lorewell.retrieval.bm25 import EntryTexts, LexicalIndex, build_index
+from lorewell.retrieval.evidence import QuietScale, quiet_words
 from lorewell.retrieval.scripts import main_script
 
 MAX_PACKAGE_ENTRIES = 50  # docs/rules/native.md §8.8
@@ -78,45 +81,12 @@ def compile_book(
     diagnostics: list[Diagnostic] = []
     keys = _KeyParser(diagnostics)
     gates = _GateTable()
+    compiler = _EntryCompiler(identity, revision, counter, keys, gates, diagnostics)
     entries = []
     for index, spec in enumerate(book.entries):
         if steps is not None:
             steps.spend("compile", _compile_steps(spec))
-        full_id = f"{identity}:{revision}:{spec.id}"
-        primary = keys.parse(index, spec, spec.keys)
-        secondary = keys.parse(index, spec, spec.secondary_keys if spec.selective else ())
-        expression = keys.parse_expression(index, spec)
-        template = find_template(spec.content)
-        tag = opening_tag(full_id, spec.title)
-        cost = None if template else cost_of(tag, spec.content, counter)
-        idle = Decision(
-            id=full_id,
-            book_id=identity,
-            revision=revision,
-            entry_id=spec.id,
-            selected=False,
-            reason="not_triggered",
-            cost=cost,
-        )
-        entries.append(
-            CompiledEntry(
-                index=index,
-                full_id=full_id,
-                spec=spec,
-                primary=primary,
-                secondary=secondary,
-                expression=expression,
-                has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
-                texts=_parse_conditions(spec, diagnostics),
-                template=template,
-                tag=tag,
-                cost=cost,
-                gate=gates.find(spec, template),
-                closure=closures[index],
-                idle=None if template or spec.probability < CERTAIN else idle,
-            )
-        )
-    lexical = cache(lambda: build_index(_documents(book.entries)))
+        entries.append(compiler.compile(index, spec, closures[index]))
     return CompiledBook(
         book_id=identity,
         revision=revision,
@@ -133,18 +103,108 @@ def compile_book(
             content_hash=digest,
             entry_count=len(entries),
         ),
-        always=tuple(e.index for e in entries if e.spec.required or e.spec.constant),
+        always=tuple(e.index for e in entries if _needs_no_key(e)),
         with_regex=tuple(e.index for e in entries if e.has_regex),
         ungated=tuple(e.index for e in entries if e.gate is None),
         key_steps=tuple(map(_key_steps, entries)),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
-        lexical=lexical,
-        quiet_words=cache(lambda: quiet_words(lexical())),
-        scripts=cache(lambda: tuple(main_script(f"{e.title}\n{e.content}") for e in book.entries)),
+        **_ranked(book.entries),
         cost_in=_costs(entries, counter),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
     )
+
+
+def with_entries(book: CompiledBook, changed: Mapping[int, Entry]) -> CompiledBook:
+    """Return a compiled book with a few entries changed, without compiling the others again.
+
+    It selects what a book with these entries does. The content hash is still that of the original,
+    so a fingerprint has no meaning.
+
+    Args:
+        book: the compiled book.
+        changed: the new entries by index; id, title and content are the old ones.
+
+    Raises:
+        InvalidDependencyError: as `compile_book`.
+    """
+    keys = _KeyParser([], book.folded, book.exact)
+    compiler = _EntryCompiler(book.book_id, book.revision, book.counter, keys, _GateTable(), [])
+    entries = _with_closures(book.entries, changed)
+    key_steps = list(book.key_steps)
+    for index, spec in changed.items():
+        entries[index] = compiler.compile(index, spec, entries[index].closure)
+        key_steps[index] = _key_steps(entries[index])
+    new = [entries[index] for index in changed]
+
+    def updated(old: tuple[int, ...], holds: Callable[[CompiledEntry], bool]) -> tuple[int, ...]:
+        kept = {index for index in old if index not in changed}
+        return tuple(sorted(kept.union(entry.index for entry in new if holds(entry))))
+
+    return replace(
+        book,
+        entries=tuple(entries),
+        by_id={**book.by_id, **{entry.spec.id: entry for entry in new}},
+        folded=keys.folded.index(),
+        exact=keys.exact.index(),
+        always=updated(book.always, _needs_no_key),
+        with_regex=updated(book.with_regex, lambda entry: entry.has_regex),
+        ungated=updated(book.ungated, lambda entry: entry.gate is None),
+        key_steps=tuple(key_steps),
+        depths=book.depths.union(
+            entry.spec.scan_depth for entry in new if entry.spec.scan_depth is not None
+        ),
+        **_ranked_after(book, entries, changed),
+    )
+
+
+def _with_closures(
+    entries: Sequence[CompiledEntry], changed: Mapping[int, Entry]
+) -> list[CompiledEntry]:
+    """Return the entries with their packages after the changes."""
+    if all(entries[index].spec.requires == spec.requires for index, spec in changed.items()):
+        return list(entries)
+    specs = [changed.get(entry.index, entry.spec) for entry in entries]
+    return [
+        entry if entry.closure == closure else replace(entry, closure=closure)
+        for entry, closure in zip(entries, _close_packages(specs), strict=True)
+    ]
+
+
+class _RankedMembers(TypedDict):
+    """The members of a compiled book that depend on its titles, keys and contents alone."""
+
+    lexical: Callable[[], LexicalIndex]
+    quiet_words: Callable[[], Mapping[str, QuietScale]]
+    scripts: Callable[[], Sequence[str]]
+
+
+def _ranked(entries: Sequence[Entry]) -> _RankedMembers:
+    lexical = cache(lambda: build_index(_documents(entries)))
+    return _RankedMembers(
+        lexical=lexical,
+        quiet_words=cache(lambda: quiet_words(lexical())),
+        scripts=cache(lambda: tuple(main_script(f"{e.title}\n{e.content}") for e in entries)),
+    )
+
+
+def _ranked_after(
+    book: CompiledBook, entries: Sequence[CompiledEntry], changed: Mapping[int, Entry]
+) -> _RankedMembers:
+    """Return what is ranked after the changes."""
+    before = (book.entries[index].spec for index in changed)
+    if all(
+        (old.title, old.keys, old.content) == (new.title, new.keys, new.content)
+        for old, new in zip(before, changed.values(), strict=True)
+    ):
+        return _RankedMembers(
+            lexical=book.lexical, quiet_words=book.quiet_words, scripts=book.scripts
+        )
+    return _ranked([entry.spec for entry in entries])
+
+
+def _needs_no_key(entry: CompiledEntry) -> bool:
+    return entry.spec.required or entry.spec.constant
 
 
 def _costs(
@@ -269,6 +329,62 @@ def _close(entries: Sequence[Entry], index: int, needed: Sequence[Closure]) -> C
     return Closure(members=tuple(by_id[: MAX_PACKAGE_ENTRIES + 1]), edges=edges)
 
 
+class _EntryCompiler:
+    """Compiles the entries of one book."""
+
+    def __init__(
+        self,
+        book_id: str,
+        revision: int,
+        counter: TokenCounter,
+        keys: _KeyParser,
+        gates: _GateTable,
+        diagnostics: list[Diagnostic],
+    ) -> None:
+        self._book_id = book_id
+        self._revision = revision
+        self._counter = counter
+        self._keys = keys
+        self._gates = gates
+        self._diagnostics = diagnostics
+
+    def compile(self, index: int, spec: Entry, closure: Closure) -> CompiledEntry:
+        """Return the entry at `index`, compiled."""
+        full_id = f"{self._book_id}:{self._revision}:{spec.id}"
+        keys = self._keys
+        primary = keys.parse(index, spec, spec.keys)
+        secondary = keys.parse(index, spec, spec.secondary_keys if spec.selective else ())
+        expression = keys.parse_expression(index, spec)
+        template = find_template(spec.content)
+        tag = opening_tag(full_id, spec.title)
+        cost = None if template else cost_of(tag, spec.content, self._counter)
+        idle = Decision(
+            id=full_id,
+            book_id=self._book_id,
+            revision=self._revision,
+            entry_id=spec.id,
+            selected=False,
+            reason="not_triggered",
+            cost=cost,
+        )
+        return CompiledEntry(
+            index=index,
+            full_id=full_id,
+            spec=spec,
+            primary=primary,
+            secondary=secondary,
+            expression=expression,
+            has_regex=any(isinstance(key, RegexKey) for key in (*primary, *secondary)),
+            texts=_parse_conditions(spec, self._diagnostics),
+            template=template,
+            tag=tag,
+            cost=cost,
+            gate=self._gates.find(spec, template),
+            closure=closure,
+            idle=None if template or spec.probability < CERTAIN else idle,
+        )
+
+
 class _GateTable:
     """Groups the entries that pass or fail the filters together in every request."""
 
@@ -288,8 +404,13 @@ class _GateTable:
 class _KeyParser:
     """Parses the keys of a book's entries and collects the literal ones."""
 
-    def __init__(self, diagnostics: list[Diagnostic]) -> None:
-        self.folded, self.exact = KeyTable(), KeyTable()
+    def __init__(
+        self,
+        diagnostics: list[Diagnostic],
+        folded: LiteralIndex | None = None,
+        exact: LiteralIndex | None = None,
+    ) -> None:
+        self.folded, self.exact = KeyTable(folded), KeyTable(exact)
         self._diagnostics = diagnostics
 
     def parse(self, index: int, spec: Entry, keys: Sequence[str]) -> tuple[Key, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
 from lorewell.engine.native.bounds import with_bounds
@@ -25,21 +26,16 @@ from lorewell.engine.native.packing import (
     pack,
 )
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
+from lorewell.engine.native.snapshot import USUAL_LIMITS, SnapshotLimits, take_snapshot
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import adds_up
 from lorewell.errors import (
-    BookNotFoundError,
-    Fault,
     RequiredPlacementUnsupportedError,
-    RevisionNotFoundError,
     SelectionError,
-    SnapshotTooLargeError,
-    ValidationFailedError,
 )
 from lorewell.model import (
     POSITIONS,
     Block,
-    BookRef,
     Decision,
     Facts,
     Reason,
@@ -68,20 +64,12 @@ _NO_INPUT = frozenset(["books", "explain"])
 _PLACE = {position: place for place, position in enumerate(POSITIONS)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotLimits:
-    """Limits for all books of one request together (§4)."""
-
-    entries: int = 10_000
-    content_chars: int = 10_000_000
-
-
 def select(
     books: Sequence[CompiledBook],
     request: SelectRequest,
     *,
     vectors: VectorScores = NO_VECTORS,
-    limits: SnapshotLimits = SnapshotLimits(),
+    limits: SnapshotLimits = USUAL_LIMITS,
     steps: Steps | None = None,
 ) -> SelectResponse:
     """Select the entries for this turn's prompt, with a reason for every entry.
@@ -111,60 +99,57 @@ def select(
     >>> [(block.entry_id, block.reason) for block in response.blocks]
     [('lamp', 'keyword')]
     """
+    turn, packing, failure = decide(books, request, vectors=vectors, limits=limits, steps=steps)
+    if failure is not None:
+        raise failure
+    return turn.respond(packing)
+
+
+def decide(
+    books: Sequence[CompiledBook],
+    request: SelectRequest,
+    *,
+    vectors: VectorScores = NO_VECTORS,
+    limits: SnapshotLimits = USUAL_LIMITS,
+    steps: Steps | None = None,
+) -> DecidedTurn:
+    """Return all that was decided in a turn, before it is an answer.
+
+    Arguments and errors are those of `select`, but a required entry that does not fit is a value.
+    """
     steps = steps or Steps()
     unused = unused_members(request.scene, "native")
     request = with_scene(request, request.scene, "native")
     is_hybrid = request.strategy == "hybrid"
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
     # The steps of §8.1.
-    snapshot = _take_snapshot(books, request, limits)
+    snapshot = take_snapshot(books, request, limits)
     request = with_bounds(snapshot, request, vectors)  # §9.3.1
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
     cost = EntryCost(eligible, Wrapping(snapshot, request.wrapper), steps)
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
     activation = activate(snapshot, request, eligible, recall, cost)
-    turn = _Turn(snapshot, request, eligible, activation, vectors, cost, steps, unused)
-    turn.refuse_unplaceable()
+    turn = NativeTurn(snapshot, request, eligible, activation, vectors, cost, steps, unused)
+    failure = turn.find_unplaceable()
+    if failure is not None:
+        return DecidedTurn(turn, turn.nothing_packed(), failure)
     packing = pack(request, eligible, activation, turn.cost, steps)
     if packing.failure is not None:
         failed, error, message, details = packing.failure
-        raise turn.error(error, failed, message, packing=packing, **details)
-    return turn.respond(packing)
+        failure = turn.error(error, failed, message, packing=packing, **details)
+    return DecidedTurn(turn, packing, failure)
 
 
-def _take_snapshot(
-    books: Sequence[CompiledBook], request: SelectRequest, limits: SnapshotLimits
-) -> tuple[CompiledBook, ...]:
-    snapshot = tuple(_find(books, ref) for ref in request.books)
-    entries = sum(book.entry_count for book in snapshot)
-    characters = sum(book.content_chars for book in snapshot)
-    if entries > limits.entries or characters > limits.content_chars:
-        message = (
-            f"The requested books hold {entries} entries and {characters} characters;"
-            f" at most {limits.entries} and {limits.content_chars} are allowed."
-        )
-        raise SnapshotTooLargeError(message, entries=entries, content_chars=characters)
-    names = sorted({book.counter.name for book in snapshot})
-    if len(names) > 1:
-        reason = f"the books count tokens in different ways: {', '.join(names)}"
-        raise ValidationFailedError.at(Fault("/books", reason))
-    return snapshot
+class DecidedTurn(NamedTuple):
+    """A turn whose entries are packed, and the error if a required entry does not fit."""
 
-
-def _find(books: Sequence[CompiledBook], ref: BookRef) -> CompiledBook:
-    revisions = {book.revision: book for book in books if book.book_id == ref.book_id}
-    if not revisions:
-        message = f"There is no book {ref.book_id}."
-        raise BookNotFoundError(message, book_id=ref.book_id)
-    revision = max(revisions) if ref.revision is None else ref.revision
-    if revision not in revisions:
-        message = f"The book {ref.book_id} has no revision {revision}."
-        raise RevisionNotFoundError(message, book_id=ref.book_id, revision=revision)
-    return revisions[revision]
+    turn: NativeTurn
+    packing: Packing
+    failure: SelectionError | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class NativeTurn:
     """One request while its answer is built."""
 
     snapshot: tuple[CompiledBook, ...]
@@ -194,8 +179,12 @@ class _Turn:
         }
         return tuple(sorted({*self.vectors.causes, *unmeasured}))
 
-    def refuse_unplaceable(self) -> None:
-        """Raise for the first required entry, in snapshot order, that only fails its placement."""
+    def nothing_packed(self) -> Packing:
+        """Return the budget before the first candidate."""
+        return Packing(self.request, self.eligible, self.activation, self.cost, self.steps)
+
+    def find_unplaceable(self) -> SelectionError | None:
+        """Return the error for the first required entry that only fails its placement."""
         for book in self.snapshot:
             for entry in (book.entries[index] for index in book.always):
                 if not entry.spec.required:
@@ -203,7 +192,8 @@ class _Turn:
                 refusal = self.eligible.refusal(entry)
                 if refusal is not None and refusal.reason == "placement_unsupported":
                     message = f"The host has no place for the required entry {entry.spec.id!r}."
-                    raise self.error(RequiredPlacementUnsupportedError, entry, message)
+                    return self.error(RequiredPlacementUnsupportedError, entry, message)
+        return None
 
     def error(
         self,
@@ -215,9 +205,7 @@ class _Turn:
         **details: object,
     ) -> SelectionError:
         """Return the error with the entry's ids and the decisions so far."""
-        so_far = packing or Packing(
-            self.request, self.eligible, self.activation, self.cost, self.steps
-        )
+        so_far = packing or self.nothing_packed()
         decided = so_far.chosen.keys() | so_far.dropped.keys()
         decisions = [
             decision_members(decision)
@@ -237,7 +225,6 @@ class _Turn:
             for block in blocks
         )
         counter = self.snapshot[0].counter
-        is_sum = self.cost.wrapping.adds_up and adds_up(counter)
         warnings = self._warnings()  # before a full ledger asks about every entry
         prompt_hash = hashlib.sha256(context.encode()).hexdigest()
         return SelectResponse(
@@ -245,7 +232,9 @@ class _Turn:
             context=context,
             decisions=tuple(self._decisions(packing)),
             snapshot=tuple(book.snapshot for book in self.snapshot),
-            token_count=packing.total_tokens if is_sum else counter.count(context),
+            token_count=packing.total_tokens
+            if self.cost.wrapping.adds_up and adds_up(counter)
+            else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
             degraded=self.degraded,
@@ -305,7 +294,7 @@ class _Turn:
             case "full":
                 wanted = [(book, entry) for book in self.snapshot for entry in book.entries]
                 self._count_ledger()
-        return [self._decide(book, entry, packing) for book, entry in wanted]
+        return [self.decide(book, entry, packing) for book, entry in wanted]
 
     def _count_ledger(self) -> None:
         """Spend the steps of a full ledger: first the costs of entries, then a row for each.
@@ -327,7 +316,8 @@ class _Turn:
         rows = sum(book.entry_count for book in self.snapshot)
         self.steps.spend("ledger", rows // _ROWS_PER_STEP)
 
-    def _decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
+    def decide(self, book: CompiledBook, entry: CompiledEntry, packing: Packing) -> Decision:
+        """Return the decision on one entry."""
         full_id = entry.full_id
         chosen = packing.chosen.get(full_id)
         if chosen is not None:

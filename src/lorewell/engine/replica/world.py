@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from lorewell.engine.conditions import Comparison, Flaw, parse_condition
@@ -141,6 +141,21 @@ def compile_world(document: Raw, *, book_id: str, steps: Steps | None = None) ->
     return compiler.world(name, None)
 
 
+def with_entry(world: ReplicaWorld, index: int, raw: Mapping[str, Raw]) -> ReplicaWorld:
+    """Return a compiled book with one entry changed, without compiling the others again.
+
+    The entry is checked in every turn, whether one of its keys is found or not; it activates as in
+    a book that is compiled anew.
+
+    Args:
+        world: the compiled book.
+        index: the entry.
+        raw: the new entry in the internal form; its uid is the old one.
+    """
+    spec, _ = normalise(raw, uid=world.entries[index].spec.uid)
+    return _Compiler(world.book_id, None, world.literals).with_entry(world, index, spec)
+
+
 def _in_order(listed: Sequence[Raw] | Mapping[str, Raw]) -> Iterator[Raw]:
     """Yield the entries in the internal form, in the order of the file."""
     if isinstance(listed, Mapping):
@@ -153,12 +168,18 @@ def _in_order(listed: Sequence[Raw] | Mapping[str, Raw]) -> Iterator[Raw]:
 class _Compiler:
     """Collects the entries and keys of a book."""
 
-    def __init__(self, book_id: str, steps: Steps | None) -> None:
+    def __init__(
+        self,
+        book_id: str,
+        steps: Steps | None,
+        literals: tuple[LiteralIndex, LiteralIndex] | None = None,
+    ) -> None:
         self._book_id = book_id
         self._steps = steps
         self._warnings: list[ReplicaWarning] = []
         self._specs: list[NormalEntry] = []
-        self._tables = (KeyTable(), KeyTable())  # without case, and with case
+        folded, exact = literals or (None, None)
+        self._tables = (KeyTable(folded), KeyTable(exact))  # without case, and with case
 
     def add(self, place: int, raw: Raw) -> None:
         """Add one entry."""
@@ -194,6 +215,35 @@ class _Compiler:
             content_chars=sum(len(spec.content) for spec in self._specs),
             warnings=tuple(self._warnings),
             flaw=flaw,
+        )
+
+    def with_entry(self, known: ReplicaWorld, index: int, spec: NormalEntry) -> ReplicaWorld:
+        """Return a book with one entry changed; the compiler extends its keys."""
+        old = known.entries[index].spec
+        entries = list(known.entries)
+        if (old.requires, old.disable) != (spec.requires, spec.disable):
+            specs = [entry.spec for entry in entries]
+            specs[index] = spec
+            entries = [
+                entry if entry.needs == needs else replace(entry, needs=needs)
+                for entry, needs in zip(entries, close_needs(specs), strict=True)
+            ]
+        entries[index] = self._compile(index, spec, entries[index].needs)
+        folded, exact = self._tables
+        return replace(
+            known,
+            entries=tuple(entries),
+            literals=(folded.index(), exact.index()),
+            as_word=(
+                known.as_word[0].union(folded.woken_as_word()),
+                known.as_word[1].union(exact.woken_as_word()),
+            ),
+            always=tuple(sorted({*known.always, index})),
+            rag=tuple(
+                entry
+                for entry in entries
+                if entry.triggers.rag is not None and not entry.spec.disable
+            ),
         )
 
     def _compile(self, index: int, spec: NormalEntry, needs: EntryNeeds) -> ReplicaEntry:

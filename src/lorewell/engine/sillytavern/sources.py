@@ -6,7 +6,7 @@ Source: docs/rules/sillytavern.md §3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -88,6 +88,20 @@ def _counting(attached: Iterable[Attached]) -> Iterator[Attached]:
             names.add(each.world.name)
 
 
+def _with_entry(known: EntryList, book: int, world: SillyTavernWorld, changed: int) -> EntryList:
+    """Return a list with one entry changed, at its old place."""
+    entries = list(known.entries)
+    entries[known.places[book][changed]] = world.entries[changed]
+    worlds = list(known.worlds)
+    worlds[book] = world
+    return replace(
+        known,
+        entries=tuple(entries),
+        worlds=tuple(worlds),
+        levels=tuple(sorted({entry.level for entry in entries if entry.level})),
+    )
+
+
 class Library:
     """The books of a chat. The order of their entries is cached for each strategy."""
 
@@ -111,6 +125,26 @@ class Library:
         if strategy not in self._lists:
             self._lists[strategy] = self._sort(strategy)
         return self._lists[strategy]
+
+    def with_world(self, book: int, world: SillyTavernWorld, changed: int) -> Library:
+        """Return the library with a book replaced by one in which one entry differs.
+
+        Args:
+            book: number of the book.
+            world: the new book.
+            changed: index of the entry; its id is the old one.
+        """
+        books = list(self.books)
+        before, after = books[book].world.entries[changed], world.entries[changed]
+        books[book] = Attached(books[book].source, world)
+        library = Library(books)
+        library._counts = self._counts
+        if str(before.order) == str(after.order):  # NaN is not equal to itself
+            library._lists = {
+                strategy: _with_entry(known, book, world, changed)
+                for strategy, known in self._lists.items()
+            }
+        return library
 
     def _sort(self, strategy: int) -> EntryList:
         together = _STRATEGIES[strategy]

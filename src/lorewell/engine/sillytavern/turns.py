@@ -14,6 +14,7 @@ from lorewell.errors import BookNotFoundError
 from lorewell.model.activate import AttachedBook, SillyTavernRequest
 from lorewell.model.activated import SillyTavernResponse
 from lorewell.model.scene_fields import with_scene
+from lorewell.model.select import Explain
 
 _STEPS_PER_TURN: Final = 100
 _MESSAGES_PER_STEP: Final = 200
@@ -54,10 +55,20 @@ def activate(
     ('灯塔由哑女看守。', '灯塔')
     """
     steps = steps or Steps()
+    return run_turn(with_inline(books, request, steps), request, counter=counter, steps=steps)
+
+
+def with_inline(
+    books: Library | Iterable[Attached], request: SillyTavernRequest, steps: Steps
+) -> Library:
+    """Return the books of a turn with the inline ones of its request, which come last.
+
+    Raises:
+        BookNotFoundError: the request names a stored book.
+    """
     given = books.books if isinstance(books, Library) else books
     inline = [attach(book, steps=steps) for book in request.books]
-    library = books if isinstance(books, Library) and not inline else Library([*given, *inline])
-    return run_turn(library, request, counter=counter, steps=steps)
+    return books if isinstance(books, Library) and not inline else Library([*given, *inline])
 
 
 def attach(book: AttachedBook, *, steps: Steps | None = None) -> Attached:
@@ -86,6 +97,7 @@ def replay(
     turns: Iterable[int] | None = None,
     counter: TokenCounter | None = None,
     steps: Steps | None = None,
+    explain_last: Explain | None = None,
 ) -> Iterator[SillyTavernResponse]:
     """Yield the answers of a chat's turns, oldest first.
 
@@ -101,6 +113,7 @@ def replay(
         turns: number of messages at each turn, ascending; by default one turn after each message.
         counter: the token counter; by default that of the request, or `cl100k_base`.
         steps: the step budget of all turns together; by default `Steps()` for each turn.
+        explain_last: replaces `explain` in the last turn.
 
     Raises:
         TooExpensiveError: a turn needs more than is left of `steps`.
@@ -109,7 +122,8 @@ def replay(
     request = with_scene(request, request.scene, "sillytavern")
     state, forced, draws = request.timed_state, request.forced, request.draws
     variables, macros = request.variables, request.macros
-    for number in range(1, len(request.chat) + 1) if turns is None else turns:
+    numbers = list(range(1, len(request.chat) + 1) if turns is None else turns)
+    for number in numbers:
         change = {
             "chat": request.chat[:number],
             "chat_length": None,
@@ -120,6 +134,8 @@ def replay(
             "draws": draws,
             "seed": seed_of(request.seed, number),
         }
+        if explain_last is not None and number == numbers[-1]:
+            change["explain"] = explain_last
         budget = steps or Steps()
         budget.begin_turn()
         budget.spend("turns", _STEPS_PER_TURN + number // _MESSAGES_PER_STEP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -126,6 +126,47 @@ def compile_world(
     )
 
 
+def with_entry(world: SillyTavernWorld, index: int, fields: Object) -> SillyTavernWorld:
+    """Return a compiled book with one entry changed, without compiling the others again.
+
+    The entry is checked in every loop, whether one of its keys is found or not; it activates as in
+    a book that is compiled anew.
+
+    Args:
+        world: the compiled book.
+        index: the entry.
+        fields: its new object, in the form of a world-info file; its `uid` is the old one.
+    """
+    split = split_object(fields, world.name)
+    digest = hash_all([json_text(split)], None)[0]
+    entry = read_scan_entry(split, digest=digest)
+    entries = (*world.entries[:index], entry, *world.entries[index + 1 :])
+    old = world.entries[index].hash
+    by_hash = {**world.by_hash, old: [each for each in world.by_hash.get(old, ()) if each != index]}
+    by_hash[digest] = sorted({*by_hash.get(digest, ()), index})
+    deepest = entry.scan_depth or 0
+
+    def literals(case: bool, whole: bool) -> tuple[PlainKeyIndex, PlainKeyIndex]:  # noqa: FBT001  as above
+        folded, exact = world.literals(case, whole)
+        tables = KeyTable(folded.automaton), KeyTable(exact.automaton)
+        _add_keys(entry, index, tables, case=case, whole=whole)
+        return _extended(folded, tables[0]), _extended(exact, tables[1])
+
+    return replace(
+        world,
+        entries=entries,
+        by_hash=by_hash,
+        always=tuple(sorted({*world.always, index})),
+        filtered=tuple(sorted({*world.filtered, index})),
+        literals=cache(literals),
+        deepest=max(world.deepest, deepest) if deepest > 0 else world.deepest,
+    )
+
+
+def _extended(known: PlainKeyIndex, table: KeyTable) -> PlainKeyIndex:
+    return PlainKeyIndex(table.index(), {**known.as_word, **table.woken_as_word()})
+
+
 def _needs_no_plain_key(entry: ScanEntry) -> bool:
     return entry.constant or entry.activates or any(key.plain is None for key in entry.keys)
 
@@ -146,21 +187,28 @@ def _index_keys(
     entries: Sequence[ScanEntry], *, case: bool, whole: bool
 ) -> tuple[PlainKeyIndex, PlainKeyIndex]:
     """Index all plain keys; only primary keys wake their entry."""
-    folded, exact = KeyTable(), KeyTable()
+    tables = KeyTable(), KeyTable()
     for index, entry in enumerate(entries):
-        counts = case if entry.case is None else entry.case
-        words = whole if entry.whole is None else entry.whole
-        table = exact if counts else folded
-        for number, key in enumerate((*entry.keys, *entry.secondary)):
-            if key.plain is None:
-                continue
-            wanted = key.plain.exact if counts else key.plain.folded
-            wakes = index if number < len(entry.keys) else None
-            if words and key.plain.single:
-                table.track_word(table.add(wanted), wakes=wakes)
-            else:
-                table.add(wanted, wakes=wakes)
-    return _plain_keys(folded), _plain_keys(exact)
+        _add_keys(entry, index, tables, case=case, whole=whole)
+    return _plain_keys(tables[0]), _plain_keys(tables[1])
+
+
+def _add_keys(
+    entry: ScanEntry, index: int, tables: tuple[KeyTable, KeyTable], *, case: bool, whole: bool
+) -> None:
+    """Add the plain keys of an entry to the table without case or the one with case."""
+    counts = case if entry.case is None else entry.case
+    words = whole if entry.whole is None else entry.whole
+    table = tables[counts]
+    for number, key in enumerate((*entry.keys, *entry.secondary)):
+        if key.plain is None:
+            continue
+        wanted = key.plain.exact if counts else key.plain.folded
+        wakes = index if number < len(entry.keys) else None
+        if words and key.plain.single:
+            table.track_word(table.add(wanted), wakes=wakes)
+        else:
+            table.add(wanted, wakes=wakes)
 
 
 def _plain_keys(table: KeyTable) -> PlainKeyIndex:

@@ -7,7 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from fastapi.routing import APIRoute
 
-from lorewell.app.native.selection import open_selection, preview_context, select_context
+from lorewell.app.native.selection import (
+    explain_context as explain,
+    open_selection,
+    preview_context,
+    select_context,
+)
 from lorewell.errors import (
     BookNotFoundError,
     BudgetExceededError,
@@ -20,13 +25,17 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_selection
-from lorewell.http.examples import PREVIEW, SELECT
+from lorewell.http.calls import OK, Reading, answer, answer_selection
+from lorewell.http.examples import CHAT_REPLAY, EXPLAIN, PREVIEW, SELECT
 from lorewell.http.limits import BOOKS, TURN
-from lorewell.http.openapi import documented, json_body
+from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
+from lorewell.http.replay_answers import REPLAY_PROBLEMS, answer_replay
 from lorewell.model import PreviewRequest, SelectRequest, SelectResponse
+from lorewell.model.chat_replay import ChatReplay
+from lorewell.model.explained import ContextExplain, Explanation
 from lorewell.model.live import Occasion
+from lorewell.model.replay_request import ChatReplayRequest
 
 TAG = "context"
 _PROBLEMS = (
@@ -93,6 +102,24 @@ async def preview_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Resp
     )
 
 
+@router.post(
+    "/v1/context/explain",
+    **documented(
+        TooExpensiveError,
+        BookNotFoundError,
+        RevisionNotFoundError,
+        SnapshotTooLargeError,
+        InvalidDependencyError,
+        gives={OK: Explanation},
+        takes=json_body(ContextExplain, EXPLAIN, BOOKS),
+    ),
+)
+async def explain_context(call: Reading) -> Response:
+    """Explain one entry: its gates, near misses of its keys, and what would flip the verdict."""
+    asked = await call.body(ContextExplain)
+    return answer(await explain(call.services, call.tenant_id, asked))
+
+
 @router.get(
     "/v1/selections/{selection_id}",
     **documented(*_PROBLEMS, NotFoundError, gives={OK: SelectResponse}),
@@ -101,3 +128,19 @@ async def get_selection(call: Reading, selection_id: SelectionId) -> Response:
     """Return a recent selection with its whole ledger, recomputed."""
     found = await open_selection(call.services, call.tenant_id, selection_id)
     return await answer_selection(call, found)
+
+
+@router.post(
+    "/v1/context/replay",
+    **documented(
+        *REPLAY_PROBLEMS,
+        gives={OK: or_lines(ChatReplay)},
+        takes=json_body(ChatReplayRequest, CHAT_REPLAY, BOOKS),
+    ),
+)
+async def replay_context(call: Reading) -> Response:
+    """Run a whole chat through books, turn by turn; nothing is stored.
+
+    With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
+    """
+    return await answer_replay(call, "native")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from lorewell.errors import StorageUnavailableError
@@ -26,7 +27,7 @@ def _status_schema(word: str) -> dict[str, object]:
 
 
 @router.get("/healthz", **documented(gives={OK: _status_schema("ok")}, is_open=True))
-async def check_health() -> Response:
+async def check_health(_request: Request) -> Response:
     """Return 200 while the process runs."""
     return answer_json(b'{"status":"ok"}')
 
@@ -44,6 +45,10 @@ async def check_readiness(request: Request) -> Response:
     if part is not None:
         raise StorageUnavailableError("The service is not ready.", part=part, reason=part)
     return answer_json(b'{"status":"ready"}')
+
+
+PROBES = [each for each in router.routes if isinstance(each, APIRoute)]
+"""The routes that tell whether the service works."""
 
 
 @router.get(

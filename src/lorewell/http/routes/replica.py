@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.replica.activation import (
     activate_replica as activate,
+    explain_replica as explain,
     open_replica,
     preview_replica as preview,
 )
@@ -21,12 +22,16 @@ from lorewell.errors import (
     TooExpensiveError,
 )
 from lorewell.http import limits
-from lorewell.http.calls import OK, Reading, answer_encoded
-from lorewell.http.examples import REPLICA, REPLICA_PREVIEW
-from lorewell.http.openapi import documented, json_body
+from lorewell.http.calls import OK, Reading, answer, answer_encoded
+from lorewell.http.examples import CHAT_REPLAY, REPLICA, REPLICA_EXPLAIN, REPLICA_PREVIEW
+from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
+from lorewell.http.replay_answers import REPLAY_PROBLEMS, answer_replay
 from lorewell.model import ReplicaPreview, ReplicaRequest, ReplicaResponse
+from lorewell.model.chat_replay import ChatReplay
+from lorewell.model.explained import Explanation, ReplicaExplain
 from lorewell.model.live import Occasion
+from lorewell.model.replay_request import ChatReplayRequest
 
 TAG = "replica"
 _PROBLEMS = (
@@ -92,3 +97,34 @@ async def preview_replica(call: Reading) -> Response:
     request = await call.body(ReplicaPreview)
     found = await preview(call.services, call.tenant_id, request)
     return await answer_encoded(call, found)
+
+
+@router.post(
+    "/v1/replica/explain",
+    **documented(
+        *_PROBLEMS,
+        *_GONE,
+        gives={OK: Explanation},
+        takes=json_body(ReplicaExplain, REPLICA_EXPLAIN, limits.REPLICA),
+    ),
+)
+async def explain_replica(call: Reading) -> Response:
+    """Explain one entry under SillyTavern_replica's rules, and what would flip the verdict."""
+    asked = await call.body(ReplicaExplain)
+    return answer(await explain(call.services, call.tenant_id, asked))
+
+
+@router.post(
+    "/v1/replica/replay",
+    **documented(
+        *REPLAY_PROBLEMS,
+        gives={OK: or_lines(ChatReplay)},
+        takes=json_body(ChatReplayRequest, CHAT_REPLAY, limits.BOOKS),
+    ),
+)
+async def replay_replica(call: Reading) -> Response:
+    """Run a whole chat through books, turn by turn; nothing is stored.
+
+    With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
+    """
+    return await answer_replay(call, "replica")

@@ -30,6 +30,7 @@ from lorewell.http.parameters import (
     Limit,
     RevisionPath,
     To,
+    WithValues,
 )
 from lorewell.model import (
     BookDiff,
@@ -86,9 +87,18 @@ async def publish_revision(
     "/v1/books/{book_id}/diff",
     **documented(BookNotFoundError, RevisionNotFoundError, gives={OK: BookDiff}),
 )
-async def compare_revisions(call: Reading, book_id: BookId, first: From, second: To) -> Response:
+async def compare_revisions(
+    call: Reading,
+    book_id: BookId,
+    first: From,
+    second: To,
+    with_values: WithValues = False,  # noqa: FBT002  a parameter of the query
+) -> Response:
     """Return the changes from one revision to another."""
-    return answer(await diff(call.services, call.tenant_id, book_id, first=first, second=second))
+    found = await diff(
+        call.services, call.tenant_id, book_id, first=first, second=second, values=with_values
+    )
+    return answer(found)
 
 
 @router.post(

@@ -8,9 +8,11 @@ from fastapi import APIRouter, Path, Response
 
 from lorewell.app.sillytavern.activation import (
     activate_turn,
+    explain_activation as explain,
     open_activation,
     preview_turn,
     replay_chat as replay,
+    stream_chat,
 )
 from lorewell.errors import (
     BindingInvalidError,
@@ -21,12 +23,13 @@ from lorewell.errors import (
     SnapshotTooLargeError,
     TooExpensiveError,
 )
-from lorewell.http.calls import OK, Reading, answer_encoded
-from lorewell.http.examples import ACTIVATE, ACTIVATE_PREVIEW, REPLAY
+from lorewell.http.calls import OK, Reading, answer, answer_encoded
+from lorewell.http.examples import ACTIVATE, ACTIVATE_EXPLAIN, ACTIVATE_PREVIEW, REPLAY
 from lorewell.http.gateway_headers import LEDGER
 from lorewell.http.ledgers import ledger_path
 from lorewell.http.limits import BOOKS, TURN
-from lorewell.http.openapi import documented, json_body
+from lorewell.http.lines import LineStream, wants_lines
+from lorewell.http.openapi import documented, json_body, or_lines
 from lorewell.http.parameters import AnyPromptId
 from lorewell.model import (
     ActivatePreview,
@@ -35,6 +38,7 @@ from lorewell.model import (
     ReplayResponse,
     SillyTavernResponse,
 )
+from lorewell.model.explained import Explanation, SillyTavernExplain
 from lorewell.model.live import Occasion
 
 TAG = "sillytavern"
@@ -82,10 +86,10 @@ async def activate_for_turn(call: Reading, prompt_id: AnyPromptId = None) -> Res
     name = prompt_id or request.prompt_id
     occasion = Occasion.of(name, "activate", request.conversation_id)
     found = await activate_turn(call.services, call.tenant_id, request, occasion)
-    answer = await answer_encoded(call, found.response)
+    response = await answer_encoded(call, found.response)
     if found.ledger is not None:
-        answer.headers[LEDGER] = ledger_path(found.ledger)
-    return answer
+        response.headers[LEDGER] = ledger_path(found.ledger)
+    return response
 
 
 @router.get(
@@ -114,15 +118,34 @@ async def preview_activation(call: Reading) -> Response:
 
 
 @router.post(
+    "/v1/sillytavern/explain",
+    **documented(
+        *_PROBLEMS,
+        gives={OK: Explanation},
+        takes=json_body(SillyTavernExplain, ACTIVATE_EXPLAIN, BOOKS),
+    ),
+)
+async def explain_activation(call: Reading) -> Response:
+    """Explain one entry under SillyTavern's rules, and what would flip the verdict."""
+    asked = await call.body(SillyTavernExplain)
+    return answer(await explain(call.services, call.tenant_id, asked))
+
+
+@router.post(
     "/v1/sillytavern/replay",
     **documented(
         *_PROBLEMS,
-        gives={OK: ReplayResponse},
+        gives={OK: or_lines(ReplayResponse)},
         takes=json_body(ReplayRequest, REPLAY, TURN),
     ),
 )
 async def replay_chat(call: Reading) -> Response:
-    """Run a whole chat turn by turn; return active entries, timed state and budget of each turn."""
+    """Run a whole chat turn by turn; return active entries, timed state and budget of each turn.
+
+    With `Accept: application/x-ndjson`, each turn is a line that is sent as soon as it is computed.
+    """
     request = await call.body(ReplayRequest)
+    if wants_lines(call.request):
+        return LineStream(stream_chat(call.services, call.tenant_id, request))
     found = await replay(call.services, call.tenant_id, request)
     return await answer_encoded(call, found)

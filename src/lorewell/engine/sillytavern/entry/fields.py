@@ -314,6 +314,8 @@ def _warn_of_values(values: EntryValues, notes: RepairNotes) -> None:
         value = found[field.name]
         if not value or value == field.default or field.name not in values.written:
             continue
+        if field.name == "group_weight" and not found["group"]:
+            continue  # a weight counts only within a group
         notes.at = f"/{values.written[field.name].path}"
         if field.ignored:
             message = f"{field.world} {shown(value)} has no effect under the native policy."

@@ -1,4 +1,4 @@
-"""Finds mistakes in a book before they show up in a chat."""
+"""The diagnostics of a compiled book, each of which is a kind of finding too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lorewell.jsregex import Look, RegexGuard
 _ANY_TEXT = " "
 
 
-def lint(book: CompiledBook) -> tuple[Diagnostic, ...]:
+def diagnostics(book: CompiledBook) -> tuple[Diagnostic, ...]:
     """Return the diagnostics of a book, in stored order of the entries.
 
     These are the diagnostics of `compile_book`, and the regex keys that can't be compiled and so
@@ -21,7 +21,7 @@ def lint(book: CompiledBook) -> tuple[Diagnostic, ...]:
     >>> lamp = Entry(id="lamp", content="It burns.", keys=["/lamp(/", " "])
     >>> [
     ...     (found.entry_id, found.code)
-    ...     for found in lint(compile_book(BookCreate(name="B", entries=[lamp])))
+    ...     for found in diagnostics(compile_book(BookCreate(name="B", entries=[lamp])))
     ... ]
     [('lamp', 'blank_key'), ('lamp', 'regex_invalid')]
     """
