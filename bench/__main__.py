@@ -18,6 +18,7 @@ from bench.memory import memory
 from bench.plan import FULL, QUICK, TINY, Plan
 from bench.profiling import profiles
 from bench.quality import CORPUS, quality
+from bench.recall import recall
 from bench.report import Section
 from bench.vectors import searching
 
@@ -38,6 +39,7 @@ def sections(plan: Plan) -> list[Section]:
         sillytavern.macros(small, plan),
         importing(plan),
         quality(plan),
+        recall(plan),
         searching(plan),
         memory(plan),
         *profiles(large, plan),

@@ -37,12 +37,16 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A question, the book to search, and the id of the entry that answers it."""
+    """A question, the book to search, and the id of the entry that answers it.
+
+    Nothing was looked at or chosen by the pairs of the split `validate`.
+    """
 
     language: str
     book: str
     entry: str
     question: str
+    split: str = "tune"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def path_of(book: str) -> Path:
 def quality(plan: Plan) -> Section:
     """Measure how well each mode finds the answers, for each language."""
     known = [pair for language in LANGUAGES for pair in pairs_of(language)]
-    pairs = [pair for pair in known if _is_measured(pair.book, plan)]
+    pairs = [pair for pair in known if readable(pair.book, plan)]
     began = time.perf_counter()
     embedder = LocalEmbedder(EmbedderOptions())
     places = [places for book in _books_of(pairs) for places in ranked(book, pairs, embedder)]
@@ -138,7 +142,8 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     return asyncio.run(embedder.embed_texts(texts))
 
 
-def _is_measured(book: str, plan: Plan) -> bool:
+def readable(book: str, plan: Plan) -> bool:
+    """Return whether the plan can read a book."""
     return (QUESTIONS / book).is_file() or (plan.asks_corpus and path_of(book).is_file())
 
 

@@ -10,13 +10,16 @@ import hashlib
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lorewell.errors import EmbeddingUnavailableError
+from lorewell.retrieval.quiet import QUIET_TEXTS
 
 DIMENSIONS = 64
+QUIET = frozenset(chain.from_iterable(QUIET_TEXTS.values()))
 
 
 @cache
@@ -51,7 +54,8 @@ class TinyEmbedder:
         fails: a sentence to fail with, None to work.
         before: awaited at the begin of each call, so that a test can hold it up or change
             something in the midst of a build.
-        batches: the texts of each call to `embed_texts`, also of those that failed.
+        batches: the texts of each call to `embed_texts`, also of those that failed; not those that
+            each index is measured with.
         queries: the texts given to `embed_query`, also of those that failed.
         prepared: how often `prepare` was called.
         closed: whether `close` was called.
@@ -81,10 +85,13 @@ class TinyEmbedder:
         """All texts that came to `embed_texts`, in their order."""
         return [text for batch in self.batches for text in batch]
 
-    async def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def embed_texts(
+        self, texts: Sequence[str], *, as_queries: bool = False
+    ) -> NDArray[np.float32]:
         assert 0 < len(texts) <= self.batch_size
-        self.batches.append(tuple(texts))
-        await self._begin()
+        if not as_queries:  # the texts that each index is measured with never fail
+            self.batches.append(tuple(texts))
+            await self._begin()
         return np.stack([embed(text, self.dimensions) for text in texts])
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:

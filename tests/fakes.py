@@ -478,7 +478,7 @@ class MemoryTransaction:
         def is_asked(row: IndexRow | None) -> bool:
             if not_ready_for is None:
                 return True
-            return row is None or row.ready_version != not_ready_for
+            return row is None or row.ready_version != not_ready_for or row.quiet is None
 
         found = [
             (*name, self.find_index(tenant_id, *name))

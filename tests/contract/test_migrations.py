@@ -124,7 +124,7 @@ def test_version_that_is_not_known_is_told(db: Harness, version: str) -> None:
     with pytest.raises(StorageUnavailableError, match="newer version") as caught:
         db.run(db.store.migrate())
     assert caught.value.details == {"part": "newer_schema", "found": [version]}
-    run_sql(db, lambda connection: connection.execute(change, {"version": "0008"}))
+    run_sql(db, lambda connection: connection.execute(change, {"version": "0009"}))
     assert db.run(db.store.check()) is None
 
 
@@ -198,6 +198,10 @@ def _drop_partial(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE vector_indexes DROP COLUMN partial_version"))
 
 
+def _drop_quiet(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE vector_indexes DROP COLUMN quiet"))
+
+
 def _drop_variables(connection: Connection) -> None:
     connection.execute(text("DROP TABLE user_variables"))
 
@@ -218,6 +222,7 @@ def test_bindings_of_an_older_release_get_no_settings_and_global_books(empty_url
         db.write(lambda tx: tx.put_bindings("a", "雾 p", stored))
 
         def go_back(connection: Connection) -> None:
+            _drop_quiet(connection)
             _drop_variables(connection)
             _drop_settings(connection)
             _drop_partial(connection)
@@ -238,6 +243,7 @@ def test_states_from_before_lines_were_kept_stay(empty_url: str) -> None:
         db.write(lambda tx: tx.keep_state("a", "c", kept, b"{}", most=9))
 
         def go_back(connection: Connection) -> None:
+            _drop_quiet(connection)
             _drop_variables(connection)
             _drop_settings(connection)
             _drop_partial(connection)
@@ -261,6 +267,7 @@ def test_states_from_before_variables_were_kept_stay(empty_url: str) -> None:
         db.write(lambda tx: tx.put_lines("a", "c", b"lines"))
 
         def go_back(connection: Connection) -> None:
+            _drop_quiet(connection)
             _drop_variables(connection)
             connection.execute(text("UPDATE alembic_version SET version_num = '0006'"))
 

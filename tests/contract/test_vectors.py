@@ -56,6 +56,7 @@ def build(
         chunk_count=len(vectors),
         done=len(vectors),
         ready_version=index.embedding_version,
+        quiet="{}",
         ready_build_id=index.build_id,
     )
     tx.put_index(ready)

@@ -201,10 +201,12 @@ def test_03_and_04_the_defaults_are_sent_and_nothing_else() -> None:
     )
     (request,) = shelf.requests
     assert (request.strategy, request.token_budget) == ("hybrid", 2_400)
+    assert request.recall_floor == "auto"
     assert request.model_fields_set == {
         "books",
         "strategy",
         "token_budget",
+        "recall_floor",
         "query",
         "history",
         "state",

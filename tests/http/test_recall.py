@@ -444,6 +444,52 @@ def test_an_abandoned_build_is_dead_when_its_lease_ends(api: Api) -> None:
     assert build(api, book_id).json()["status"] == "ready"
 
 
+def test_an_index_is_measured_and_turns_go_by_it(api: Api) -> None:
+    book_id = api.create(BOOK)
+    by_words = select(api, book_id, "tollkeepers", recall_floor="auto")
+    assert by_words["recall_bounds"]["books"][0]["vectors"] is None
+    built = build(api, book_id).json()
+    assert list(built["quiet"]) == ["en", "zh", "ja", "ru", "es"]
+    assert all(0 < scale["mean"] < 1 for scale in built["quiet"].values())
+    assert state(api, book_id)["quiet"] == built["quiet"]
+    assert api("GET", "/v1/indexes").json()["indexes"][0]["quiet"] == built["quiet"]
+    found = select(api, book_id, "tollkeepers", recall_floor="auto")
+    assert found["policy_version"] == "lorewell-select/2"
+    shown = found["recall_bounds"]["books"]
+    assert [each["book_id"] for each in shown] == [book_id]
+    assert shown[0]["vectors"] in [built["quiet"]["en"], built["quiet"]["es"]]
+    # Measured anew, the turn of before stays as it was.
+    services = api.app.state.shared.services
+    row = api.run(services.store.read(lambda tx: tx.find_index("demo", book_id, 1)))
+    other = replace(row, quiet=None)
+    api.run(services.store.write(lambda tx: tx.put_index(other)))
+    opened = api("GET", f"/v1/selections/{found['selection_fingerprint']}").json()
+    assert opened["recall_bounds"] == found["recall_bounds"]
+    assert opened["blocks"] == found["blocks"]
+
+
+def test_an_index_of_an_earlier_release_is_measured_when_it_is_built_again(
+    api: Api, server: EmbeddingServer
+) -> None:
+    book_id = api.create(BOOK)
+    measured = build(api, book_id).json()["quiet"]
+    services = api.app.state.shared.services
+    row = api.run(services.store.read(lambda tx: tx.find_index("demo", book_id, 1)))
+    older = replace(row, quiet=None)
+    api.run(services.store.write(lambda tx: tx.put_index(older)))
+    assert state(api, book_id)["quiet"] == {}
+    found = select(api, book_id, "tollkeepers", recall_floor="auto")
+    assert found["degraded"] == [f"index_not_measured:{book_id}:1"]
+    assert select(api, book_id, "tollkeepers")["degraded"] == []
+    stale = api("GET", "/v1/indexes", params={"stale": "true"}).json()["indexes"]
+    assert [each["book_id"] for each in stale] == [book_id]
+    calls = server.calls
+    again = build(api, book_id).json()
+    assert (again["reused"], again["quiet"]) == (False, measured)
+    assert server.calls == calls
+    assert build(api, book_id).json()["reused"]
+
+
 def test_a_ledger_is_opened_with_the_vectors_of_its_turn(api: Api, server: EmbeddingServer) -> None:
     book_id = api.create(BOOK)
     early = select(api, book_id, "tollkeepers", explain="none")["selection_fingerprint"]

@@ -106,6 +106,7 @@ INDEX = {
     "usable": False,
     "error": None,
     "updated_at": None,
+    "quiet": {},
 }
 REVISION = {
     "book_id": BOOK_ID,

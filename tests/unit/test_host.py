@@ -197,6 +197,7 @@ def test_only_the_fields_of_the_contract_are_asked() -> None:
         "state": {"a": 1},
         "strategy": "hybrid",
         "token_budget": 2400,
+        "recall_floor": "auto",
         "seed": "轮 1",
         "template_vars": {"char": "沈七"},
         "placement_capabilities": {

@@ -16,6 +16,7 @@ import pytest
 from golden.test_corpus import CORPUS, VARIABLE
 from lorewell import Entry
 from lorewell.formats import open_book
+from lorewell.retrieval.quiet import QUIET_TEXTS
 
 FOLDER = Path(__file__).resolve().parents[2] / "bench" / "questions"
 LANGUAGES = ("en", "zh")
@@ -67,7 +68,7 @@ def test_there_are_enough_questions_in_each_language() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pairs_are_well_formed(language: str) -> None:
     for pair in pairs(language):
-        assert set(pair) == {"book", "entry", "question"}
+        assert set(pair) == {"split", "book", "entry", "question"}
         assert all(value and value == value.strip() for value in pair.values())
         assert bool(HAN.search(pair["question"])) == (language == "zh"), pair["question"]
 
@@ -89,6 +90,37 @@ def test_answers_exist_and_no_keyword_gives_them_away(book: str) -> None:
             words |= {level(word).strip() for word in entry.secondary_keys}
             question = level(pair["question"])
             assert [word for word in words if word and word in question] == [], pair["question"]
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    text = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_every_file_says_what_is_for_tuning_and_what_for_judging() -> None:
+    for name in (*LANGUAGES, "cross", "quiet", "turns"):
+        counts = Counter(line["split"] for line in lines(name))
+        assert set(counts) == {"tune", "validate"}
+        assert min(counts.values()) >= len(lines(name)) // 3
+
+
+def test_quiet_turns_are_of_both_kinds_and_languages() -> None:
+    quiet = lines("quiet")
+    assert len(quiet) >= 100
+    assert len({line["question"] for line in quiet}) == len(quiet)
+    for language in LANGUAGES:
+        kinds = Counter(line["kind"] for line in quiet if line["language"] == language)
+        assert min(kinds["scene"], kinds["talk"]) >= 20
+    shipped = {text for texts in QUIET_TEXTS.values() for text in texts}
+    assert not shipped & {line["question"] for line in quiet}  # or the measure measures itself
+
+
+@pytest.mark.parametrize("name", ["cross", "turns"])
+def test_answers_of_the_other_files_exist(name: str) -> None:
+    for line in lines(name):
+        assert entries(line["book"])[line["entry"]].content
+        asked = [*(message["content"] for message in line.get("history", ())), line["question"]]
+        assert all(text == text.strip() != "" for text in asked)
 
 
 def test_own_books_are_all_asked() -> None:

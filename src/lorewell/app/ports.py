@@ -120,8 +120,7 @@ class Transaction(Protocol):
     def claim_file(self, tenant_id: str, sha256: str) -> str | None:
         """Claim a file for this transaction, or return the id of the book imported from it before.
 
-        A concurrent claim of the same file waits until this transaction ends. After claiming a
-        file, call `put_file`.
+        A concurrent claim of the file waits until this transaction ends. Then call `put_file`.
         """
 
     def put_file(self, tenant_id: str, sha256: str, book_id: str) -> None:
@@ -363,8 +362,7 @@ class Store(Protocol):
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` and commit its writes; roll back if it raises.
 
-        The database may require a retry, so `work` must do nothing but read and write this
-        transaction.
+        It may be called again, so `work` must only read and write this transaction.
         """
 
     async def hear(self, heard: Callable[[], None]) -> None:
@@ -401,10 +399,10 @@ class Embedder(Protocol):
     batch_size: int
     concurrency: int
 
-    async def embed_texts(self, texts: Sequence[str]) -> NDArray[float32]:
-        """Return the vectors of texts to be searched: one row per text, in order.
-
-        It retries patiently.
+    async def embed_texts(
+        self, texts: Sequence[str], *, as_queries: bool = False
+    ) -> NDArray[float32]:
+        """Return the vectors of texts, in order; it retries patiently.
 
         Raises:
             EmbeddingUnavailableError: it failed; the message says why and quotes no text.

@@ -167,6 +167,8 @@ class IndexRow:
             None before the first.
         partial_version: before the first, of the stored chunks of texts that had vectors when the
             build began; None if there are none.
+        quiet: what texts that need no lore reach in the ready vectors, as JSON; None if this has
+            not been measured.
     """
 
     tenant_id: str
@@ -183,6 +185,7 @@ class IndexRow:
     ready_version: str | None = None
     ready_build_id: str | None = None
     partial_version: str | None = None
+    quiet: str | None = None
 
 
 class Chunk(NamedTuple):

@@ -195,6 +195,13 @@ def index_notes(states: Sequence[IndexState], names: Mapping[str, str]) -> Itera
         if each.error is not None:
             name = names.get(each.book_id, each.book_id)
             yield f"{name}, revision {each.revision}: {each.error}"
+        if each.quiet:
+            name = names.get(each.book_id, each.book_id)
+            reached = ", ".join(
+                f"{language} {scale.mean:.3f} ± {scale.deviation:.3f}"
+                for language, scale in each.quiet.items()
+            )
+            yield f"{name}, revision {each.revision}: texts that need no lore reach {reached}"
     if any(each.status == "ready" and not each.usable for each in states):
         yield "unusable: built with another embedder or version than the current one"
 

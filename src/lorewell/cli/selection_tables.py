@@ -295,4 +295,6 @@ def _ranked(facts: Facts) -> list[str]:
         ranks.append(f"{facts.vector_rank} by meaning")
     if facts.similarity is not None:
         ranks.append(f"similarity {facts.similarity:.3f}")
+    if facts.evidence is not None:
+        ranks.append(f"evidence {facts.evidence:.2f}")
     return ranks

@@ -66,12 +66,15 @@ class LocalEmbedder:
         # One thread: the model's lazy loading and its bound on threads do not support more.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lorewell-embedder")
 
-    async def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return (n, 512) vectors of indexed texts.
+    async def embed_texts(
+        self, texts: Sequence[str], *, as_queries: bool = False
+    ) -> NDArray[np.float32]:
+        """Return (n, 512) vectors of indexed texts; those of queries are no different.
 
         Raises:
             EmbeddingUnavailableError: the model failed.
         """
+        del as_queries
         pieces = [pieces_of(text[:_MAX_CHARS]) for text in texts]
         rows = [
             await self._embed(batch)

@@ -79,15 +79,20 @@ class OpenAiEmbedder:
             self._headers["Authorization"] = authorization
         self._links: dict[asyncio.AbstractEventLoop, _Link] = {}
 
-    async def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def embed_texts(
+        self, texts: Sequence[str], *, as_queries: bool = False
+    ) -> NDArray[np.float32]:
         """Return (n, dimensions) vectors of indexed texts, with retries.
+
+        With `as_queries`, the texts get the prefix of queries.
 
         Raises:
             EmbeddingUnavailableError: the last attempt failed, or another one can't succeed.
         """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
-        prefixed = [self._options.text_prefix + text for text in texts]
+        prefix = self._options.query_prefix if as_queries else self._options.text_prefix
+        prefixed = [prefix + text for text in texts]
         return await self._with_retries(
             prefixed, self._link().texts, attempts=self._options.retries + 1, until=math.inf
         )

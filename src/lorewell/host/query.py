@@ -16,6 +16,7 @@ from lorewell.model.assemble import DraftMessage
 from lorewell.model.parse import nesting, parse_json, parse_model
 from lorewell.model.prompt_settings import (
     NO_SETTINGS,
+    PROMPT_RECALL_FLOOR,
     PROMPT_STRATEGY,
     PROMPT_TOKEN_BUDGET,
     NativeDefaults,
@@ -91,6 +92,7 @@ def make_query(draft: Sequence[DraftMessage], turn: TurnInputs) -> TurnQuery:
     members: dict[str, object] = {
         "strategy": turn.strategy,
         "token_budget": turn.token_budget,
+        "recall_floor": PROMPT_RECALL_FLOOR,
         **turn.settings.given(),
         "books": tuple(
             BookRef(book_id=each.book_id, revision=each.revision) for each in turn.books

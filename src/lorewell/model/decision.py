@@ -7,13 +7,13 @@ Source: docs/rules/native.md §5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 import orjson
 
 from lorewell.model.entry import Position, Role
-from lorewell.model.select import Wrapper
+from lorewell.model.select import RecallBounds, Wrapper
 from lorewell.model.warning import TurnWarning
 
 Reason = Literal[
@@ -73,9 +73,14 @@ class Facts(NamedTuple):
         similarity: cosine similarity to the query, -1 to 1, to 6 digits.
         recall: outcome of hybrid recall. `kept`: recalled and selected. `keyed`: recalled, but
             already activated by a flag or a key. `lost_conflict`, `no_room` (tokens or entries) or
-            `dependency_unavailable`: recalled, but not selected. `below_floor`: its similarity is
-            below the floor. `gated`: its secondary logic does not hold. `outranked`: others fill
-            the number of recalled entries.
+            `dependency_unavailable`: recalled, but not selected. `below_floor`: its similarity,
+            or under `auto` its evidence, is below the floor. `gated`: its secondary logic does not
+            hold. `outranked`: others fill the number of recalled entries, or their tokens.
+        evidence: under `recall_floor: "auto"`, how strongly words and similarity say that the entry
+            is needed, 0 to 1.
+        words_above: how far its words are above what texts that need no lore reach in the book, in
+            standard deviations.
+        similarity_above: the same for its similarity.
     """
 
     key: str | None = None
@@ -91,6 +96,9 @@ class Facts(NamedTuple):
     vector_rank: int | None = None
     similarity: float | None = None
     recall: Recalled | None = None
+    evidence: float | None = None
+    words_above: float | None = None
+    similarity_above: float | None = None
 
 
 NO_FACTS = Facts()
@@ -190,6 +198,8 @@ def _encode(value: object) -> dict[str, object]:
     if isinstance(value, Facts | TurnWarning):
         named = zip(value._fields, value, strict=True)
         return {name: fact for name, fact in named if fact is not None}
+    if isinstance(value, RecallBounds):
+        return value.model_dump(mode="json")
     raise TypeError
 
 
@@ -213,6 +223,7 @@ class SelectResponse:
         prompt_hash: SHA-256 of `context` in UTF-8, in hex.
         selection_fingerprint: SHA-256 over everything that determines the selection, in hex.
         duration_ms: time in the service; not part of any hash.
+        recall_bounds: the numbers that `recall_floor: "auto"` stood for; left out without it.
     """
 
     blocks: tuple[Block, ...]
@@ -229,10 +240,14 @@ class SelectResponse:
     prompt_hash: str
     selection_fingerprint: str
     duration_ms: float = 0.0
+    recall_bounds: RecallBounds | None = None
 
     def to_json(self) -> bytes:
         """Return the response as compact JSON in UTF-8, fields in the order of the contract."""
-        return orjson.dumps(self, default=_encode)
+        members = {each.name: getattr(self, each.name) for each in fields(self)}
+        if self.recall_bounds is None:  # so that the bytes of other answers are those of before
+            del members["recall_bounds"]
+        return orjson.dumps(members, default=_encode)
 
 
 def decision_members(decision: Decision) -> dict[str, object]:

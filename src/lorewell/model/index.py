@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from lorewell.model.base import Contract
 from lorewell.model.records import RevisionNumber, Timestamp
+from lorewell.model.select import RecallScale
 from lorewell.model.text import Flag
 
 IndexStatus = Literal["absent", "building", "ready", "failed"]
@@ -37,6 +40,8 @@ class IndexState(Contract):
             complete. It stays true while a new build runs or if that fails.
         error: why the build failed.
         updated_at: when the state last changed.
+        quiet: what texts that need no lore reach at most in the index, by language: cosine
+            similarities; empty if this has not been measured. `recall_floor: "auto"` needs them.
     """
 
     book_id: str
@@ -48,6 +53,7 @@ class IndexState(Contract):
     usable: bool
     error: str | None
     updated_at: Timestamp | None
+    quiet: Annotated[dict[str, RecallScale], Field(max_length=100)] = Field(default_factory=dict)
 
 
 class IndexBuilt(IndexState):

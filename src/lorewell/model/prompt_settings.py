@@ -21,12 +21,13 @@ from lorewell.model.base import Contract
 from lorewell.model.conversation import VectorSearch
 from lorewell.model.descriptions import describe_model
 from lorewell.model.scene import Scene, members_of
-from lorewell.model.select import SelectOptions, Strategy
+from lorewell.model.select import RecallFloor, SelectOptions, Strategy
 from lorewell.model.text import Count, Flag, Name, fault, pointer
 
 # The defaults of every turn that has a prompt, and of `lorewell select`.
 PROMPT_STRATEGY: Final[Strategy] = "hybrid"
 PROMPT_TOKEN_BUDGET: Final = 2_400
+PROMPT_RECALL_FLOOR: Final[RecallFloor] = "auto"
 
 _BUDGET = frozenset({"world_info_budget", "world_info_budget_cap"})
 _MAX_QUOTED = 100
@@ -85,7 +86,9 @@ class NativeDefaults(Given, SelectOptions):
     """Settings of the policy `native`: what a turn of the prompt uses where it gives no value."""
 
 
-PROMPT_DEFAULTS: Final = NativeDefaults(strategy=PROMPT_STRATEGY, token_budget=PROMPT_TOKEN_BUDGET)
+PROMPT_DEFAULTS: Final = NativeDefaults(
+    strategy=PROMPT_STRATEGY, token_budget=PROMPT_TOKEN_BUDGET, recall_floor=PROMPT_RECALL_FLOOR
+)
 
 
 class SillyTavernDefaults(Given, SillyTavernSettings):

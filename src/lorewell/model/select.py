@@ -19,6 +19,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 Strategy = Literal["rules", "hybrid"]
 Explain = Literal["full", "selected", "none"]
 RecallGate = Literal["loose", "strict"]
+RecallQuery = Literal["query", "recent"]
+RecallFloor = Annotated[Number, Field(ge=-1, le=1)] | Literal["auto", "off"] | None
 Wrapper = Literal["full", "short", "plain"]
 
 
@@ -104,10 +106,16 @@ class SelectOptions(Contract):
         constant_budget_ratio: share of the budget that optional constants may use.
         max_entries: most selected entries, dependencies included.
         max_recursion_rounds: rounds in which activated content may trigger more entries.
-        recall_floor: for `hybrid`: lowest cosine similarity that is recalled; null means no bound.
-        recall_limit: for `hybrid`: most recalled entries; null means 30.
+        recall_floor: for `hybrid`: lowest cosine similarity that is recalled. `auto` recalls by
+            evidence: what words and similarity say, compared with what texts that need no lore
+            reach in the same book. `off` and null mean no bound.
+        recall_limit: for `hybrid`: most recalled entries; null means 8 under `auto`, else 30.
+        recall_tokens: for `hybrid`: most tokens of all recalled entries; null means half of the
+            budget under `auto`, else no bound.
         recall_gate: for `hybrid`: `strict` recalls only entries whose secondary keys satisfy their
             `logic`.
+        recall_query: for `hybrid`: `recent` ranks by the ends of the newest two messages of
+            `history` and the query, `query` by the query alone.
         wrapper: what surrounds an entry's text: `full` names its book, revision and id, `short`
             only its id, unless two requested books have an entry of that id; `plain` adds nothing.
     """
@@ -118,10 +126,54 @@ class SelectOptions(Contract):
     constant_budget_ratio: Annotated[Number, Field(ge=0, le=1)] = 0.35
     max_entries: Annotated[Integer, Field(ge=1, le=200)] = 50
     max_recursion_rounds: Annotated[Integer, Field(ge=0, le=5)] = 2
-    recall_floor: Annotated[Number, Field(ge=-1, le=1)] | None = None
+    recall_floor: RecallFloor = None
     recall_limit: Annotated[Integer, Field(ge=0, le=100)] | None = None
+    recall_tokens: Annotated[Integer, Field(ge=0, le=32_000)] | None = None
     recall_gate: RecallGate = "loose"
+    recall_query: RecallQuery = "query"
     wrapper: Wrapper = "full"
+
+
+class RecallScale(Contract):
+    """What texts that need no lore reach at most in a book, for a query's script.
+
+    Attributes:
+        mean: their mean.
+        deviation: their standard deviation.
+    """
+
+    mean: Annotated[Number, Field(ge=-10, le=10)]
+    deviation: Annotated[Number, Field(gt=0, le=10)]
+
+
+class RecallBook(Contract):
+    """The scales of one book.
+
+    Attributes:
+        book_id: the book.
+        words: of the strength of words.
+        vectors: of cosine similarities; null if its similarities can't be used.
+    """
+
+    book_id: BookId
+    words: RecallScale
+    vectors: RecallScale | None = None
+
+
+class RecallBounds(Contract):
+    """The numbers that `recall_floor: "auto"` stands for in one turn.
+
+    Attributes:
+        floor: lowest evidence that is recalled.
+        limit: most recalled entries.
+        tokens: most tokens of all recalled entries.
+        books: the scales of the requested books, in their order.
+    """
+
+    floor: Annotated[Number, Field(ge=0, le=1)]
+    limit: Annotated[Integer, Field(ge=0, le=100)]
+    tokens: Annotated[Integer, Field(ge=0, le=32_000)]
+    books: Annotated[tuple[RecallBook, ...], Field(max_length=20)]
 
 
 class SelectRequest(SelectOptions):
@@ -138,6 +190,8 @@ class SelectRequest(SelectOptions):
         placement_capabilities: what the host can place; null means the three default positions.
         explain: which decisions to return: `full` all, `selected` those of selected entries,
             `none` none. It changes nothing else.
+        recall_bounds: for `recall_floor: "auto"`: the numbers of an earlier answer, which give the
+            same selection again; null measures them.
         scene: the turn in the form that all policies share. No value may be given here and in its
             own field.
     """
@@ -153,6 +207,7 @@ class SelectRequest(SelectOptions):
     ] = Field(default_factory=dict)
     placement_capabilities: PlacementCapabilities | None = None
     explain: Explain = "full"
+    recall_bounds: RecallBounds | None = None
     scene: Scene | None = None
 
     if TYPE_CHECKING:  # what callers may pass: fields are tuples, arguments any sequences

@@ -101,7 +101,10 @@ class Ranking:
         """
         self._indexes = indexes
         self._count = count
+        self._scores: NDArray[float64] | None = None
+        self._firsts = list(accumulate((len(index.lengths) for index in indexes), initial=0))
         entries = sum(len(index.lengths) for index in indexes)
+        self._unit = (K1 + 1) * math.log(1 + (entries + 0.5) / 0.5)
         words = sum(int(index.lengths.sum()) for index in indexes)
         self._mean = words / entries if entries else 0.0
         self._weights: dict[str, float] = {}
@@ -119,15 +122,33 @@ class Ranking:
 
         if not self._weights:
             return
-        self._count(sum(len(index.lengths) for index in self._indexes) // _POSTINGS_PER_STEP)
-        scores = np.concatenate([self._roughly(index) for index in self._indexes])
-        firsts = list(accumulate((len(index.lengths) for index in self._indexes), initial=0))
+        scores = self._all()
         for near in best_first(scores, np.flatnonzero(scores), near=_NEAR):
-            found = [locate(place, firsts) for place in near]
+            found = [locate(place, self._firsts) for place in near]
             if len(found) > 1:
                 exact = self._exactly(found)
                 found.sort(key=lambda at: (-exact[at], name_of(*at)))
             yield from found
+
+    def strength(self, number: int, place: int) -> float:
+        """Return an entry's score as a multiple of what the rarest possible word adds at most.
+
+        So it does not depend on the number of entries. Exact to all but the last digits.
+        """
+        return float(self._all()[self._firsts[number] + place]) / self._unit
+
+    def best_strength(self) -> float:
+        """Return the highest strength of all entries, 0 if none shares a word with the query."""
+        return float(self._all().max(initial=0.0)) / self._unit
+
+    def _all(self) -> NDArray[float64]:
+        """Return the score of every entry, book by book, exact to all but the last digits."""
+        import numpy as np  # noqa: PLC0415  see above
+
+        if self._scores is None:
+            self._count(self._firsts[-1] // _POSTINGS_PER_STEP)
+            self._scores = np.concatenate([self._roughly(index) for index in self._indexes])
+        return self._scores
 
     def score(self, number: int, place: int) -> float:
         """Return the score of an entry; the order of its parts does not change it."""

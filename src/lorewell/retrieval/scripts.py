@@ -1,7 +1,11 @@
-"""Scripts without spaces between words, as ranges of code points.
+"""Scripts without spaces between words, as ranges of code points, and the script of a text.
 
 Source: the Script property of Unicode 17, neighbouring ranges joined.
 """
+
+import re
+import unicodedata
+from collections import Counter
 
 # Han, Hiragana, Katakana (with the marks that both share, ー among them) and Hangul.
 EAST_ASIAN: tuple[tuple[int, int], ...] = (
@@ -40,3 +44,30 @@ SOUTH_EAST_ASIAN: tuple[tuple[int, int], ...] = (
     (0xAA60, 0xAA7F),
     (0x116D0, 0x116E3),
 )
+
+_EAST_ASIAN = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in EAST_ASIAN)}]")
+_READ_CHARS = 500
+_LETTERS_PER_IDEOGRAPH = 3
+
+
+def main_script(text: str) -> str:
+    """Return the script of most of a text's first 500 characters; "" without letters.
+
+    Han, Kana and Hangul count as one script, and each of their characters as much as three letters
+    of another one. Ties go by name.
+
+    >>> main_script("The 灯塔 stands on the northern cliff."), main_script("灯塔 (lamp)")
+    ('latin', 'east_asian')
+    """
+    text = text[:_READ_CHARS]
+    if text.isascii():
+        return "latin" if any(map(str.isalpha, text)) else ""
+    counts: Counter[str] = Counter()
+    for character in filter(str.isalpha, text):
+        if character.isascii():
+            counts["latin"] += 1
+        elif _EAST_ASIAN.match(character):
+            counts["east_asian"] += _LETTERS_PER_IDEOGRAPH
+        else:
+            counts[unicodedata.name(character, "?").partition(" ")[0].lower()] += 1
+    return min(counts, key=lambda name: (-counts[name], name), default="")

@@ -332,6 +332,7 @@ vector_indexes = Table(
     Column("ready_version", String),
     Column("ready_build_id", String),
     Column("partial_version", String),
+    Column("quiet", String),
     PrimaryKeyConstraint("tenant_id", "book_id", "revision"),
     ForeignKeyConstraint(
         ["tenant_id", "book_id", "revision"],

@@ -139,8 +139,9 @@ class VectorStatements(Statements):
                 )
             )
         if not_ready_for is not None:
-            ready = indexes.c.ready_version
-            statement = statement.where(or_(ready.is_(None), ready != not_ready_for))
+            ready, quiet = indexes.c.ready_version, indexes.c.quiet
+            is_stale = or_(ready.is_(None), ready != not_ready_for, quiet.is_(None))
+            statement = statement.where(is_stale)
         found = []
         for row in self._rows(statement, tenant=tenant_id):
             values = {name: row[name] for name in indexes.c.keys()}  # noqa: SIM118  no mapping

@@ -36,7 +36,7 @@ from lorewell.app.runtime.cache import BookCache
 from lorewell.app.runtime.query_vectors import QueryVector
 from lorewell.app.services import Services
 from lorewell.app.vectors.similarities import degrade, embed_query, not_ready, scores_of
-from lorewell.engine.native import NO_VECTORS, VectorScores, select
+from lorewell.engine.native import NO_VECTORS, VectorScores, recall_text, select
 from lorewell.engine.native.compile import compile_book
 from lorewell.engine.native.compiled import CompiledBook
 from lorewell.engine.steps import NO_LIMIT, Steps
@@ -121,14 +121,21 @@ async def select_context(
     """
     query = None
     if request.strategy == "hybrid":
-        query = await embed_query(services, tenant_id, request.books, request.query, partial=True)
+        text = recall_text(request)
+        query = await embed_query(services, tenant_id, request.books, text, partial=True)
     response = await _select(services, tenant_id, request, query)
     if services.keeper.is_on:
-        kept = KeptSelection(request, response.snapshot, query)
+        kept = KeptSelection(_resolved(request, response), response.snapshot, query)
         services.keeper.keep(tenant_id, response.selection_fingerprint, kept)
     ledger = selection_ledger(services, tenant_id, response)
     services.publish_live(tenant_id, occasion, partial(of_selection, response), ledger)
     return response
+
+
+def _resolved(request: SelectRequest, response: SelectResponse) -> SelectRequest:
+    """Return the request with the numbers that it was answered with."""
+    bounds = response.recall_bounds
+    return request if bounds is None else request.model_copy(update={"recall_bounds": bounds})
 
 
 def selection_ledger(
@@ -257,7 +264,7 @@ async def _preview(
     stored = [item for item in request.books if isinstance(item, BookRef)]
     query = None
     if request.strategy == "hybrid":
-        query = await embed_query(services, tenant_id, stored, request.query, partial=True)
+        query = await embed_query(services, tenant_id, stored, recall_text(request), partial=True)
 
     def load(tx: Transaction) -> tuple[list[LoadedRevision | None], VectorScores]:
         loaded = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from lorewell.app.ports import Embedder
@@ -64,6 +65,7 @@ class QueryVectors:
         self._embedder = embedder
         self._seconds = seconds
         self._held: OrderedDict[str, NDArray[float32]] = OrderedDict()
+        self._kept: dict[str, NDArray[float32]] = {}
         self._failed: EmbeddingUnavailableError | None = None
         self._paused_until = 0.0
 
@@ -90,6 +92,25 @@ class QueryVectors:
             self._held.popitem(last=False)
         return vector
 
+    async def get_kept(
+        self, texts: Sequence[str], *, again: bool = False
+    ) -> Sequence[NDArray[float32]]:
+        """Return the vectors of texts that each index needs; they stay until `forget`.
+
+        Args:
+            texts: in any order.
+            again: whether to embed them anew.
+
+        Raises:
+            EmbeddingUnavailableError: the embedder failed.
+        """
+        missing = iter([text for text in texts if again or text not in self._kept])
+        while batch := list(islice(missing, self._embedder.batch_size)):
+            vectors = await self._embedder.embed_texts(batch, as_queries=True)
+            self._kept.update(zip(batch, vectors, strict=True))
+        return [self._kept[text] for text in texts]
+
     def forget(self) -> None:
         """Drop all vectors, so that each query is embedded again."""
         self._held.clear()
+        self._kept.clear()

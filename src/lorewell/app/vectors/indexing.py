@@ -20,6 +20,7 @@ from lorewell.app.ports import Embedder, Transaction
 from lorewell.app.rows import Chunk, IndexRow, RevisionRow
 from lorewell.app.services import Services
 from lorewell.app.times import stamp
+from lorewell.app.vectors.quiet import QuietVectors, embed_quiet, measure, read_scales
 from lorewell.errors import (
     EmbeddingUnavailableError,
     IndexBusyError,
@@ -27,6 +28,7 @@ from lorewell.errors import (
     VectorDisabledError,
 )
 from lorewell.model.index import IndexBuilt, IndexPage, IndexState
+from lorewell.model.select import RecallScale
 from lorewell.retrieval.chunks import CHUNKER, chunks_of
 
 if TYPE_CHECKING:  # services without vectors never load numpy
@@ -190,6 +192,10 @@ def _state(services: Services, book_id: str, revision: int, row: IndexRow | None
         usable=is_usable(services, row),
         error=_ABANDONED if abandoned else row.error,
         updated_at=stamp(row.updated_at),
+        quiet={
+            language: RecallScale(mean=scale.mean, deviation=scale.deviation)
+            for language, scale in read_scales(row).items()
+        },
     )
 
 
@@ -233,7 +239,8 @@ def _claim(
         message = f"The index of revision {claimed.revision} of {claimed.book_id} is being built."
         raise IndexBusyError(message, book_id=claimed.book_id, revision=claimed.revision)
     if found is not None:
-        if not force and found.status == "ready" and is_usable(services, found):
+        is_ready = found.status == "ready" and is_usable(services, found)
+        if not force and is_ready and found.quiet is not None:
             return found, True
         # The ready vectors stay searchable until the new build is complete.
         claimed = replace(
@@ -241,6 +248,7 @@ def _claim(
             ready_version=found.ready_version,
             ready_build_id=found.ready_build_id,
             partial_version=found.partial_version,
+            quiet=found.quiet,
         )
     tx.put_index(claimed)
     return claimed, False
@@ -295,9 +303,9 @@ async def _build(build: IndexBuild, on_progress: OnProgress | None) -> IndexRow:
     await progress.begin([chunk for chunk in chunks if chunk.text_hash in known])
     while True:
         await progress.embed([(name, texts[name]) for name in missing])
-        finished, missing = await services.store.write(
-            lambda tx: _finish(tx, progress, chunks, set(texts))
-        )
+        quiet = await embed_quiet(services.queries, again=build.force)
+        finish = partial(_finish, progress=progress, chunks=chunks, texts=set(texts), quiet=quiet)
+        finished, missing = await services.store.write(finish)
         if not missing:
             break
     if build.force and services.queries is not None:
@@ -399,7 +407,12 @@ class _Progress:
 
 
 def _finish(
-    tx: Transaction, progress: _Progress, chunks: Sequence[Chunk], texts: set[str]
+    tx: Transaction,
+    *,
+    progress: _Progress,
+    chunks: Sequence[Chunk],
+    texts: set[str],
+    quiet: QuietVectors | None,
 ) -> tuple[IndexRow, list[str]]:
     """Make the index ready in one step, or return the texts whose vectors were deleted."""
     services, row = progress.build.services, progress.row
@@ -422,9 +435,13 @@ def _finish(
         ready_version=row.embedding_version,
         ready_build_id=row.build_id,
         partial_version=None,
+        quiet=None,
     )
     tx.put_index(ready)
     tx.put_chunks(row.tenant_id, row.book_id, row.revision, row.embedding_version, chunks)
+    if quiet is not None:
+        ready = replace(ready, quiet=measure(tx, ready, quiet))
+        tx.put_index(ready)
     tx.drop_embeddings(row.tenant_id, now - _KEEP_UNUSED)
     return ready, []
 

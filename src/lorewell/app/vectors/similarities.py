@@ -17,6 +17,7 @@ from lorewell.app.rows import ChunkScores, IndexRow, RevisionRow
 from lorewell.app.runtime.query_vectors import QueryVector, QueryVectors
 from lorewell.app.services import Services
 from lorewell.app.vectors.indexing import embedding_version
+from lorewell.app.vectors.quiet import read_scales
 from lorewell.engine.native import VectorScores
 from lorewell.errors import EmbeddingUnavailableError
 from lorewell.model import BookRef
@@ -170,7 +171,10 @@ def scores_of(
         for row in revisions
     }
     return VectorScores(
-        similarities=similarities, embedding_version=version, partial=usable.partial
+        similarities=similarities,
+        scales={name: read_scales(row) for name, row in usable.rows.items()},
+        embedding_version=version,
+        partial=usable.partial,
     )
 
 

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
+from lorewell.engine.native.costs import EntryCost
 from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import (
     KeyMatch,
@@ -17,7 +18,6 @@ from lorewell.engine.native.keywords import (
     search_regexes,
 )
 from lorewell.engine.native.recall import Recall
-from lorewell.engine.steps import Steps
 from lorewell.jsregex import RegexGuard
 from lorewell.model import Reason, SelectRequest
 
@@ -89,7 +89,7 @@ def activate(
     request: SelectRequest,
     eligible: Eligibility,
     recall: Recall,
-    steps: Steps,
+    cost: EntryCost,
 ) -> ActivationResult:
     """Return the activated entries of this turn.
 
@@ -99,13 +99,13 @@ def activate(
         eligible: the filters; only eligible entries are checked.
         recall: the ranked entries, none under `rules`; not admitted yet, because the gate depends
             on secondary keys.
-        steps: the step budget.
+        cost: the tokens of entries.
     """
     messages = [message.content for message in request.history] + [request.query]
     depths = {request.scan_depth}.union(*(book.depths for book in books))
-    texts = SearchTexts(messages, max(depths), books, steps)
+    texts = SearchTexts(messages, max(depths), books, cost.steps)
     scans = [KeywordScan(book, texts) for book in books]
-    rounds = _Rounds(scans, texts, request, eligible, ActivationResult(recall, scans))
+    rounds = _Rounds(scans, texts, request, eligible, cost, ActivationResult(recall, scans))
     rounds.begin()
     for number in range(1, request.max_recursion_rounds + 1):
         if not rounds.recurse(number):
@@ -125,6 +125,7 @@ class _Rounds:
     texts: SearchTexts
     request: SelectRequest
     eligible: Eligibility
+    cost: EntryCost
     result: ActivationResult
     new: list[ActivatedCandidate] = field(default_factory=list)
     _guard: RegexGuard = field(init=False)
@@ -148,7 +149,10 @@ class _Rounds:
                     queries.append(KeyQuery(scan, entry, self._depth(entry), gated))
         search_regexes(self._guard, self.texts, queries)
         gated_queries = {query.entry.full_id: query for query in queries if query.gated}
-        recall = recall.admit(lambda full_id: _gate_fault(gated_queries.get(full_id)))
+        recall = recall.admit(
+            lambda full_id: _gate_fault(gated_queries.get(full_id)),
+            lambda candidate: self.cost(self.scans[candidate.book].book, candidate.entry),
+        )
         self.result.recall = recall
         for scan, entry, depth, _ in self._spend(queries):
             match = scan.match(entry, depth)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from typing import TypedDict
 
 from lorewell.engine.conditions import (
     Flaw,
@@ -36,6 +37,8 @@ from lorewell.model import BookCreate, Decision, Entry, SnapshotItem, content_ha
 from lorewell.model.select import Wrapper, is_uuid
 from lorewell.model.text import is_blank, pointer
 from lorewell.retrieval.bm25 import EntryTexts, LexicalIndex, build_index
+from lorewell.retrieval.evidence import QuietScale, quiet_words
+from lorewell.retrieval.scripts import main_script
 
 MAX_PACKAGE_ENTRIES = 50  # docs/rules/native.md §8.8
 MAX_PACKAGE_EDGES = 8
@@ -105,7 +108,7 @@ def compile_book(
         ungated=tuple(e.index for e in entries if e.gate is None),
         key_steps=tuple(map(_key_steps, entries)),
         depths=frozenset(e.spec.scan_depth for e in entries if e.spec.scan_depth is not None),
-        lexical=cache(lambda: build_index(_documents(book.entries))),
+        **_ranked(book.entries),
         cost_in=_costs(entries, counter),
         content_chars=sum(len(spec.content) for spec in book.entries),
         diagnostics=tuple(diagnostics),
@@ -151,7 +154,7 @@ def with_entries(book: CompiledBook, changed: Mapping[int, Entry]) -> CompiledBo
         depths=book.depths.union(
             entry.spec.scan_depth for entry in new if entry.spec.scan_depth is not None
         ),
-        lexical=_lexical_after(book, entries, changed),
+        **_ranked_after(book, entries, changed),
     )
 
 
@@ -168,17 +171,36 @@ def _with_closures(
     ]
 
 
-def _lexical_after(
+class _RankedMembers(TypedDict):
+    """The members of a compiled book that depend on its titles, keys and contents alone."""
+
+    lexical: Callable[[], LexicalIndex]
+    quiet_words: Callable[[], Mapping[str, QuietScale]]
+    scripts: Callable[[], Sequence[str]]
+
+
+def _ranked(entries: Sequence[Entry]) -> _RankedMembers:
+    lexical = cache(lambda: build_index(_documents(entries)))
+    return _RankedMembers(
+        lexical=lexical,
+        quiet_words=cache(lambda: quiet_words(lexical())),
+        scripts=cache(lambda: tuple(main_script(f"{e.title}\n{e.content}") for e in entries)),
+    )
+
+
+def _ranked_after(
     book: CompiledBook, entries: Sequence[CompiledEntry], changed: Mapping[int, Entry]
-) -> Callable[[], LexicalIndex]:
-    """Return the index for ranking after the changes; it ranks by title, keys and content."""
+) -> _RankedMembers:
+    """Return what is ranked after the changes."""
     before = (book.entries[index].spec for index in changed)
     if all(
         (old.title, old.keys, old.content) == (new.title, new.keys, new.content)
         for old, new in zip(before, changed.values(), strict=True)
     ):
-        return book.lexical
-    return cache(lambda: build_index(_documents([entry.spec for entry in entries])))
+        return _RankedMembers(
+            lexical=book.lexical, quiet_words=book.quiet_words, scripts=book.scripts
+        )
+    return _ranked([entry.spec for entry in entries])
 
 
 def _needs_no_key(entry: CompiledEntry) -> bool:

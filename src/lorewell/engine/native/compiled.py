@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from lorewell.model import BookRef, Decision, Entry, Position, SnapshotItem
 from lorewell.model.entry import Kind
 from lorewell.model.select import Wrapper
 from lorewell.retrieval.bm25 import LexicalIndex
+from lorewell.retrieval.evidence import QuietScale
 
 
 class Diagnostic(NamedTuple):
@@ -131,6 +132,9 @@ class CompiledBook:
         key_steps: by entry, the steps for matching its keys, without those for finding them.
         depths: the scan depths that entries set for themselves.
         lexical: returns the index for ranking, built on the first call.
+        quiet_words: returns, by language, what texts that need no lore reach by words; measured on
+            the first call.
+        scripts: returns the main script of each entry, found on the first call.
         cost_in: returns the tokens of an entry without expressions in another wrapper than the
             full one, counted on the first call.
         content_chars: code points of all contents.
@@ -152,6 +156,8 @@ class CompiledBook:
     key_steps: tuple[int, ...]
     depths: frozenset[int]
     lexical: Callable[[], LexicalIndex]
+    quiet_words: Callable[[], Mapping[str, QuietScale]]
+    scripts: Callable[[], Sequence[str]]
     cost_in: Callable[[Wrapper, int], int]
     content_chars: int
     diagnostics: tuple[Diagnostic, ...]

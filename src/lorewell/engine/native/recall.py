@@ -12,9 +12,13 @@ from lorewell.engine.steps import Steps
 from lorewell.errors import Fault, ValidationFailedError
 from lorewell.model import SelectRequest
 from lorewell.model.decision import Recalled
+from lorewell.model.select import RecallBounds
 from lorewell.retrieval.bm25 import Ranking
+from lorewell.retrieval.evidence import Evidence, QuietScale, weigh
 from lorewell.retrieval.fusion import KEPT, LIST_LENGTH, fuse
 from lorewell.retrieval.order import nearest_first
+from lorewell.retrieval.recent import recent_text
+from lorewell.retrieval.scripts import main_script
 
 if TYPE_CHECKING:  # numpy is loaded only when a book is first ranked
     from numpy import float64
@@ -29,11 +33,14 @@ class VectorScores:
         similarities: by book id and revision, the cosine similarity of each entry in stored order;
             NaN for an entry without a vector. Entries of a missing book have none.
         embedding_version: the version of the embedding.
+        scales: by book id and revision, what texts that need no lore reach, by language; without
+            them, `recall_floor: "auto"` goes by words alone.
         degraded: why vectors can't be used; if not empty, `similarities` is ignored.
         partial: causes to report why entries lack a vector, while the others are used.
     """
 
     similarities: Mapping[tuple[str, int], NDArray[float64]] = field(default_factory=dict)
+    scales: Mapping[tuple[str, int], Mapping[str, QuietScale]] = field(default_factory=dict)
     embedding_version: str | None = None
     degraded: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
@@ -50,6 +57,7 @@ class VectorScores:
         books: Iterable[CompiledBook],
         *,
         embedding_version: str | None = None,
+        scales: Mapping[tuple[str, int], Mapping[str, QuietScale]] | None = None,
     ) -> Self:
         """Return the scores from similarities by full id.
 
@@ -58,6 +66,7 @@ class VectorScores:
                 are ignored.
             books: the compiled revisions with the entries.
             embedding_version: the version of the embedding.
+            scales: as the attribute.
 
         >>> from lorewell import BookCreate, Entry, compile_book
         >>> entries = [Entry(id="lamp", content="A lamp."), Entry(id="sea", content="The sea.")]
@@ -72,7 +81,7 @@ class VectorScores:
         for book in books:
             known = (similarities.get(entry.full_id, np.nan) for entry in book.entries)
             found[book.book_id, book.revision] = np.fromiter(known, np.float64, book.entry_count)
-        return cls(similarities=found, embedding_version=embedding_version)
+        return cls(similarities=found, embedding_version=embedding_version, scales=scales or {})
 
 
 _DIGITS = 6  # of a similarity in the ledger
@@ -85,13 +94,15 @@ class RecallCandidate(NamedTuple):
     Attributes:
         book: number of its book in the snapshot.
         similarity: its similarity to the query; None if it has none.
-        below: whether it is below the request's floor, and so has no place in the list.
+        below: whether it is below the request's floor, and so is not recalled.
+        evidence: under `auto`, what words and similarity say.
     """
 
     book: int
     entry: CompiledEntry
     similarity: float | None
     below: bool
+    evidence: Evidence | None = None
 
 
 class Ranks(NamedTuple):
@@ -101,6 +112,9 @@ class Ranks(NamedTuple):
     vector_rank: int | None = None
     similarity: float | None = None
     recall: Recalled | None = None
+    evidence: float | None = None
+    words_above: float | None = None
+    similarity_above: float | None = None
 
 
 NO_RANKS = Ranks()
@@ -115,6 +129,7 @@ class Recall:
         fused: scores of all entries with a place, best first.
         considered: the entries with a place, and those below the floor.
         limit: maximum number of recalled entries.
+        tokens: maximum number of their tokens; None for no bound.
         strict: whether the secondary logic of a recalled entry must hold.
         kept: scores of the recalled entries, best first; empty before `admit`.
         gated: the entries that the gate refused, and why; empty before `admit`.
@@ -125,14 +140,16 @@ class Recall:
     fused: Mapping[str, float] = field(default_factory=dict)
     considered: Mapping[str, RecallCandidate] = field(default_factory=dict)
     limit: int = KEPT
+    tokens: int | None = None
     strict: bool = False
     kept: Mapping[str, float] = field(default_factory=dict)
     gated: Mapping[str, str] = field(default_factory=dict)
 
     def candidates_of(self, book: int) -> list[int]:
         """Return the indexes of a book's entries that may be recalled."""
-        # With a strict gate, entries below the limit may move up.
-        end = len(self.fused) if self.strict else self.limit
+        # With a strict gate, or if one is too long, entries below the limit may move up.
+        moves_up = self.strict or self.tokens is not None
+        end = len(self.fused) if moves_up else self.limit
         first = (self.considered[full_id] for full_id in list(self.fused)[:end])
         return [candidate.entry.index for candidate in first if candidate.book == book]
 
@@ -152,25 +169,42 @@ class Recall:
             miss = "gated" if full_id in self.gated else "outranked"
         similarity = candidate.similarity
         rounded = None if similarity is None else round(similarity, _DIGITS) + 0.0  # no minus zero
-        return Ranks(self.lexical.get(full_id), self.vector.get(full_id), rounded, miss)
+        parts = candidate.evidence or (None, None, None)
+        return Ranks(self.lexical.get(full_id), self.vector.get(full_id), rounded, miss, *parts)
 
-    def admit(self, fault_of: Callable[[str], str | None]) -> Recall:
-        """Return the ranking with the best entries that pass the gate recalled, up to the limit.
+    def admit(
+        self, fault_of: Callable[[str], str | None], cost_of: Callable[[RecallCandidate], int]
+    ) -> Recall:
+        """Return the ranking with the best entries recalled that pass the gate and fit the bounds.
 
         Args:
             fault_of: returns why the gate refuses an entry, None if it passes.
+            cost_of: returns the tokens of an entry.
         """
         kept: dict[str, float] = {}
         gated: dict[str, str] = {}
+        left = self.tokens
         for full_id, score in self.fused.items():
             if len(kept) == self.limit:
                 break
             fault = fault_of(full_id) if self.strict else None
-            if fault is None:
-                kept[full_id] = score
-            else:
+            if fault is not None:
                 gated[full_id] = fault
+                continue
+            if left is not None:
+                cost = cost_of(self.considered[full_id])
+                if cost > left:  # a later, shorter entry still gets its chance
+                    continue
+                left -= cost
+            kept[full_id] = score
         return replace(self, kept=kept, gated=gated)
+
+
+def recall_text(request: SelectRequest) -> str:
+    """Return the text that entries are ranked by, which is also the one to embed."""
+    if request.recall_query == "query":
+        return request.query
+    return recent_text(request.query, [message.content for message in request.history])
 
 
 def rank(
@@ -195,7 +229,8 @@ def rank(
         ValidationFailedError: the numbers of entries and similarities of a book differ.
     """
     similarities = [] if vectors.degraded else [_similarities(book, vectors) for book in books]
-    lists = _Lists(similarities, request.recall_floor, eligible, steps)
+    floor = request.recall_floor if isinstance(request.recall_floor, int | float) else None
+    lists = _Lists(similarities, floor, eligible, steps)
 
     def name_of(number: int, place: int) -> str:
         return books[number].entries[place].full_id
@@ -203,17 +238,65 @@ def rank(
     def count(work: int) -> None:
         steps.spend("recall", work)
 
-    ranking = Ranking([book.lexical() for book in books], request.query, count=count)
+    text = recall_text(request)
+    ranking = Ranking([book.lexical() for book in books], text, count=count)
     lexical = lists.fill(_entries(books, ranking.best_first(name_of)))
     nearest = _entries(books, nearest_first(similarities, name_of))
     vector = lists.fill((each for each in nearest if each[1].spec.recall), falling=True)
-    return Recall(
+    ranked = Recall(
         lexical={full_id: place for place, full_id in enumerate(lexical, 1)},
         vector={full_id: place for place, full_id in enumerate(vector, 1)},
         fused=fuse([lexical, vector], keep=2 * LIST_LENGTH),
         considered=lists.considered,
         limit=KEPT if request.recall_limit is None else request.recall_limit,
+        tokens=request.recall_tokens,
         strict=request.recall_gate == "strict",
+    )
+    bounds = request.recall_bounds
+    return ranked if bounds is None else _by_evidence(ranked, books, text, ranking, bounds)
+
+
+def _by_evidence(
+    ranked: Recall,
+    books: Sequence[CompiledBook],
+    query: str,
+    ranking: Ranking,
+    bounds: RecallBounds,
+) -> Recall:
+    """Return the entries of both lists ranked by evidence, those below the floor apart."""
+    script = main_script(query)
+    scales = [
+        (
+            QuietScale(each.words.mean, each.words.deviation),
+            each.vectors and QuietScale(each.vectors.mean, each.vectors.deviation),
+        )
+        for each in bounds.books
+    ]
+    considered = {}
+    for full_id, candidate in ranked.considered.items():
+        number, entry = candidate.book, candidate.entry
+        words, near = scales[number]
+        similarity = candidate.similarity
+        evidence = weigh(
+            words.place(ranking.strength(number, entry.index)),
+            near.place(similarity) if near and similarity is not None else None,
+            query_script=script,
+            entry_script=books[number].scripts()[entry.index],
+        )
+        below = evidence.value < bounds.floor
+        considered[full_id] = candidate._replace(below=below, evidence=evidence)
+    scores = {
+        full_id: candidate.evidence.value
+        for full_id, candidate in considered.items()
+        if candidate.evidence is not None and not candidate.below
+    }
+    best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return replace(
+        ranked,
+        fused=dict(best),
+        considered=considered,
+        limit=bounds.limit,
+        tokens=bounds.tokens,
     )
 
 

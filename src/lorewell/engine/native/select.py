@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lorewell.engine.native.activation import NO_TRACE, ActivationResult, activate
+from lorewell.engine.native.bounds import with_bounds
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
-from lorewell.engine.native.context import SEPARATOR, Wrapping, cost_of, wrap
+from lorewell.engine.native.context import SEPARATOR, Wrapping, wrap
+from lorewell.engine.native.costs import EntryCost
 from lorewell.engine.native.eligibility import Eligibility
 from lorewell.engine.native.keywords import NOTHING
 from lorewell.engine.native.packing import (
@@ -25,9 +27,8 @@ from lorewell.engine.native.packing import (
 )
 from lorewell.engine.native.recall import NO_RANKS, NO_VECTORS, Recall, VectorScores, rank
 from lorewell.engine.native.snapshot import USUAL_LIMITS, SnapshotLimits, take_snapshot
-from lorewell.engine.render import escaping_chars
 from lorewell.engine.steps import Steps
-from lorewell.engine.tokens import CHARS_PER_STEP, adds_up
+from lorewell.engine.tokens import adds_up
 from lorewell.errors import (
     RequiredPlacementUnsupportedError,
     SelectionError,
@@ -47,6 +48,7 @@ from lorewell.model.text import canonical_json
 from lorewell.model.warning import MAX_WARNINGS, TurnWarning, missing_name, unused_warnings
 
 POLICY_VERSION = "lorewell-select/1"
+EVIDENCE_VERSION = "lorewell-select/2"  # under `recall_floor: "auto"`
 _ROWS_PER_STEP, _TOKENS_PER_STEP = 1, 4
 # The request fields of the first contract (§8.10). A later field is part of the fingerprint only if
 # it differs from its default, so that new fields never change old fingerprints.
@@ -122,11 +124,12 @@ def decide(
     vectors = vectors if is_hybrid else VectorScores()  # unused, so not in the fingerprint
     # The steps of §8.1.
     snapshot = take_snapshot(books, request, limits)
+    request = with_bounds(snapshot, request, vectors)  # §9.3.1
     eligible = Eligibility(request, steps)  # §8.2; an entry is filtered when first asked about
+    cost = EntryCost(eligible, Wrapping(snapshot, request.wrapper), steps)
     recall = rank(snapshot, request, vectors, eligible, steps) if is_hybrid else Recall()
-    activation = activate(snapshot, request, eligible, recall, steps)
-    wrapping = Wrapping(snapshot, request.wrapper)
-    turn = NativeTurn(snapshot, request, eligible, activation, vectors, steps, unused, wrapping)
+    activation = activate(snapshot, request, eligible, recall, cost)
+    turn = NativeTurn(snapshot, request, eligible, activation, vectors, cost, steps, unused)
     failure = turn.find_unplaceable()
     if failure is not None:
         return DecidedTurn(turn, turn.nothing_packed(), failure)
@@ -154,26 +157,27 @@ class NativeTurn:
     eligible: Eligibility
     activation: ActivationResult
     vectors: VectorScores
+    cost: EntryCost
     steps: Steps
     unused: tuple[str, ...]
-    wrapping: Wrapping
-    costs: dict[str, int] = field(default_factory=dict)
 
-    def cost(self, book: CompiledBook, entry: CompiledEntry) -> int:
-        """Return the tokens of an eligible entry after substitution."""
-        if entry.cost is not None and self.wrapping.is_full:
-            return entry.cost
-        cost = self.costs.get(entry.full_id)
-        if cost is None:
-            content = self.eligible.content(entry)
-            if entry.template is not None:
-                self.steps.write("escaping", escaping_chars(content))
-            self.steps.spend("tokens", 1 + len(content) // CHARS_PER_STEP)
-            cost = self.wrapping.known_cost(book, entry)
-            if cost is None:
-                cost = cost_of(self.wrapping.tag(entry), content, book.counter)
-            self.costs[entry.full_id] = cost
-        return cost
+    @property
+    def version(self) -> str:
+        """The version of the rules in force."""
+        return POLICY_VERSION if self.request.recall_bounds is None else EVIDENCE_VERSION
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Why hybrid recall was incomplete, sorted."""
+        bounds = self.request.recall_bounds
+        if bounds is None or self.vectors.degraded:
+            return self.vectors.causes
+        unmeasured = {
+            f"index_not_measured:{book.book_id}:{book.revision}"
+            for book, scales in zip(self.snapshot, bounds.books, strict=True)
+            if scales.vectors is None
+        }
+        return tuple(sorted({*self.vectors.causes, *unmeasured}))
 
     def nothing_packed(self) -> Packing:
         """Return the budget before the first candidate."""
@@ -217,7 +221,7 @@ class NativeTurn:
         blocks = tuple(self._block(full_id, packing) for full_id in _print_order(packing))
         self.steps.spend("output", len(blocks) + packing.total_tokens // _TOKENS_PER_STEP)
         context = SEPARATOR.join(
-            wrap(self.wrapping.tag(packing.chosen[block.id].entry), block.content)
+            wrap(self.cost.wrapping.tag(packing.chosen[block.id].entry), block.content)
             for block in blocks
         )
         counter = self.snapshot[0].counter
@@ -229,13 +233,14 @@ class NativeTurn:
             decisions=tuple(self._decisions(packing)),
             snapshot=tuple(book.snapshot for book in self.snapshot),
             token_count=packing.total_tokens
-            if self.wrapping.adds_up and adds_up(counter)
+            if self.cost.wrapping.adds_up and adds_up(counter)
             else counter.count(context),
             token_budget=self.request.token_budget,
             tokenizer=counter.name,
-            degraded=self.vectors.causes,
+            degraded=self.degraded,
             warnings=warnings,
-            policy_version=POLICY_VERSION,
+            policy_version=self.version,
+            recall_bounds=self.request.recall_bounds,
             prompt_hash=prompt_hash,
             selection_fingerprint=self._fingerprint(blocks, prompt_hash, counter.name),
         )
@@ -269,7 +274,7 @@ class NativeTurn:
             order=spec.order,
             outlet_name=spec.outlet_name,
             reason=active.why if active else "dependency",
-            wrapper=self.wrapping.of(entry),
+            wrapper=self.cost.wrapping.of(entry),
         )
 
     def _decisions(self, packing: Packing) -> list[Decision]:
@@ -297,7 +302,7 @@ class NativeTurn:
         One kind of work follows the other, so that the figures don't depend on the order of
         entries.
         """
-        is_full = self.wrapping.is_full
+        is_full = self.cost.wrapping.is_full
         counted = [
             (book, book.entries[index])
             for book in self.snapshot
@@ -330,7 +335,9 @@ class NativeTurn:
                 facts=refusal.facts,
             )
         active = self.activation.active.get(full_id)
-        idle = active is None and full_id not in self.activation.checked and self.wrapping.is_full
+        idle = (
+            active is None and full_id not in self.activation.checked and self.cost.wrapping.is_full
+        )
         if idle and entry.idle is not None and full_id not in self.activation.recall.considered:
             return entry.idle
         verdict = packing.dropped.get(full_id) or self._untriggered(full_id)
@@ -424,7 +431,7 @@ class NativeTurn:
         members = self.request.model_dump(mode="json", exclude={*_NO_INPUT, *defaults})
         document = {
             **members,
-            "policy_version": POLICY_VERSION,
+            "policy_version": self.version,
             "tokenizer": tokenizer,
             "snapshot": [
                 {
@@ -436,11 +443,12 @@ class NativeTurn:
                 for book in self.snapshot
             ],
             "embedding_version": self.vectors.embedding_version,
-            "degraded": list(self.vectors.causes),
+            "degraded": list(self.degraded),
             "selected": [[block.id, block.reason] for block in blocks],
             "prompt_hash": prompt_hash,
         }
-        free = [members["state"], members["constant_budget_ratio"], members.get("recall_floor")]
+        numbers = ("state", "constant_budget_ratio", "recall_floor", "recall_bounds")
+        free = [members.get(name) for name in numbers]
         return hashlib.sha256(canonical_json(document, free=free)).hexdigest()
 
 
