@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -450,22 +449,6 @@ def env_name(name: str) -> str:
     'LOREWELL_MAX_FILE_BYTES'
     """
     return _LEDGER_KEEP if name == "ledger_keep_s" else PREFIX + name.upper()
-
-
-def to_environment(settings: Settings) -> Mapping[str, str]:
-    """Return the variables that give these settings to a process without other such variables."""
-    return {env_name(name): format_value(value) for name, value in settings if value != ()}
-
-
-def format_value(value: object) -> str:
-    """Return a value as it is written in the environment."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(map(str, value))
-        case _:
-            return str(value)
 
 
 def load_settings(**given: Any) -> Settings:  # noqa: ANN401  checked by the model

@@ -1,10 +1,11 @@
-"""The settings as a table: names, defaults, units and descriptions."""
+"""The settings as a table and as variables: names, values, units and descriptions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lorewell.settings import Settings, env_name, format_value
+from lorewell.settings import Settings, env_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,22 @@ _UNITS = {
     "_entries": "entries",
     "_states": "states",
 }
+
+
+def to_environment(settings: Settings) -> Mapping[str, str]:
+    """Return the variables that give these settings to a process without other such variables."""
+    return {env_name(name): format_value(value) for name, value in settings if value != ()}
+
+
+def format_value(value: object) -> str:
+    """Return a value as it is written in the environment."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def list_settings() -> tuple[SettingInfo, ...]:

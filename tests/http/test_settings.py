@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from lorewell.errors import ValidationFailedError
-from lorewell.settings import Settings, env_name, load_settings, to_environment
-from lorewell.settings_table import list_settings
+from lorewell.settings import Settings, env_name, load_settings
+from lorewell.settings_table import list_settings, to_environment
 
 PASSWORD = "hunter2"  # noqa: S105  no password
 OTHERS = {

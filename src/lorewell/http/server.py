@@ -35,7 +35,8 @@ from lorewell.http.shutdown import (
 )
 from lorewell.model.plain import plain
 from lorewell.outbound import is_loopback
-from lorewell.settings import CONFIG, Settings, env_name, load_settings, to_environment
+from lorewell.settings import CONFIG, Settings, env_name, load_settings
+from lorewell.settings_table import to_environment
 
 _FACTORY = "lorewell.http.server:app_from_environment"
 _SOURCES = Path(__file__).parents[1]
