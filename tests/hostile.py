@@ -120,7 +120,9 @@ class _Maker:
                 members = schema["properties"].items()
                 return {name: self._value(member, (*at, name)) for name, member in members}
             case _:
-                return {MILD: self._value({"type": "string"}, (*at, MILD))}
+                member = schema.get("additionalProperties")
+                known = member if isinstance(member, dict) else {}
+                return {MILD: self._value(known or {"type": "string"}, (*at, MILD))}
 
 
 def _is_in(leaf: Leaf, loc: tuple[str | int, ...]) -> bool:

@@ -72,6 +72,18 @@ def test_invalid_options_are_refused(
     assert (refused.code, message in refused.err) == (2, True)
 
 
+def test_a_place_that_the_host_lacks_is_shown_as_a_change(lorewell: Lorewell) -> None:
+    place = {"position": "outlet", "outlet_name": "港口", "keys": ["灯塔"]}
+    book = lorewell.file("o.json", {"name": "B", "entries": [{"id": "a", "content": "x", **place}]})
+    done = lorewell("explain", book, "a", "--query", "灯塔", "--json")
+    edits = [edit for change in done.json["changes"] for edit in change["edits"]]
+    (wider,) = [each["value"] for each in edits if each["path"] == "/placement_capabilities"]
+    assert wider["outlets"] == ["港口"]
+    shown = lorewell("explain", book, "a", "--query", "灯塔")
+    assert (shown.code, shown.err) == (0, "")
+    assert "/placement_capabilities" in shown.out
+
+
 def test_select_reaches_every_entry_that_is_left_out(lorewell: Lorewell) -> None:
     entries = [{"id": f"e{n}", "title": f"题{n}", "content": "x"} for n in range(40)]
     book = lorewell.file("many.json", {"name": "Many", "entries": entries})

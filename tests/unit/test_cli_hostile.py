@@ -39,10 +39,12 @@ NAME = HOSTILE.replace("/", "")  # a file may have it
 ENTRY = hostile(BookCreate, constant=False, required=False)["entries"][0]
 ANY = frozenset(range(8))
 OK = frozenset([0])
+FOUND = frozenset([1])  # by lint
 
 
 def entry(number: int, **members: Any) -> dict[str, Any]:
-    return {**ENTRY, "id": f"{MILD}{number}", "key_expression": None, "audience": [], **members}
+    usual = {"key_expression": None, "audience": ["actor"], "probability": 100}
+    return {**ENTRY, "id": f"{MILD}{number}", **usual, **members}
 
 
 FREE = {"conditions": [], "conditions_text": [], "runtime_requirements": []}
@@ -122,6 +124,35 @@ CHAT = [
     {"name": HOSTILE, "is_user": True, "mes": HOSTILE},
     {"name": HOSTILE, "is_user": False, "mes": HOSTILE, HOSTILE: HOSTILE},
 ]
+# Keys that are almost in what is said, each in a way of its own.
+NEARLY = f"{MILD} Lantern lampshade"
+NEARLY_TURN = {"query": NEARLY, "history": [{"role": "user", "content": f"{MILD} oar"}]}
+BY_KEYS = {
+    **FREE,
+    "conflict_key": None,
+    "position": "at_depth",
+    "outlet_name": None,
+}
+NEAR = {
+    **hostile(BookCreate),
+    "entries": [
+        entry(0, **BY_KEYS, keys=[f"{MILD} lantern"], selective=False),
+        entry(1, **BY_KEYS, keys=["lampshade"], secondary_keys=[f"{MILD} oar"]),
+        entry(2, **BY_KEYS, keys=["Lanterm"], selective=False),
+        entry(3, **BY_KEYS, keys=["lampshade"], content=f"{MILD} oar", selective=False),
+        entry(4, **BY_KEYS, keys=[f"{MILD} oar"], selective=False),
+        entry(5, **BY_KEYS, keys=[f"{MILD} Lantern lamp"], selective=False),
+    ],
+}
+SAID = [
+    {"role": "user", "content": MILD, "name": HOSTILE},
+    {"role": "assistant", "content": NEARLY, HOSTILE: HOSTILE},
+    {HOSTILE: HOSTILE},
+    {"role": "user", "content": f"{HOSTILE} lantern {MILD} oar"},
+]
+SILLYTAVERN = ("--policy", "sillytavern")
+IN_REPLICA = ("--policy", "replica")
+REPLICA_IDS = [HOSTILE, *(f"{number}{HOSTILE}" for number in range(1, 6))]
 TURN = {"query": HOSTILE, "history": [{"role": "user", "content": HOSTILE}], "seed": HOSTILE}
 # What each command is run with beside the options of its own; @x is made from what is below.
 SCENES: Mapping[str, Sequence[tuple[Sequence[str], frozenset[int]]]] = {
@@ -160,6 +191,55 @@ SCENES: Mapping[str, Sequence[tuple[Sequence[str], frozenset[int]]]] = {
     "index": [(["--list"], OK), (["@id"], ANY), (["--all"], ANY), ([HOSTILE], ANY)],
     "search": [([HOSTILE], OK), ([HOSTILE, "--book", HOSTILE], ANY)],
     "live": [(["--prompt", HOSTILE], OK)],
+    "explain": [
+        (["@book", f"{MILD}0", "--query", HOSTILE], OK),
+        *((["@book", f"{MILD}{number}", "--chat", "@chat"], OK) for number in range(1, 13)),
+        *((["@near", f"{MILD}{number}", "--request", "@nearly"], OK) for number in range(6)),
+        (["@book", f"{MILD}8", "--request", "@turn", "--state", "@state"], OK),
+        *((["@world", str(uid), *SILLYTAVERN, "--chat", "@chat"], OK) for uid in range(9)),
+        *((["@replica", each, *IN_REPLICA, "--query", HOSTILE], OK) for each in REPLICA_IDS),
+        (["@book", HOSTILE, "--query", HOSTILE], ANY),
+        (["@broken", HOSTILE, "--query", HOSTILE], ANY),
+        (["@book", f"{MILD}0", "--chat", "@broken"], ANY),
+        (["@book", f"{MILD}0", "--request", "@broken"], ANY),
+    ],
+    "lint": [
+        (["@book", "@near"], FOUND),
+        (["@world", "@replica", "@card"], FOUND),
+        (["@book", "--request", "@turn", "--state", "@state"], FOUND),
+        (["@book", "@world", "--format", "json"], FOUND),
+        (["@book", "@world", "--format", "sarif"], FOUND),
+        (["@copy", "--fix"], FOUND),
+        (["@folder"], ANY),
+        (["@broken"], ANY),
+        (["@none"], ANY),
+    ],
+    "replay": [
+        (["--book", "@book", "--chat", "@chat", "--seed", HOSTILE], OK),
+        (["--book", "@near", "--chat", "@said", "--every-message", "--user", HOSTILE], OK),
+        (["--book", "@world", "--chat", "@chat", "--char", HOSTILE], OK),
+        (["--book", "@replica", "--chat", "@chat", "--every-message"], OK),
+        (["--book", "@book", "--chat", "@broken"], ANY),
+        (["--book", "@broken", "--chat", "@chat"], ANY),
+        (["--book", "@book", "--chat", "@chat", "--settings", "@turn"], ANY),
+    ],
+    "diff": [
+        (["@book", "@near"], OK),
+        (["@world", "@replica"], OK),
+        (["@book", "@near", "--chat", "@chat"], OK),
+        (["@near", "@book", "--chat", "@said", "--every-message"], OK),
+        (["@world", "@world", "--chat", "@chat", "--budget-b", "1"], OK),
+        (["@replica", "@book", "--chat", "@chat", "--policy-b", "native"], OK),
+        (["@book", "@broken"], ANY),
+        (["@none", "@book", "--chat", "@chat"], ANY),
+    ],
+    "plan": [
+        (["--book", "@book", "--chat", "@chat"], OK),
+        (["--book", "@near", "--book", "@book", "--chat", "@said", "--budget", "40"], OK),
+        (["--book", "@world", "--chat", "@chat", "--every-message"], OK),
+        (["--book", "@replica", "--chat", "@chat"], ANY),
+        (["--book", "@book", "--chat", "@none"], ANY),
+    ],
     "select": [
         (["--book", "@book", "--request", "@turn", "--user", HOSTILE], OK),
         (["--book", "@book", "--book", "@world", "--query", HOSTILE, "--budget", "300"], OK),
@@ -228,7 +308,8 @@ def make_material(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]
     """Files and a database whose texts, and names, are hostile."""
     folder = tmp_path_factory.mktemp("hostile") / NAME
     folder.mkdir()
-    documents = {"book": BOOK, "world": WORLD, "replica": REPLICA, "turn": TURN}
+    documents: dict[str, object] = {"book": BOOK, "world": WORLD, "replica": REPLICA, "turn": TURN}
+    documents |= {"near": NEAR, "nearly": NEARLY_TURN, "said": SAID, "state": {HOSTILE: HOSTILE}}
     files = {name: json.dumps(each).encode() for name, each in documents.items()}
     files["chat"] = "\n".join(map(json.dumps, CHAT)).encode()
     files["card"] = png(text(CARD))
@@ -251,13 +332,16 @@ class Bench:
     def __call__(self, args: Sequence[str], codes: frozenset[int] = ANY) -> Done:
         self.made += 1
         new = self.program.folder / f"new{self.made}{NAME}"
-        known = {**self.material, "new": str(new)}
+        copy = self.program.folder / f"copy{self.made}{NAME}.json"
+        shutil.copy(self.material["book"], copy)
+        known = {**self.material, "new": str(new), "copy": str(copy)}
         line = [known[each[1:]] if each.startswith("@") else each for each in args]
         said = io.StringIO(f"{HOSTILE}\n/why\n/quit\n")
         self.program.monkeypatch.setattr(sys, "stdin", said)
         done = self.program(*self.command.split(), *line)
-        if self.command == "book export" and not isinstance(self.program, Terminal):
-            json.loads(done.out or "{}")  # for a program, which is to get the book as it is
+        documents = self.command == "book export" or "--format" in args
+        if documents and not isinstance(self.program, Terminal):
+            json.loads(done.out or "{}")  # for a program, which is to get the text as it is
         else:
             check_shown(done.out + done.err)
         assert done.code in codes, (args, done)

@@ -108,11 +108,12 @@ def step_of(edit: Edit, *, book_id: str | None, entry_id: str | None, known: boo
         known: whether the target has the member.
     """
     gone = edit.value is Gone.GONE
+    value = edit.value.model_dump(mode="json") if isinstance(edit.value, Bounded) else edit.value
     return EditStep(
         target="request" if edit.entry is None else "entry",
         book_id=book_id,
         entry_id=entry_id,
         op="remove" if gone else "replace" if known else "add",
         path=pointer(*edit.path),
-        value=None if gone else edit.value,
+        value=None if gone else value,
     )
