@@ -152,7 +152,7 @@ def test_report_sets_each_target_beside_what_was_found(
     tiny_run: tuple[str, dict[str, Any]],
 ) -> None:
     text, figures = tiny_run
-    assert len(figures["targets"]) == 15
+    assert len(figures["targets"]) == 32
     for name, target in figures["targets"].items():
         mark = "met" if target["met"] else "NOT MET"
         line = rf"^ +{mark} +{re.escape(name)}: {re.escape(target['found'])} \(wanted: "
