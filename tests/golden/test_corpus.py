@@ -216,7 +216,7 @@ def broken(name: str) -> BookCreate:
         ("png-chara-empty.png", "The chara chunk is empty."),
         ("charx-zip-bomb.charx", "card.json is larger than the limit of 16 MiB"),
         ("charx-zip-bomb-lying-size.charx", "card.json is larger than the limit of 16 MiB"),
-        ("charx-no-card.charx", "card.json is missing at the root of the zip archive"),
+        ("charx-no-card.charx", "neither a charx (card.json is missing at its root) nor a byaf"),
         ("charx-truncated.charx", "The zip archive is truncated or damaged"),
         ("charx-encrypted.charx", "encrypted archives are not supported"),
         ("charx-10mb-key.charx", "/entries/0/keys/0: must hold at most 500, holds 10000000"),

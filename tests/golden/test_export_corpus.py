@@ -19,6 +19,7 @@ from lorewell.formats.decode import CCV3, CHARA, decode_text
 from lorewell.formats.export import export_book, put_into_card
 from lorewell.formats.notes import ImportNotes
 from lorewell.formats.registry import read_lorebook
+from lorewell.model.sillytavern import SillyTavernBlock
 
 BOOKS = ("st_world", "character_book")
 CARDS = ("card_v1_json", "card_v2_json", "card_v3_json")
@@ -64,7 +65,9 @@ def without_book(card: Any) -> Any:
 
 def meaning(book: BookCreate) -> list[dict[str, Any]]:
     unlike: Any = {"source": True, "sillytavern": {"add_memo", "display_index"}}
-    return [entry.model_dump(exclude=unlike) for entry in book.entries]
+    usual = SillyTavernBlock().model_dump(exclude=unlike["sillytavern"])
+    dumped = [entry.model_dump(exclude=unlike) for entry in book.entries]
+    return [{**entry, "sillytavern": entry["sillytavern"] or usual} for entry in dumped]
 
 
 @pytest.mark.parametrize(("path", "_item"), params(*BOOKS))

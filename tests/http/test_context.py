@@ -383,6 +383,7 @@ def test_without_an_embedder_there_are_no_indexes(api: Api) -> None:
         "done": 0,
         "usable": False,
         "error": None,
+        "quiet": {},
         "updated_at": None,
     }
     assert code(api("GET", path, params={"revision": "2"})) == "revision_not_found"

@@ -148,6 +148,7 @@ def test_04_only_the_fields_of_the_contract_are_sent(server: Server) -> None:
         "state": {},
         "strategy": "hybrid",
         "token_budget": 2400,
+        "recall_floor": "auto",
         "seed": "r1",
         "template_vars": {},
         "placement_capabilities": {

@@ -70,10 +70,10 @@ def test_folder_is_told_in_one_table(lorewell: Lorewell, folder: Path, command: 
     assert rows[3:9] == [
         "a.png failed",
         "notes.txt failed",
-        r"z\x1b[2J\u202e.json st_world 1 1 1 0 ok",
+        r"z\x1b[2J\u202e.json st_world 1 1 1 1 ok",
         "b/a.json card_v2_json 0 0 0 1 no_book",
         "b/守灯人 🏮.png card_png 2 1 0 1 ok",
-        "5 files: 2 failed, 2 ok, 1 no_book 3 2 1 2",
+        "5 files: 2 failed, 2 ok, 1 no_book 3 2 1 3",
     ]
     assert rows[9].startswith("a.png: import_invalid: This PNG has no card data")
     assert rows[10].startswith("notes.txt: unsupported_media_type: This is not an image")

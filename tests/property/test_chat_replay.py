@@ -84,7 +84,7 @@ def test_a_native_replay_is_its_selections(
             before = set()
             continue
         given_now = {(side.key_of(each.id), each.reason, each.content) for each in answer.blocks}
-        assert {(use.key, use.reason, use.text) for use in step.used} == given_now
+        assert {(use.key, use.reason, step.texts[use.key]) for use in step.used} == given_now
         assert step.failed is None
         assert step.seed == seed_of(side.request.seed, number)
         costs = {side.key_of(each.id): each.cost for each in answer.decisions if each.selected}
@@ -182,7 +182,7 @@ def test_a_replica_replay_is_its_turns(entries: list[Document], chat: list[Spoke
         turn = {"mes": chat[number - 1].content, "chatHistory": earlier, "seed": f"种:{number}"}
         answer = activate_replica({"b": world}, ReplicaRequest.model_validate({**document, **turn}))
         told = [(each.uid, each.trigger_type, each.content) for each in answer.entries]
-        assert [(use.key.entry_id, use.reason, use.text) for use in step.used] == told
+        assert [(use.key.entry_id, use.reason, step.texts[use.key]) for use in step.used] == told
 
 
 @few

@@ -45,19 +45,19 @@ SELECTED = {
     "wreck": "at_depth 2 {cost} keyword: 'wreck' in the query",
 }
 LEFT_OUT = {
-    "old-price": "disabled 1 old-price",
-    "twist": "audience_mismatch 1 twist",
-    "regatta": "condition_failed 1 regatta: condition 0: season",
-    "chart": "runtime_unsupported 1 chart: kind:template; ejs",
-    "gull": "probability 1 gull: roll 58.9 >= 50",
-    "captain": "template_missing 1 captain: {{{{char}}}}",
-    "burnt-board": "empty_content 1 burnt-board",
-    "sayings": "placement_unsupported 1 sayings: before_examples",
-    "cargo": "not_triggered 2 cargo: 'cargo' in message 2 of 2, secondary not_any: 'customs'",
-    "last-cheat": "dependency_unavailable 1 last-cheat: burnt-board: empty_content",
-    "old-master": "conflict 1 old-master: beaten by new-master",
-    "tariff": "budget_dropped 1 tariff: needs {tokens}, has {room}",
-    "anthem": "constant_budget_dropped 1 anthem: needs {tokens}, has {room}",
+    "old-price": "disabled 1 old-price Prices of last year",
+    "twist": "audience_mismatch 1 twist For the planner alone",
+    "regatta": "condition_failed 1 regatta Summer regatta: condition 0: season",
+    "chart": "runtime_unsupported 1 chart Chart panel: kind:template; ejs",
+    "gull": "probability 1 gull The lucky gull: roll 58.9 >= 50",
+    "captain": "template_missing 1 captain The captain's oath: {{{{char}}}}",
+    "burnt-board": "empty_content 1 burnt-board The burnt board",
+    "sayings": "placement_unsupported 1 sayings Sayings: before_examples",
+    "cargo": "not_triggered 2 cargo Night cargo: 'cargo' in message 2 of 2, secondary",
+    "last-cheat": "dependency_unavailable 1 last-cheat The last cheat: burnt-board: empty_content",
+    "old-master": "conflict 1 old-master Harbourmaster Fenn: beaten by new-master",
+    "tariff": "budget_dropped 1 tariff Tariff of all goods: needs {tokens}, has {room}",
+    "anthem": "constant_budget_dropped 1 anthem The harbour anthem: needs {tokens}, has {room}",
 }
 
 
@@ -224,7 +224,7 @@ def test_entries_of_several_books_are_told_apart(lorewell: Lorewell) -> None:
     done = lorewell("select", "--book", first, "--book", second, "--query", "lamp")
     assert done.out.startswith("First, Second\n1 of 2 entries")
     assert row(done, "lamp").startswith("lamp (First) before_character")
-    assert row(done, "conflict").endswith("lamp (Second): beaten by lamp (First)")
+    assert " lamp (Second) Lamp: beaten by lamp (First)" in row(done, "conflict")
 
 
 def test_long_lists_are_cut(lorewell: Lorewell) -> None:

@@ -23,6 +23,7 @@ FREE = {
     "ForcedEntry/override",
     "ActivatePreview/timed_state",
     "ActivateRequest/timed_state",
+    "LintRequest/with",
     "ReplayRequest/timed_state",
     "Activation/timed_state",
     "ConditionTrial/table",

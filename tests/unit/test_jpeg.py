@@ -50,7 +50,7 @@ def test_archive_behind_a_picture_is_read(data: bytes) -> None:
         (PICTURE, "This JPEG has no card data"),
         (PICTURE[:3], "This JPEG has no card data"),
         (PICTURE + archive()[:-1], "This JPEG has no card data"),
-        (PICTURE + archive("photo.txt"), "card.json is missing at the root"),
+        (PICTURE + archive("photo.txt"), "card.json is missing at its root"),
     ],
 )
 def test_picture_without_a_card_is_refused(data: bytes, says: str) -> None:

@@ -176,10 +176,9 @@ class NativeSide:
         uses = []
         for full_id, (book, entry, _, _) in packing.chosen.items():
             decision = turn.turn.decide(book, entry, packing)
-            text = turn.turn.eligible.content(entry)
             cost = turn.turn.cost(book, entry)
             key = self.key_of(full_id)
-            uses.append(EntryUse(*key, decision.reason, cost, decision.direct_keyword_hit, text))
+            uses.append(EntryUse(*key, decision.reason, cost, decision.direct_keyword_hit))
         return tuple(uses)
 
     def steps(self, turns: Sequence[int], budget: Steps | None = None) -> Iterator[ReplayStep]:
@@ -207,6 +206,7 @@ class NativeSide:
                 }
             names = [*turn.eligible.nameless]
             tokens = 0 if failure is not None else packing.total_tokens
+            chosen = {} if failure is not None else packing.chosen
             yield ReplayStep(
                 messages=number,
                 seed=turn.request.seed,
@@ -217,6 +217,10 @@ class NativeSide:
                 room=self.request.token_budget - tokens,
                 failed=None if failure is None else failure.code,
                 warnings=("value_missing",) if names else (),
+                texts={
+                    self.key_of(full_id): turn.eligible.content(entry)
+                    for full_id, (_, entry, _, _) in chosen.items()
+                },
                 why=why,
             )
 
@@ -291,7 +295,6 @@ class SillyTavernSide:
                         each.reason,
                         costs.of(each.content, budget),
                         each.key is not None,
-                        each.content,
                     )
                     for each in answer.activated
                 ),
@@ -301,6 +304,7 @@ class SillyTavernSide:
                 if answer.budget.limit is None
                 else answer.budget.limit - answer.budget.used,
                 warnings=_codes(answer),
+                texts={keys[each.id]: each.content for each in answer.activated},
                 why={keys[v.id]: v.reason for v in answer.verdicts if not v.activated},
             )
 
@@ -394,7 +398,6 @@ class ReplicaSide:
                     each.trigger_type,
                     costs.of(each.content, budget),
                     each.trigger_type == "keyword",
-                    each.content,
                 )
                 for each in answer.entries
             )
@@ -406,6 +409,10 @@ class ReplicaSide:
                 limit=None,
                 room=None,
                 warnings=_codes(answer),
+                texts={
+                    EntryKey(numbers[each.book_id], each.uid): each.content
+                    for each in answer.entries
+                },
                 why={
                     EntryKey(numbers[each.book_id], each.uid): each.reason
                     for each in answer.decisions

@@ -91,8 +91,7 @@ def compare_sides(
 
 
 def _turn(old: ReplayStep, new: ReplayStep) -> TurnChange:
-    before = {each.key: each.text for each in old.used}
-    after = {each.key: each.text for each in new.used}
+    before, after = old.texts, new.texts
     return TurnChange(
         messages=new.messages,
         joined=tuple(key for key in after if key not in before),

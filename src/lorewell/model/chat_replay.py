@@ -52,7 +52,6 @@ class EntryUse(NamedTuple):
         reason: why it is in, in the words of its policy.
         tokens: its cost. Under `native` with its wrapper, otherwise that of its text.
         found: whether one of its keys is in the messages of the turn.
-        text: its text; only in Python.
     """
 
     book: int
@@ -60,7 +59,6 @@ class EntryUse(NamedTuple):
     reason: str
     tokens: int
     found: bool
-    text: str = ""
 
     @property
     def key(self) -> EntryKey:
@@ -120,12 +118,15 @@ class ReplayStep:
     room: int | None
     failed: str | None = None
     warnings: tuple[str, ...] = ()
-    # In the last turn, why each other entry is not in. Not part of the JSON.
+    # Not part of the JSON: the texts of the entries that go in, and in the last turn, why the other
+    # entries are not in.
+    texts: Annotated[Mapping[EntryKey, str], SkipJsonSchema()] = field(default_factory=dict)
     why: Annotated[Mapping[EntryKey, str], SkipJsonSchema()] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """Return the turn as compact JSON in UTF-8."""
-        members = {name: getattr(self, name) for name in self.__slots__ if name != "why"}
+        sent = (name for name in self.__slots__ if name not in {"texts", "why"})
+        members = {name: getattr(self, name) for name in sent}
         return orjson.dumps(members, default=_encode)
 
 
@@ -320,10 +321,6 @@ class BudgetPlan:
 
 
 def _encode(value: object) -> object:
-    if isinstance(value, EntryUse):
-        members = value._asdict()
-        del members["text"]
-        return members
-    if isinstance(value, EntryKey | RefusedEntry):
+    if isinstance(value, EntryKey | EntryUse | RefusedEntry):
         return value._asdict()
     raise TypeError

@@ -231,9 +231,12 @@ class SelectRequest(SelectOptions):
             constant_budget_ratio: float = ...,
             max_entries: int = ...,
             max_recursion_rounds: int = ...,
-            recall_floor: float | None = ...,
+            recall_floor: float | Literal["auto", "off"] | None = ...,
             recall_limit: int | None = ...,
+            recall_tokens: int | None = ...,
             recall_gate: RecallGate = ...,
+            recall_query: RecallQuery = ...,
+            recall_bounds: RecallBounds | Mapping[str, Any] | None = ...,
             wrapper: Wrapper = ...,
         ) -> None: ...
 
