@@ -109,7 +109,7 @@ def _others(change: WhatIf) -> str:
         return "none"
     parts = [f"{change.others}:"]
     for sign, ids in (("+", change.joins), ("-", change.leaves)):
-        names = [each.rsplit(":", 1)[-1] for each in ids[:_MAX_NAMED]]
+        names = [each.split(":", 2)[-1] for each in ids[:_MAX_NAMED]]
         parts += [f"{sign}{name}" for name in names]
     return " ".join(parts)
 

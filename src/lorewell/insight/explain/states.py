@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from lorewell.engine.conditions import Comparison
@@ -14,10 +15,14 @@ def values_for(leaf: Comparison) -> Iterator[object]:
 
     >>> list(values_for(Comparison("力量", ">", "10")))
     [10, 11, 9]
+    >>> list(values_for(Comparison("力量", ">", "1e999")))
+    ['1e999', '1e999?']
     """
     try:
         number = float(leaf.value)
     except ValueError:
+        number = math.nan
+    if not math.isfinite(number):  # a text, or a number that JSON can't hold
         yield leaf.value
         yield f"{leaf.value}?"
         return
