@@ -27,6 +27,7 @@ from lorewell.host.alignment import SentLine, align, extend, hash_lines, start_o
 from lorewell.host.known_lines import KnownLines
 from lorewell.model import ActivateRequest
 from lorewell.settings import load_settings
+from service import PATIENT
 from trimming import bind_world, play, play_at_gateway
 
 CHATS = 5_000  # on each database, a third of them at each door
@@ -40,7 +41,8 @@ SCOPE = UnnamedScope(prompt_id="p", key_id=None, user=None, old_id="gateway-old"
 
 @asynccontextmanager
 async def served(url: str) -> AsyncIterator[Services]:
-    settings = load_settings(database_url=url, gateway_upstream_url="http://127.0.0.1:9/v1")
+    upstream = "http://127.0.0.1:9/v1"
+    settings = load_settings(database_url=url, gateway_upstream_url=upstream, **PATIENT)
     services = build_services(settings)
     await services.store.migrate()
     try:
