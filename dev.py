@@ -303,7 +303,7 @@ def lock() -> int:
 COMMANDS: dict[str, tuple[str, Callable[[list[str]], int]]] = {
     "run": ("start the service with two sample books; `run ARGS` runs `lorewell ARGS`", run),
     "test": (
-        "run all checks and tests; `test --fast` takes a minute, `test ARGS` runs `pytest ARGS`",
+        "run all checks and tests; `test --fast` runs a part, `test ARGS` runs `pytest ARGS`",
         test,
     ),
     "check": (
