@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lorewell.model.base import Bounded
 from lorewell.model.explained import EditStep, WhatIfKind
 from lorewell.model.text import pointer
+
+Model = TypeVar("Model", bound=Bounded)
 
 
 class Gone(Enum):
@@ -63,8 +65,7 @@ def put(document: object, path: Sequence[str | int], value: object) -> object:
         return value
     first, rest = path[0], path[1:]
     if isinstance(document, Bounded):
-        member = put(getattr(document, str(first)), rest, value)
-        return document.model_copy(update={str(first): member})
+        return put_member(document, path, value)
     if isinstance(document, Mapping):
         changed = {**document}
         if not rest and value is Gone.GONE:
@@ -82,8 +83,14 @@ def put(document: object, path: Sequence[str | int], value: object) -> object:
     return items if isinstance(document, list) else tuple(items)
 
 
+def put_member(model: Model, path: Sequence[str | int], value: object) -> Model:
+    """Return a copy of a request or an entry with one edit made; the path is not empty."""
+    name, *rest = path
+    return model.model_copy(update={str(name): put(getattr(model, str(name)), rest, value)})
+
+
 def has(document: object, path: Sequence[str | int]) -> bool:
-    """Return whether a plain value has a member at a path."""
+    """Return whether a plain value, a request or an entry has a member at a path."""
     for part in path:
         if isinstance(document, Bounded):
             document = getattr(document, str(part))

@@ -9,7 +9,7 @@ from lorewell.engine.native.compile import with_entries
 from lorewell.engine.native.compiled import CompiledBook, CompiledEntry
 from lorewell.engine.native.select import DecidedTurn, decide
 from lorewell.engine.steps import Steps
-from lorewell.insight.explain.edits import Change, Edit, has, put, step_of
+from lorewell.insight.explain.edits import Change, Edit, has, put_member, step_of
 from lorewell.insight.explain.naming import find_entry
 from lorewell.insight.explain.native_changes import native_changes
 from lorewell.insight.explain.native_gates import NativeView, native_gates
@@ -155,16 +155,13 @@ class NativeTrials:
         request = self._request
         changed: dict[int, dict[int, Entry]] = {}
         for edit in edits:
-            name, *rest = edit.path
             if edit.entry is None:
-                value = put(getattr(request, str(name)), rest, edit.value)
-                request = request.model_copy(update={str(name): value})
+                request = put_member(request, edit.path, edit.value)
             else:
                 book, index = edit.entry
                 specs = changed.setdefault(book, {})
                 spec = specs.get(index) or self._books[book].entries[index].spec
-                value = put(getattr(spec, str(name)), rest, edit.value)
-                specs[index] = spec.model_copy(update={str(name): value})
+                specs[index] = put_member(spec, edit.path, edit.value)
         books = list(self._books)
         for number, specs in changed.items():
             self.steps.spend("compile", 1 + len(books[number].entries) // 100)
@@ -177,8 +174,7 @@ class NativeTrials:
         steps = []
         for edit in edits:
             if edit.entry is None:
-                name, *rest = edit.path
-                known = has(getattr(self._request, str(name)), rest)
+                known = has(self._request, edit.path)
                 steps.append(step_of(edit, book_id=None, entry_id=None, known=known))
                 continue
             book = self._books[edit.entry.book]

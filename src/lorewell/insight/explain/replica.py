@@ -8,7 +8,7 @@ from lorewell.engine.replica.activate import NO_SCORES, activate
 from lorewell.engine.replica.rag import RagScores
 from lorewell.engine.replica.world import ReplicaWorld, compile_world, with_entry
 from lorewell.engine.steps import Steps
-from lorewell.insight.explain.edits import Change, Edit, EntryPlace, has, put, step_of
+from lorewell.insight.explain.edits import Change, Edit, EntryPlace, has, put, put_member, step_of
 from lorewell.insight.explain.naming import find_entry
 from lorewell.insight.explain.near import find_near
 from lorewell.insight.explain.replica_changes import replica_changes
@@ -162,10 +162,8 @@ class ReplicaTrials:
         request, books = self._request, {**self._books}
         changed: dict[EntryPlace, Mapping[str, object]] = {}
         for edit in edits:
-            name, *rest = edit.path
             if edit.entry is None:
-                value = put(getattr(request, str(name)), rest, edit.value)
-                request = request.model_copy(update={str(name): value})
+                request = put_member(request, edit.path, edit.value)
             else:
                 raw = changed.get(edit.entry) or self._members(edit.entry)
                 edited = put(raw, edit.path, edit.value)
@@ -185,8 +183,7 @@ class ReplicaTrials:
         steps = []
         for edit in edits:
             if edit.entry is None:
-                name, *rest = edit.path
-                known = has(getattr(self._request, str(name)), rest)
+                known = has(self._request, edit.path)
                 path = tuple(_ALIASES.get(str(part), part) for part in edit.path[:2])
                 named = Edit(path=(*path, *edit.path[2:]), value=edit.value)
                 steps.append(step_of(named, book_id=None, entry_id=None, known=known))

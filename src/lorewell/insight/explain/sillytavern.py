@@ -11,7 +11,7 @@ from lorewell.engine.sillytavern.sources import Library
 from lorewell.engine.sillytavern.world import with_entry
 from lorewell.engine.steps import Steps
 from lorewell.engine.tokens import TokenCounter
-from lorewell.insight.explain.edits import Change, Edit, has, put, step_of
+from lorewell.insight.explain.edits import Change, Edit, has, put, put_member, step_of
 from lorewell.insight.explain.naming import find_entry
 from lorewell.insight.explain.near import find_near
 from lorewell.insight.explain.search import TrialResult, search
@@ -148,10 +148,8 @@ class SillyTavernTrials:
         request, library = self._request, self._library
         changed: dict[tuple[int, int], Object] = {}
         for edit in edits:
-            name, *rest = edit.path
             if edit.entry is None:
-                value = put(getattr(request, str(name)), rest, edit.value)
-                request = request.model_copy(update={str(name): value})
+                request = put_member(request, edit.path, edit.value)
             else:
                 place = (edit.entry.book, edit.entry.entry)
                 fields = changed.get(place) or self._object(*place)
@@ -177,8 +175,7 @@ class SillyTavernTrials:
         steps = []
         for edit in edits:
             if edit.entry is None:
-                name, *rest = edit.path
-                known = has(getattr(self._request, str(name)), rest)
+                known = has(self._request, edit.path)
                 steps.append(step_of(edit, book_id=None, entry_id=None, known=known))
                 continue
             world = self._library.books[edit.entry.book].world
